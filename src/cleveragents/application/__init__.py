@@ -1,0 +1,1 @@
+"""Use cases: they know the domain and the ports they need, nothing else."""

@@ -1,0 +1,297 @@
+"""Owns the needs of the use cases, as Protocols; adapters in `infrastructure` meet them.
+
+Every call may be repeated after a crash, and raises if it did not do its work.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step, ToolSpec
+from cleveragents.domain.changes import FileChange, ResourceDiff
+from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
+from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
+from cleveragents.domain.events import Event
+from cleveragents.domain.ids import DecisionId, GroupId, PlanId, ResourceId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The present moment in UTC."""
+        ...
+
+
+class IdSource(Protocol):
+    def new(self) -> str:
+        """A ULID that was never given out before."""
+        ...
+
+
+class EventSink(Protocol):
+    def emit(self, event: Event) -> None: ...
+
+
+class PlanLocks(Protocol):
+    def hold(self, plan_id: PlanId, operation: str) -> AbstractContextManager[None]:
+        """Be the plan's only writer, or raise PlanLockedError naming who is."""
+        ...
+
+    def owner(self, plan_id: PlanId) -> str | None:
+        """Who is working on the plan now, in words; None if nobody is."""
+        ...
+
+
+# --- database -----------------------------------------------------------------------------------
+
+
+class PlanRepository(Protocol):
+    def add(self, plan: Plan) -> None: ...
+    def save(self, plan: Plan) -> None: ...
+    def get(self, plan_id: PlanId) -> Plan:
+        """Raises PlanNotFoundError."""
+        ...
+
+    def list(self) -> Sequence[Plan]:
+        """All plans, newest first."""
+        ...
+
+
+class ResourceRepository(Protocol):
+    def add(self, resource: PlanResource) -> None: ...
+    def save(self, resource: PlanResource) -> None: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[PlanResource]: ...
+
+
+class DecisionRepository(Protocol):
+    def add(self, decision: Decision) -> None: ...
+    def get(self, decision_id: DecisionId) -> Decision:
+        """Raises DecisionNotFoundError."""
+        ...
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[Decision]:
+        """All of them, superseded ones too, in the order they were made."""
+        ...
+
+    def mark_superseded(self, plan_id: PlanId, superseded: Collection[DecisionId]) -> None:
+        """Exactly these are superseded from now on, and no others of the plan."""
+        ...
+
+
+class ToolCallRepository(Protocol):
+    def add(self, call: ToolCall) -> None: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[ToolCall]: ...
+    def mark_undone(self, plan_id: PlanId, undone: Collection[str]) -> None:
+        """Exactly these are undone from now on, and no others of the plan."""
+        ...
+
+
+class CheckpointRepository(Protocol):
+    def add(self, group: CheckpointGroup) -> None:
+        """Groups, their checkpoints and resource states are written whole, or not at all."""
+        ...
+
+    def get(self, group_id: GroupId) -> CheckpointGroup: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
+        """Oldest first."""
+        ...
+
+    def owner_of(self, name: str) -> PlanId | None:
+        """The plan that the checkpoint or group of exactly this id belongs to."""
+        ...
+
+    def mark_superseded(self, plan_id: PlanId, superseded: Collection[GroupId]) -> None: ...
+    def delete(self, group_ids: Collection[GroupId]) -> None: ...
+    def count(self, plan_id: PlanId) -> int: ...
+
+
+class TimelineRepository(Protocol):
+    def add(self, plan_id: PlanId, fork: Fork) -> None: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[Fork]: ...
+
+
+class UnitOfWork(Protocol):
+    """One transaction: leaving it undoes it, only `commit` keeps it."""
+
+    @property
+    def plans(self) -> PlanRepository: ...
+    @property
+    def resources(self) -> ResourceRepository: ...
+    @property
+    def decisions(self) -> DecisionRepository: ...
+    @property
+    def tool_calls(self) -> ToolCallRepository: ...
+    @property
+    def checkpoints(self) -> CheckpointRepository: ...
+    @property
+    def timelines(self) -> TimelineRepository: ...
+    def commit(self) -> None: ...
+
+
+UnitOfWorkFactory = Callable[[], AbstractContextManager[UnitOfWork]]
+
+
+# --- sandboxes and snapshots --------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions:
+    """How the result reaches the project: `branch` names a new branch, `commit` False leaves it
+    in the working tree."""
+
+    message: str
+    branch: str | None = None
+    commit: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedApply:
+    """A merge that was computed and checked, and has changed nothing real yet.
+
+    `token` is opaque and durable: `carry_out` can be repeated with it after a crash.
+    """
+
+    resource_id: ResourceId
+    token: Mapping[str, Any]
+    diff: ResourceDiff
+
+
+class Sandboxes(Protocol):
+    """Makes and removes the isolated copies, and brings results back. One adapter per type."""
+
+    def inspect(
+        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+    ) -> ResourceInspection:
+        """Check that a plan can work on the real resource. Raises ResourceError."""
+        ...
+
+    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType) -> str:
+        """Where the sandbox of this resource will be."""
+        ...
+
+    def create(self, resource: PlanResource) -> None:
+        """Make the sandbox; what an interrupted creation left behind is replaced."""
+        ...
+
+    def check(self, resource: PlanResource) -> None:
+        """Raise SandboxMissingError unless the sandbox is there and is ours."""
+        ...
+
+    def remove(self, resource: PlanResource) -> None: ...
+    def release(self, resource: PlanResource) -> None:
+        """Let go of what `inspect` pinned for a plan that will not be made or is over."""
+        ...
+
+    def diff(self, resource: PlanResource) -> ResourceDiff:
+        """What the sandbox holds now against what it was made from."""
+        ...
+
+    def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
+        """What was applied, for a plan whose sandbox may be gone."""
+        ...
+
+    def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
+        """Merge without touching the project. Raises ApplyConflictError or ApplyRefusedError."""
+        ...
+
+    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
+        """Change the project; gives back what the result is called there (for git: the commit)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore did: the state now, and each path that differed before."""
+
+    snapshot: Snapshot
+    changes: tuple[FileChange, ...]
+
+
+class SnapshotStore(Protocol):
+    """Durable snapshots of sandboxes. What `capture` returned is on disk."""
+
+    def capture(self, resource: PlanResource) -> Snapshot:
+        """The sandbox as it is now; the same `ref` as before if nothing changed."""
+        ...
+
+    def restore(self, resource: PlanResource, ref: str) -> Restored:
+        """Make the sandbox equal to the snapshot, and prove it by hash. Idempotent."""
+        ...
+
+    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
+        """Raise SnapshotDamagedError unless everything that `ref` needs is there and unharmed."""
+        ...
+
+    def changes_between(
+        self, resource: PlanResource, old: str, new: str
+    ) -> tuple[FileChange, ...]: ...
+
+    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+        """Free what none of these needs; gives back the bytes freed."""
+        ...
+
+    def forget(self, plan_id: PlanId) -> None:
+        """Free everything stored for the plan."""
+        ...
+
+
+# --- tools and actors ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool may touch: the sandboxes by resource name, and how long it may take."""
+
+    plan_id: PlanId
+    sandboxes: Mapping[str, str]
+    timeout: float
+
+
+class Tools(Protocol):
+    """The built-in tools and those of the action."""
+
+    def specs(self, action: Action | None) -> Sequence[ToolSpec]: ...
+    def find(self, action: Action, name: str) -> ToolSpec:
+        """Raises ToolNotFoundError with a suggestion."""
+        ...
+
+    def check(self, action: Action, step: Step) -> Sequence[str]:
+        """What is wrong with this call, judged without running it; empty if nothing is."""
+        ...
+
+    def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Raises ToolError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """What an actor wants to do next, and the state it will be in once that is done."""
+
+    step: Step
+    question: str
+    rationale: str
+    actor_state: Mapping[str, Any]
+    alternatives: tuple[str, ...] = ()
+    confidence: float | None = None
+
+
+class Actor(Protocol):
+    def outline(self, action: Action) -> Sequence[str]:
+        """The names of the steps it expects to take, for progress."""
+        ...
+
+    def decide(
+        self, action: Action, step_index: int, actor_state: Mapping[str, Any]
+    ) -> Proposal | None:
+        """The next step, or None when the work is done."""
+        ...
+
+
+class ActionReader(Protocol):
+    def read(self, path: str, overrides: Mapping[str, str]) -> Action:
+        """Raises ActionNotFoundError or ActionFileError with every problem found."""
+        ...

@@ -1,0 +1,1 @@
+"""Values and rules: standard library only, no input or output."""

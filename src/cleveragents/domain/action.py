@@ -1,0 +1,88 @@
+"""Owns what an action file means: resources, tools, policy and steps, already validated."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+JsonMap = Mapping[str, Any]
+
+
+class ResourceType(StrEnum):
+    GIT_CHECKOUT = "git-checkout"
+    FS_DIRECTORY = "fs-directory"
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceSpec:
+    """One resource as the action names it; `location` is a path, or a URL for postgres."""
+
+    name: str
+    type: ResourceType
+    location: str
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    checkpointable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPolicy:
+    enabled: bool = True
+    require_checkpoints: bool = True
+    max_checkpoints: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One argument of a tool. `type` is a JSON type name."""
+
+    name: str
+    type: str = "string"
+    required: bool = True
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """What a tool declares about itself; `command` and `resource` only for an action's own tools."""
+
+    name: str
+    description: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    writes: bool = False
+    checkpointable: bool = True
+    write_scope: tuple[str, ...] = ()
+    side_effects: tuple[str, ...] = ()
+    idempotent: bool = False
+    compensate: str | None = None
+    timeout: float | None = None
+    command: tuple[str, ...] = ()
+    resource: str | None = None
+
+    @property
+    def read_only(self) -> bool:
+        return not self.writes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One tool call of a scripted action, `arguments` being the file's `with`."""
+
+    name: str
+    tool: str
+    arguments: JsonMap = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    name: str
+    description: str
+    resources: tuple[ResourceSpec, ...]
+    steps: tuple[Step, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    rollback_policy: RollbackPolicy = RollbackPolicy()
+
+    def resource(self, name: str) -> ResourceSpec | None:
+        return next((spec for spec in self.resources if spec.name == name), None)

@@ -1,0 +1,37 @@
+"""Owns what differs between two states of a resource."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class ChangeKind(StrEnum):
+    ADDED = "added"
+    MODIFIED = "modified"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One path that differs. `path` is text for people: bytes that are not UTF-8 are escaped."""
+
+    path: str
+    kind: ChangeKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileDiff:
+    """One file of a diff; `insertions` and `deletions` are None for binary content."""
+
+    path: str
+    kind: ChangeKind
+    insertions: int | None
+    deletions: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceDiff:
+    """What a plan would change in one resource; apply does not take the ignored `left_behind`."""
+
+    files: tuple[FileDiff, ...] = ()
+    patch: str = ""
+    left_behind: tuple[str, ...] = ()

@@ -1,0 +1,195 @@
+"""Owns checkpoints, their groups, and the names of the moments at which they are taken."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from cleveragents.domain.changes import FileChange
+from cleveragents.domain.decision import Position
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
+
+
+class Trigger(StrEnum):
+    """The moments a user may switch on and off, in the order of the reference."""
+
+    ON_TOOL_WRITE = "on_tool_write"
+    ON_TOOL_WRITE_COMPLETE = "on_tool_write_complete"
+    ON_SUBPLAN_SPAWN = "on_subplan_spawn"
+    ON_ERROR = "on_error"
+    BEFORE_STEP = "before_step"
+    AFTER_STEP = "after_step"
+    AFTER_SUBPLAN = "after_subplan"
+    BEFORE_APPLY = "before_apply"
+
+
+DEFAULT_TRIGGERS = (
+    Trigger.ON_TOOL_WRITE,
+    Trigger.ON_TOOL_WRITE_COMPLETE,
+    Trigger.ON_SUBPLAN_SPAWN,
+    Trigger.ON_ERROR,
+)
+TRIGGER_ALIASES = {
+    "before_tool_execute": Trigger.ON_TOOL_WRITE,
+    "after_tool_execute": Trigger.ON_TOOL_WRITE_COMPLETE,
+}
+
+
+class CheckpointReason(StrEnum):
+    """Why a group exists: a decision, a trigger, a person, or a rollback that may be undone."""
+
+    DECISION = "decision"
+    MANUAL = "manual"
+    BEFORE_ROLLBACK = "before_rollback"
+    ON_TOOL_WRITE = "on_tool_write"
+    ON_TOOL_WRITE_COMPLETE = "on_tool_write_complete"
+    ON_SUBPLAN_SPAWN = "on_subplan_spawn"
+    ON_ERROR = "on_error"
+    BEFORE_STEP = "before_step"
+    AFTER_STEP = "after_step"
+    AFTER_SUBPLAN = "after_subplan"
+    BEFORE_APPLY = "before_apply"
+
+
+PLAN_STATE = "plan-state"
+"""The `checkpoint_type` of a plan's own state; every group has exactly one of these."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The captured state of one sandbox. `ref` is opaque: only the store that made it can read it.
+
+    `changes` and `size_bytes` are relative to the snapshot before; an unchanged sandbox gives the
+    same `ref` again, with no changes and no bytes.
+    """
+
+    ref: str
+    state_hash: str
+    sandbox_ref: str
+    size_bytes: int = 0
+    changes: tuple[FileChange, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceState:
+    """Where one resource stood when a group was taken.
+
+    `boundary` is the snapshot of the last step boundary; it differs from `snapshot` only where a
+    group was taken in the middle of a step, and is what a resume goes back to.
+    """
+
+    resource_id: ResourceId
+    snapshot: str
+    state_hash: str
+    boundary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    checkpoint_id: CheckpointId
+    group_id: GroupId
+    plan_id: PlanId
+    decision_id: DecisionId | None
+    resource_id: ResourceId | None
+    resource: str
+    checkpoint_type: str
+    sandbox_ref: str
+    filesystem_path: str
+    size_bytes: int
+    created_at: datetime
+    step_index: int
+    state_hash: str
+    label: str
+    metadata: Mapping[str, Any]
+
+    @property
+    def is_plan_state(self) -> bool:
+        return self.checkpoint_type == PLAN_STATE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointGroup:
+    """Everything taken at one moment, and where the plan itself stood then."""
+
+    group_id: GroupId
+    plan_id: PlanId
+    position: Position
+    decision_id: DecisionId | None
+    step_index: int
+    reason: CheckpointReason
+    source: str
+    phase: str
+    label: str
+    labelled_by_hand: bool
+    state_hash: str
+    created_at: datetime
+    last_completed_step: int
+    attempt: int
+    actor_state: Mapping[str, Any]
+    superseded: bool
+    checkpoints: tuple[Checkpoint, ...]
+    resource_states: tuple[ResourceState, ...]
+
+    @property
+    def head(self) -> CheckpointId:
+        """The checkpoint that stands for the whole group: that of the plan's own state."""
+        return next(item.checkpoint_id for item in self.checkpoints if item.is_plan_state)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(item.size_bytes for item in self.checkpoints)
+
+    def names(self) -> frozenset[str]:
+        return frozenset((self.group_id, *(item.checkpoint_id for item in self.checkpoints)))
+
+    def state_of(self, resource_id: ResourceId) -> ResourceState | None:
+        return next((s for s in self.resource_states if s.resource_id == resource_id), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RevertedFile:
+    """`action` is `restored` (its content is that of the checkpoint) or `removed`."""
+
+    file: str
+    action: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackResult:
+    plan_id: PlanId
+    group: CheckpointGroup
+    checkpoint_id: str
+    undo_group: CheckpointGroup
+    reverted: tuple[RevertedFile, ...]
+    child_plans_invalidated: int
+    decisions_discarded: int
+    tool_calls_undone: int
+    phase: str
+    state: str
+    checkpoints_remaining: int
+    lasting_effects: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+def hash_of(value: Mapping[str, Any] | Iterable[Any]) -> str:
+    """The hash of a JSON value in one canonical spelling."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointMoment:
+    """What a caller says about a group that is to be recorded."""
+
+    reason: CheckpointReason
+    source: str
+    label: str
+    decision_id: DecisionId | None
+    step_index: int
+    mid_step: bool = False
+    labelled_by_hand: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])

@@ -1,0 +1,121 @@
+"""Owns decisions and tool calls: what was chosen, why, and what came of it."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from cleveragents.domain.changes import FileChange
+from cleveragents.domain.ids import DecisionId, PlanId, ToolCallId
+
+
+class DecisionType(StrEnum):
+    PROMPT_DEFINITION = "prompt_definition"
+    INVARIANT_ENFORCED = "invariant_enforced"
+    STRATEGY_CHOICE = "strategy_choice"
+    RESOURCE_SELECTION = "resource_selection"
+    SUBPLAN_SPAWN = "subplan_spawn"
+    SUBPLAN_PARALLEL_SPAWN = "subplan_parallel_spawn"
+    IMPLEMENTATION_CHOICE = "implementation_choice"
+    TOOL_INVOCATION = "tool_invocation"
+    ERROR_RECOVERY = "error_recovery"
+    VALIDATION_RESPONSE = "validation_response"
+    USER_INTERVENTION = "user_intervention"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Position:
+    """A place in a plan's history: the line of events it is on, and how far along that line."""
+
+    timeline: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    decision_id: DecisionId
+    plan_id: PlanId
+    parent_id: DecisionId | None
+    position: Position
+    type: DecisionType
+    question: str
+    chosen: str
+    alternatives: tuple[str, ...] = ()
+    rationale: str = ""
+    confidence: float | None = None
+    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    phase: str
+    step_index: int | None
+    attempt: int
+    superseded: bool = False
+    created_at: datetime
+
+
+class ToolCallStatus(StrEnum):
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool gave back: `output` for people, `values` for programs and later steps."""
+
+    output: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """One call that ended. `undone` says that a rollback took its effects back."""
+
+    call_id: ToolCallId
+    plan_id: PlanId
+    decision_id: DecisionId
+    position: Position
+    step_index: int
+    tool: str
+    arguments: Mapping[str, Any]
+    status: ToolCallStatus
+    result: ToolResult
+    error: str | None
+    changes: tuple[FileChange, ...]
+    side_effects: tuple[str, ...]
+    started_at: datetime
+    finished_at: datetime
+    undone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fork:
+    """Timeline `timeline` began at `start`, a position on an earlier one."""
+
+    timeline: int
+    start: Position
+
+
+def lineage(timeline: int, forks: Iterable[Fork]) -> Mapping[int, int | None]:
+    """How far each timeline that leads to `timeline` still counts; None means all of it."""
+    starts = {fork.timeline: fork.start for fork in forks}
+    reach: dict[int, int | None] = {timeline: None}
+    current, limit = timeline, None
+    while (start := starts.get(current)) is not None:
+        limit = start.seq
+        current = start.timeline
+        reach[current] = limit
+    return reach
+
+
+def is_live(position: Position, reach: Mapping[int, int | None]) -> bool:
+    """Whether what happened at `position` still counts on the line that `reach` describes."""
+    if position.timeline not in reach:
+        return False
+    limit = reach[position.timeline]
+    return limit is None or position.seq <= limit
+
+
+def children_of(decisions: Sequence[Decision]) -> Mapping[DecisionId | None, list[Decision]]:
+    by_parent: dict[DecisionId | None, list[Decision]] = {}
+    for decision in decisions:
+        by_parent.setdefault(decision.parent_id, []).append(decision)
+    return by_parent

@@ -1,0 +1,61 @@
+"""Owns what happened while a plan ran, for live progress; nothing is decided from these."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStarted:
+    plan_id: str
+    steps: tuple[str, ...]
+    first_step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxCreating:
+    resource: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted:
+    step_index: int
+    name: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFinished:
+    step_index: int
+    name: str
+    files_changed: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointRecorded:
+    group_id: str
+    reason: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFinished:
+    plan_id: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovered:
+    """A command found something unfinished and mended it before doing its own work."""
+
+    message: str
+
+
+Event = (
+    PlanStarted
+    | SandboxCreating
+    | StepStarted
+    | StepFinished
+    | CheckpointRecorded
+    | PlanFinished
+    | Recovered
+)

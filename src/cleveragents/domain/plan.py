@@ -1,0 +1,167 @@
+"""Owns the plan: its phase, its state, and every legal move between them as a method."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from cleveragents.domain.action import Action
+from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.decision import Position
+from cleveragents.domain.errors import PlanAppliedError, PlanCancelledError, PlanStateError
+from cleveragents.domain.ids import CheckpointId, GroupId, PlanId
+
+
+class Phase(StrEnum):
+    STRATEGIZE = "strategize"
+    EXECUTE = "execute"
+    APPLY = "apply"
+
+
+class State(StrEnum):
+    QUEUED = "queued"
+    PROCESSING = "processing"
+    COMPLETE = "complete"
+    ERRORED = "errored"
+    CANCELLED = "cancelled"
+    APPLIED = "applied"
+    CONSTRAINED = "constrained"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFailure:
+    """Why a plan is errored or constrained, in the shape `plan status` shows."""
+
+    message: str
+    hint: str
+    code: str
+    tool: str | None = None
+    step: int | None = None
+    checkpoint: CheckpointId | None = None
+    recoverable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One run of an action; `head` (column `last_checkpoint_id`) is where it stands, not the newest."""
+
+    plan_id: PlanId
+    action: Action
+    phase: Phase = Phase.STRATEGIZE
+    state: State = State.QUEUED
+    attempt: int = 1
+    last_completed_step: int = -1
+    head: CheckpointId | None = None
+    rollback_target: GroupId | None = None
+    safety_group: GroupId | None = None
+    timeline: int = 0
+    seq: int = 0
+    actor_state: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    error: PlanFailure | None = None
+    applied_ref: str | None = None
+    created_at: datetime
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def is_final(self) -> bool:
+        return self.state in (State.APPLIED, State.CANCELLED)
+
+    @property
+    def executed(self) -> bool:
+        """Execute has done all its steps, so that Apply may begin."""
+        if self.phase is Phase.APPLY:
+            return not self.is_final
+        return self.phase is Phase.EXECUTE and self.state is State.COMPLETE
+
+    @property
+    def here(self) -> Position:
+        return Position(timeline=self.timeline, seq=self.seq)
+
+    def tick(self) -> "Plan":
+        """One more thing happened; each gets a number of its own that is never used again."""
+        return replace(self, seq=self.seq + 1)
+
+    def refuse_if_final(self) -> None:
+        if self.state is State.APPLIED:
+            raise PlanAppliedError(self.plan_id)
+        if self.state is State.CANCELLED:
+            raise PlanCancelledError(self.plan_id)
+
+    def start(self, now: datetime) -> "Plan":
+        """Begin or continue Execute; an interrupted or errored plan may go on."""
+        self.refuse_if_final()
+        if self.executed:
+            raise PlanStateError(
+                f"plan {self.plan_id} has done all its steps",
+                f"agents plan apply {self.plan_id}",
+            )
+        return replace(
+            self,
+            phase=Phase.EXECUTE,
+            state=State.PROCESSING,
+            error=None,
+            started_at=self.started_at or now,
+            finished_at=None,
+        )
+
+    def advance(self, step_index: int, actor_state: Mapping[str, Any]) -> "Plan":
+        return replace(self, last_completed_step=step_index, actor_state=actor_state)
+
+    def complete(self, now: datetime) -> "Plan":
+        return replace(self, state=State.COMPLETE, finished_at=now)
+
+    def fail(self, failure: PlanFailure, now: datetime) -> "Plan":
+        return replace(self, state=State.ERRORED, error=failure, finished_at=now)
+
+    def interrupt(self) -> "Plan":
+        """Wait to be resumed; whatever step was running has been undone."""
+        return replace(self, state=State.QUEUED)
+
+    def at(self, head: CheckpointId) -> "Plan":
+        return replace(self, head=head)
+
+    def begin_rollback(self, target: GroupId, safety: GroupId) -> "Plan":
+        return replace(self, rollback_target=target, safety_group=safety)
+
+    def abandon_rollback(self) -> "Plan":
+        return replace(self, rollback_target=None, safety_group=None)
+
+    def restore(self, target: CheckpointGroup, timeline: int) -> "Plan":
+        """Stand where `target` was taken; history goes on from there on a line of its own."""
+        return replace(
+            self,
+            phase=Phase.EXECUTE,
+            state=State.QUEUED,
+            last_completed_step=target.last_completed_step,
+            attempt=target.attempt,
+            actor_state=target.actor_state,
+            head=target.head,
+            timeline=timeline,
+            rollback_target=None,
+            safety_group=None,
+            error=None,
+            finished_at=None,
+        )
+
+    def begin_apply(self) -> "Plan":
+        self.refuse_if_final()
+        if not self.executed:
+            raise PlanStateError(
+                f"plan {self.plan_id} has not done all its steps yet ({self.phase}/{self.state})",
+                f"agents plan execute {self.plan_id}",
+            )
+        return replace(self, phase=Phase.APPLY, state=State.PROCESSING, error=None)
+
+    def constrain(self, failure: PlanFailure) -> "Plan":
+        return replace(self, phase=Phase.APPLY, state=State.CONSTRAINED, error=failure)
+
+    def apply(self, applied_ref: str, now: datetime) -> "Plan":
+        return replace(
+            self, phase=Phase.APPLY, state=State.APPLIED, applied_ref=applied_ref, finished_at=now
+        )
+
+    def cancel(self, now: datetime) -> "Plan":
+        self.refuse_if_final()
+        return replace(self, state=State.CANCELLED, finished_at=now)

@@ -1,0 +1,61 @@
+"""Owns a plan's resources: the real thing, and the sandbox that stands for it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.ids import PlanId, ResourceId
+
+
+class SandboxStatus(StrEnum):
+    PENDING = "pending"
+    READY = "ready"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanResource:
+    """One resource of one plan.
+
+    `base` is what the sandbox is made from, fixed when the plan is made (for git: a commit).
+    `boundary` is the snapshot of the last committed step boundary, once there is a sandbox.
+    """
+
+    resource_id: ResourceId
+    plan_id: PlanId
+    name: str
+    type: ResourceType
+    location: str
+    base: str
+    sandbox_path: str
+    status: SandboxStatus = SandboxStatus.PENDING
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    checkpointable: bool = True
+    boundary: str | None = None
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def strategy(self) -> str:
+        return {ResourceType.GIT_CHECKOUT: "git worktree"}.get(self.type, "copy")
+
+    def ready(self, boundary: str) -> "PlanResource":
+        return replace(self, status=SandboxStatus.READY, boundary=boundary)
+
+    def at_boundary(self, snapshot: str) -> "PlanResource":
+        return replace(self, boundary=snapshot)
+
+    def removed(self) -> "PlanResource":
+        return replace(self, status=SandboxStatus.REMOVED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceInspection:
+    """What `plan use` found out about a real resource before it made a plan on it."""
+
+    location: str
+    base: str
+    notices: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])

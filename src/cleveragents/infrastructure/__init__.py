@@ -1,0 +1,1 @@
+"""Adapters: they implement the ports and never call a service."""
