@@ -3,7 +3,7 @@
 Every call may be repeated after a crash, and raises if it did not do its work.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +14,7 @@ from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
 from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
 from cleveragents.domain.events import Event
-from cleveragents.domain.ids import DecisionId, GroupId, PlanId, ResourceId
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
 
@@ -99,6 +99,10 @@ class CheckpointRepository(Protocol):
         """Oldest first."""
         ...
 
+    def holding(self, checkpoint_id: CheckpointId) -> CheckpointGroup:
+        """The group that this checkpoint belongs to."""
+        ...
+
     def owner_of(self, name: str) -> PlanId | None:
         """The plan that the checkpoint or group of exactly this id belongs to."""
         ...
@@ -131,7 +135,14 @@ class UnitOfWork(Protocol):
     def commit(self) -> None: ...
 
 
-UnitOfWorkFactory = Callable[[], AbstractContextManager[UnitOfWork]]
+class UnitOfWorkFactory(Protocol):
+    def __call__(self) -> AbstractContextManager[UnitOfWork]:
+        """A transaction that may write; it is alone in writing from its first line on."""
+        ...
+
+    def reading(self) -> AbstractContextManager[UnitOfWork]:
+        """One consistent view that never waits for a writer."""
+        ...
 
 
 # --- sandboxes and snapshots --------------------------------------------------------------------

@@ -46,7 +46,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """What a tool declares about itself; `command` and `resource` only for an action's own tools."""
+    """What a tool declares about itself; `command` and `resource` are for own tools only."""
 
     name: str
     description: str = ""

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -160,6 +160,8 @@ class RevertedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackResult:
+    """What a rollback did; `undo_group` is the checkpoint that takes it back."""
+
     plan_id: PlanId
     group: CheckpointGroup
     checkpoint_id: str
@@ -183,7 +185,10 @@ def hash_of(value: Mapping[str, Any] | Iterable[Any]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointMoment:
-    """What a caller says about a group that is to be recorded."""
+    """What a caller says about a group that is to be recorded.
+
+    `rollback_target` makes it the safety group of a rollback: the intent is stored with it.
+    """
 
     reason: CheckpointReason
     source: str
@@ -192,4 +197,4 @@ class CheckpointMoment:
     step_index: int
     mid_step: bool = False
     labelled_by_hand: bool = False
-    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    rollback_target: GroupId | None = None

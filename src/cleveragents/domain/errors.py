@@ -35,6 +35,7 @@ PlanError                      exit 1: the operation was refused or failed
 │   └── ToolRefusedError         tool-refused
 ├── ApplyConflictError         apply-conflict
 ├── ApplyRefusedError          apply-refused
+├── DeclinedError              declined
 ├── InterruptedPlanError       interrupted (exit 130)
 ├── DatabaseBusyError          database-busy
 ├── DatabaseTooNewError        database-too-new
@@ -366,6 +367,17 @@ class ApplyRefusedError(PlanError):
     """Apply cannot be done in the project's present state; nothing was changed."""
 
     code = "apply-refused"
+
+
+class DeclinedError(PlanError):
+    """The person who was asked said no."""
+
+    code = "declined"
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(
+            f"{operation} was declined; nothing was changed", "use --yes to skip asking"
+        )
 
 
 class InterruptedPlanError(PlanError):

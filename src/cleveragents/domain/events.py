@@ -26,7 +26,7 @@ class StepStarted:
 class StepFinished:
     step_index: int
     name: str
-    files_changed: int
+    files_changed: int = 0
     error: str | None = None
 
 
@@ -35,6 +35,7 @@ class CheckpointRecorded:
     group_id: str
     reason: str
     label: str
+    pruned: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -44,7 +44,7 @@ class PlanFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One run of an action; `head` (column `last_checkpoint_id`) is where it stands, not the newest."""
+    """One run of an action; `head` (column `last_checkpoint_id`) is where it stands now."""
 
     plan_id: PlanId
     action: Action
@@ -114,6 +114,10 @@ class Plan:
 
     def fail(self, failure: PlanFailure, now: datetime) -> "Plan":
         return replace(self, state=State.ERRORED, error=failure, finished_at=now)
+
+    def refused(self, failure: PlanFailure) -> "Plan":
+        """Execute could not go on for a reason outside its steps; it may be tried again."""
+        return replace(self, phase=Phase.EXECUTE, state=State.ERRORED, error=failure)
 
     def interrupt(self) -> "Plan":
         """Wait to be resumed; whatever step was running has been undone."""

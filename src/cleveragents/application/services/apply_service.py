@@ -1,0 +1,176 @@
+"""Owns Apply: merge and check everything first, then change the project, or leave it alone."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cleveragents.application.ports import (
+    ApplyOptions,
+    Clock,
+    PlanLocks,
+    PreparedApply,
+    Sandboxes,
+    SnapshotStore,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.services.checkpoint_service import CheckpointService
+from cleveragents.application.services.rollback_service import RollbackService
+from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError, DeclinedError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan, PlanFailure, State
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+Confirm = Callable[[Mapping[str, ResourceDiff]], bool]
+_TOKEN = "apply"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyResult:
+    """What reached the project. `kept` names sandboxes that still hold files apply did not take."""
+
+    plan: Plan
+    refs: Mapping[str, str]
+    diffs: Mapping[str, ResourceDiff]
+    kept: Mapping[str, str]
+
+
+class ApplyService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        checkpoints: CheckpointService,
+        rollbacks: RollbackService,
+        workplace: tuple[Sandboxes, SnapshotStore],
+        locks: PlanLocks,
+        clock: Clock,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._checkpoints = checkpoints
+        self._rollbacks = rollbacks
+        self._sandboxes, self._snapshots = workplace
+        self._locks = locks
+        self._clock = clock
+
+    def apply(self, plan_id: PlanId, options: ApplyOptions, confirm: Confirm) -> ApplyResult:
+        with self._locks.hold(plan_id, "apply"):
+            plan = self._rollbacks.recover(self._load(plan_id))
+            resources = self._resources(plan_id)
+            unfinished = _stored(plan, resources)
+            if unfinished:
+                return self._carry_out(plan, resources, unfinished)
+            plan = plan.begin_apply()
+            for resource in resources:
+                self._sandboxes.check(resource)
+            prepared = self._prepare(plan, resources, options)
+            if not confirm({r.name: prepared[r.name].diff for r in resources}):
+                raise DeclinedError("the apply")
+            plan, resources = self._store_intent(plan, resources, prepared)
+            return self._carry_out(plan, resources, prepared)
+
+    def _prepare(
+        self, plan: Plan, resources: Sequence[PlanResource], options: ApplyOptions
+    ) -> Mapping[str, PreparedApply]:
+        try:
+            return {r.name: self._sandboxes.prepare_apply(r, options) for r in resources}
+        except (ApplyConflictError, ApplyRefusedError) as error:
+            failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
+            self._save(plan.constrain(failure))
+            raise
+
+    def _store_intent(
+        self,
+        plan: Plan,
+        resources: Sequence[PlanResource],
+        prepared: Mapping[str, PreparedApply],
+    ) -> tuple[Plan, Sequence[PlanResource]]:
+        # Intent before effect: with the tokens stored, a killed apply is finished by the next one.
+        if self._checkpoints.is_on(Trigger.BEFORE_APPLY):
+            moment = CheckpointMoment(
+                reason=CheckpointReason.BEFORE_APPLY,
+                source="apply",
+                label="before apply",
+                decision_id=None,
+                step_index=max(plan.last_completed_step, 0),
+            )
+            trigger = Trigger.BEFORE_APPLY
+            plan = self._checkpoints.auto_create_if_configured(trigger, plan, moment)
+            resources = self._resources(plan.plan_id)
+        marked = [
+            replace(r, details={**r.details, _TOKEN: dict(prepared[r.name].token)})
+            for r in resources
+        ]
+        with self._unit_of_work() as uow:
+            for resource in marked:
+                uow.resources.save(resource)
+            uow.plans.save(plan)
+            uow.commit()
+        return plan, marked
+
+    def _carry_out(
+        self,
+        plan: Plan,
+        resources: Sequence[PlanResource],
+        prepared: Mapping[str, PreparedApply],
+    ) -> ApplyResult:
+        try:
+            refs = {r.name: self._sandboxes.carry_out(r, prepared[r.name]) for r in resources}
+        except (ApplyConflictError, ApplyRefusedError) as error:
+            failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
+            self._withdraw(plan.constrain(failure), resources)
+            raise
+        plan = plan.apply("\n".join(refs.values()), self._clock.now())
+        self._save(plan)
+        diffs = {r.name: self._sandboxes.applied_diff(r, refs[r.name]) for r in resources}
+        kept = self._clean_up(plan, resources)
+        return ApplyResult(plan=plan, refs=refs, diffs=diffs, kept=kept)
+
+    def _clean_up(self, plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, str]:
+        """Remove what is not needed any more, but never a file that exists nowhere else."""
+        kept: dict[str, str] = {}
+        for resource in resources:
+            if self._sandboxes.diff(resource).left_behind:
+                kept[resource.name] = resource.sandbox_path
+                continue
+            self._sandboxes.remove(resource)
+            with self._unit_of_work() as uow:
+                uow.resources.save(resource.removed())
+                uow.commit()
+        if not kept:
+            self._snapshots.forget(plan.plan_id)
+        return kept
+
+    def _withdraw(self, plan: Plan, resources: Sequence[PlanResource]) -> None:
+        with self._unit_of_work() as uow:
+            for resource in resources:
+                details = {k: v for k, v in resource.details.items() if k != _TOKEN}
+                uow.resources.save(replace(resource, details=details))
+            uow.plans.save(plan)
+            uow.commit()
+
+    def _resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        with self._unit_of_work.reading() as uow:
+            found = uow.resources.of_plan(plan_id)
+        return [resource for resource in found if resource.status is SandboxStatus.READY]
+
+    def _load(self, plan_id: PlanId) -> Plan:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.get(plan_id)
+
+    def _save(self, plan: Plan) -> None:
+        with self._unit_of_work() as uow:
+            uow.plans.save(plan)
+            uow.commit()
+
+
+def _stored(plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, PreparedApply]:
+    """What an interrupted apply had prepared and stored, if there is one."""
+    if plan.state is not State.PROCESSING:
+        return {}
+    return {
+        resource.name: PreparedApply(
+            resource_id=resource.resource_id, token=resource.details[_TOKEN], diff=ResourceDiff()
+        )
+        for resource in resources
+        if _TOKEN in resource.details
+    }

@@ -1,0 +1,311 @@
+"""Owns checkpoint groups: when one is recorded, what it holds, and which ones go again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cleveragents.application.ports import (
+    Clock,
+    EventSink,
+    IdSource,
+    SnapshotStore,
+    UnitOfWork,
+    UnitOfWorkFactory,
+)
+from cleveragents.domain.changes import FileChange
+from cleveragents.domain.checkpoint import (
+    CheckpointGroup,
+    CheckpointMoment,
+    CheckpointReason,
+    Snapshot,
+    Trigger,
+)
+from cleveragents.domain.checkpoint_lookup import find_group
+from cleveragents.domain.decision import Decision, ToolCall
+from cleveragents.domain.errors import CheckpointNeededError, LabelTakenError, PlanStateError
+from cleveragents.domain.events import CheckpointRecorded
+from cleveragents.domain.groups import GroupDraft, build_group
+from cleveragents.domain.ids import GroupId, PlanId, ResourceId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.retention import CheckpointRetentionPolicy, RetentionDecision
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPolicy:
+    """What the settings say about checkpoints."""
+
+    triggers: frozenset[Trigger]
+    max_groups: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additions:
+    """What else becomes true in the same transaction as a group."""
+
+    decision: Decision | None = None
+    tool_call: ToolCall | None = None
+
+
+NOTHING_ELSE = Additions()
+Captured = Mapping[ResourceId, Snapshot]
+
+
+class CheckpointService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        snapshots: SnapshotStore,
+        ids: IdSource,
+        clock: Clock,
+        events: EventSink,
+        policy: CheckpointPolicy,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._snapshots = snapshots
+        self._ids = ids
+        self._clock = clock
+        self._events = events
+        self._policy = policy
+
+    # --- recording ------------------------------------------------------------------------------
+
+    def record_decision(
+        self, plan: Plan, moment: CheckpointMoment, decision: Decision | None = None
+    ) -> Plan:
+        """Store a decision with the group that lets people come back to the moment before it."""
+        wanted = plan.action.rollback_policy.enabled
+        return self._commit(plan, moment, Additions(decision=decision), with_group=wanted)
+
+    def auto_create_if_configured(
+        self,
+        trigger: Trigger,
+        plan: Plan,
+        moment: CheckpointMoment,
+        additions: Additions = NOTHING_ELSE,
+    ) -> Plan:
+        """Store the plan's progress, and a group with it if the settings name this trigger."""
+        wanted = self.is_on(trigger) and plan.action.rollback_policy.enabled
+        return self._commit(plan, moment, additions, with_group=wanted)
+
+    def record(self, plan: Plan, moment: CheckpointMoment) -> tuple[Plan, CheckpointGroup]:
+        """A group whatever the settings say: by hand, or as the safety net of a rollback."""
+        plan = self._commit(plan, moment, NOTHING_ELSE, with_group=True)
+        return plan, self._head_of(plan)
+
+    def save_progress(self, plan: Plan, additions: Additions = NOTHING_ELSE) -> Plan:
+        """Store progress that changed no file."""
+        with self._unit_of_work() as uow:
+            plan = _add(uow, plan, additions, changes=())
+            uow.plans.save(plan)
+            uow.commit()
+        return plan
+
+    def create(self, plan: Plan, label: str) -> CheckpointGroup:
+        """A group by hand, labelled. The caller holds the plan's lock."""
+        plan.refuse_if_final()
+        if plan.head is None:
+            raise PlanStateError(
+                f"plan {plan.plan_id} has not started, so there is nothing to capture yet",
+                f"agents plan execute {plan.plan_id}",
+            )
+        if any(g.label == label and g.labelled_by_hand for g in self.list_groups(plan.plan_id)):
+            raise LabelTakenError(label, plan.plan_id)
+        head = self._head_of(plan)
+        moment = CheckpointMoment(
+            reason=CheckpointReason.MANUAL,
+            source="user",
+            label=label,
+            decision_id=head.decision_id,
+            step_index=plan.last_completed_step + 1,
+            mid_step=True,
+            labelled_by_hand=True,
+        )
+        _, group = self.record(plan, moment)
+        return group
+
+    def _commit(
+        self, plan: Plan, moment: CheckpointMoment, additions: Additions, *, with_group: bool
+    ) -> Plan:
+        # Files before record: a record whose files are missing cannot be restored (ADR 0002).
+        resources = self.resources(plan.plan_id)
+        captured: Captured = {}
+        if with_group or not moment.mid_step:
+            captured = {r.resource_id: self._snapshots.capture(r) for r in resources}
+        changes = _all_changes(resources, captured)
+        group: CheckpointGroup | None = None
+        with self._unit_of_work() as uow:
+            plan = _add(uow, plan, additions, changes)
+            if with_group:
+                plan, group = self._add_group(uow, plan, moment, resources, captured)
+            if not moment.mid_step:
+                _move_boundaries(uow, resources, captured)
+            uow.plans.save(plan)
+            pruned = self._prune_records(uow, plan) if with_group else ()
+            uow.commit()
+        if group is not None:
+            self._announce(group, pruned)
+        return plan
+
+    def _add_group(
+        self,
+        uow: UnitOfWork,
+        plan: Plan,
+        moment: CheckpointMoment,
+        resources: Sequence[PlanResource],
+        captured: Captured,
+    ) -> tuple[Plan, CheckpointGroup]:
+        plan = plan.tick()
+        previous = uow.checkpoints.holding(plan.head) if plan.head else None
+        draft = GroupDraft(
+            plan=plan,
+            moment=moment,
+            resources=resources,
+            captured=captured,
+            previous=previous,
+            created_at=self._clock.now(),
+        )
+        group = build_group(draft, self._ids.new)
+        uow.checkpoints.add(group)
+        if moment.rollback_target is not None:
+            plan = plan.begin_rollback(moment.rollback_target, group.group_id)
+        return plan.at(group.head), group
+
+    def _announce(self, group: CheckpointGroup, pruned: Sequence[GroupId]) -> None:
+        self._events.emit(
+            CheckpointRecorded(
+                group_id=group.group_id,
+                reason=group.reason,
+                label=group.label,
+                pruned=len(pruned),
+            )
+        )
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def list_checkpoints(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
+        """All groups of the plan, oldest first. Raises PlanNotFoundError."""
+        with self._unit_of_work.reading() as uow:
+            uow.plans.get(plan_id)
+            return uow.checkpoints.of_plan(plan_id)
+
+    list_groups = list_checkpoints
+
+    def get_checkpoint(self, plan_id: PlanId, wanted: str) -> CheckpointGroup:
+        """The group that an id, a prefix of one, or a label names."""
+        with self._unit_of_work.reading() as uow:
+            uow.plans.get(plan_id)
+            groups = uow.checkpoints.of_plan(plan_id)
+            return find_group(plan_id, wanted, groups, owner_of=uow.checkpoints.owner_of)
+
+    def is_on(self, trigger: Trigger) -> bool:
+        return trigger in self._policy.triggers
+
+    def sandboxes(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        """Those of the plan's resources that have a sandbox."""
+        with self._unit_of_work.reading() as uow:
+            found = uow.resources.of_plan(plan_id)
+        return [resource for resource in found if resource.status is SandboxStatus.READY]
+
+    def resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        """Those of the plan's resources that have a sandbox and may be captured."""
+        return [resource for resource in self.sandboxes(plan_id) if resource.checkpointable]
+
+    def verify(self, group: CheckpointGroup) -> None:
+        """Raise SnapshotDamagedError unless the group could be restored right now."""
+        for resource in self.resources(group.plan_id):
+            state = group.state_of(resource.resource_id)
+            if state is not None:
+                self._snapshots.verify(resource, state.snapshot, state.state_hash)
+
+    def changes_between(
+        self, old: CheckpointGroup, new: CheckpointGroup
+    ) -> Sequence[tuple[str, FileChange]]:
+        """What differs from `old` to `new`, each change with its resource's name."""
+        found: list[tuple[str, FileChange]] = []
+        for resource in self.resources(old.plan_id):
+            before, after = old.state_of(resource.resource_id), new.state_of(resource.resource_id)
+            if before is None or after is None:
+                continue
+            changes = self._snapshots.changes_between(resource, before.snapshot, after.snapshot)
+            found.extend((resource.name, change) for change in changes)
+        return found
+
+    def _head_of(self, plan: Plan) -> CheckpointGroup:
+        assert plan.head is not None
+        with self._unit_of_work.reading() as uow:
+            return uow.checkpoints.holding(plan.head)
+
+    # --- letting go -----------------------------------------------------------------------------
+
+    def delete(self, plan: Plan, group: CheckpointGroup) -> int:
+        """Delete one group; gives back the bytes freed. The caller holds the plan's lock."""
+        if group.group_id in self._pinned(plan) or plan.head in group.names():
+            raise CheckpointNeededError(group.group_id, plan.plan_id, "the plan stands on it")
+        with self._unit_of_work() as uow:
+            uow.checkpoints.delete([group.group_id])
+            uow.commit()
+        return self.sweep(plan.plan_id)
+
+    def sweep(self, plan_id: PlanId) -> int:
+        """Free what no group and no step boundary needs any more; gives back the bytes freed."""
+        groups = self.list_groups(plan_id)
+        freed = 0
+        for resource in self.resources(plan_id):
+            states = [group.state_of(resource.resource_id) for group in groups]
+            refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
+            if resource.boundary is not None:
+                refs.add(resource.boundary)
+            freed += self._snapshots.keep_only(resource, refs)
+        return freed
+
+    def retention(self, plan: Plan) -> RetentionDecision:
+        return self._decide(plan, self.list_groups(plan.plan_id))
+
+    def _decide(self, plan: Plan, groups: Sequence[CheckpointGroup]) -> RetentionDecision:
+        limit = plan.action.rollback_policy.max_checkpoints or self._policy.max_groups
+        pinned = self._pinned(plan) | {g.group_id for g in groups if plan.head in g.names()}
+        return CheckpointRetentionPolicy(max_groups=limit).decide(groups, pinned=pinned)
+
+    def _prune_records(self, uow: UnitOfWork, plan: Plan) -> Sequence[GroupId]:
+        # Records first, content later: `sweep` frees it off the hot path.
+        limit = plan.action.rollback_policy.max_checkpoints or self._policy.max_groups
+        if uow.checkpoints.count(plan.plan_id) <= limit:
+            return ()
+        removed = self._decide(plan, uow.checkpoints.of_plan(plan.plan_id)).removed
+        uow.checkpoints.delete(removed)
+        return removed
+
+    @staticmethod
+    def _pinned(plan: Plan) -> set[GroupId]:
+        return {group for group in (plan.rollback_target, plan.safety_group) if group is not None}
+
+
+def _add(
+    uow: UnitOfWork, plan: Plan, additions: Additions, changes: tuple[FileChange, ...]
+) -> Plan:
+    if additions.decision is not None:
+        plan = plan.tick()
+        uow.decisions.add(replace(additions.decision, position=plan.here))
+    if additions.tool_call is not None:
+        plan = plan.tick()
+        uow.tool_calls.add(replace(additions.tool_call, position=plan.here, changes=changes))
+    return plan
+
+
+def _move_boundaries(
+    uow: UnitOfWork, resources: Sequence[PlanResource], captured: Captured
+) -> None:
+    for resource in resources:
+        reached = captured[resource.resource_id].ref
+        if reached != resource.boundary:
+            uow.resources.save(resource.at_boundary(reached))
+
+
+def _all_changes(resources: Sequence[PlanResource], captured: Captured) -> tuple[FileChange, ...]:
+    many = len(resources) > 1
+    return tuple(
+        replace(change, path=f"{resource.name}:{change.path}") if many else change
+        for resource in resources
+        if resource.resource_id in captured
+        for change in captured[resource.resource_id].changes
+    )

@@ -1,0 +1,149 @@
+"""Owns Execute: decide, checkpoint, run the tool, commit the step."""
+
+from collections.abc import Sequence
+
+from cleveragents.application.ports import (
+    Actor,
+    Clock,
+    EventSink,
+    IdSource,
+    Proposal,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.services.checkpoint_service import CheckpointService
+from cleveragents.application.services.tool_runner import Task, ToolRunner
+from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.events import PlanFinished, PlanStarted, StepFinished, StepStarted
+from cleveragents.domain.ids import DecisionId
+from cleveragents.domain.plan import Plan, State
+
+
+class PlanExecutor:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        checkpoints: CheckpointService,
+        runner: ToolRunner,
+        actor: Actor,
+        chronicle: tuple[Clock, IdSource],
+        events: EventSink,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._checkpoints = checkpoints
+        self._runner = runner
+        self._actor = actor
+        self._clock, self._ids = chronicle
+        self._events = events
+
+    def execute(self, plan: Plan) -> Plan:
+        """Run every step that is left. The caller holds the lock and has the sandboxes ready."""
+        with self._unit_of_work.reading() as uow:
+            decisions = uow.decisions.of_plan(plan.plan_id)
+        live = [decision for decision in decisions if not decision.superseded]
+        plan = self._start(plan, live)
+        while plan.state is State.PROCESSING:
+            index = plan.last_completed_step + 1
+            proposal = self._actor.decide(plan.action, index, plan.actor_state)
+            if proposal is None:
+                plan = self._checkpoints.save_progress(plan.complete(self._clock.now()))
+                break
+            plan = self._step(plan, proposal, index, live)
+        self._checkpoints.sweep(plan.plan_id)
+        self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
+        return plan
+
+    def _start(self, plan: Plan, live: Sequence[Decision]) -> Plan:
+        self._events.emit(
+            PlanStarted(
+                plan_id=plan.plan_id,
+                steps=tuple(self._actor.outline(plan.action)),
+                first_step=plan.last_completed_step + 1,
+            )
+        )
+        plan = plan.start(self._clock.now())
+        if plan.head is not None:
+            return self._checkpoints.save_progress(plan)
+        # The root decision was made before there was anything to capture; its group is the
+        # point from which everything else can be taken back.
+        moment = CheckpointMoment(
+            reason=CheckpointReason.DECISION,
+            source="plan",
+            label="start",
+            decision_id=live[0].decision_id,
+            step_index=0,
+        )
+        return self._checkpoints.record_decision(plan, moment)
+
+    def _step(self, plan: Plan, proposal: Proposal, index: int, live: list[Decision]) -> Plan:
+        step = proposal.step
+        self._events.emit(StepStarted(step_index=index, name=step.name, tool=step.tool))
+        plan = self._at_step(Trigger.BEFORE_STEP, plan, proposal, index, live)
+        plan, decision = self._decide(plan, proposal, index, live)
+        task = Task(
+            step=step,
+            step_index=index,
+            decision=decision,
+            next_actor_state=proposal.actor_state,
+            resources=self._checkpoints.sandboxes(plan.plan_id),
+        )
+        plan = self._runner.run(plan, task)
+        if plan.state is State.PROCESSING:
+            plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, live)
+        failure = plan.error.message if plan.error else None
+        self._events.emit(StepFinished(step_index=index, name=step.name, error=failure))
+        return plan
+
+    def _decide(
+        self, plan: Plan, proposal: Proposal, index: int, live: list[Decision]
+    ) -> tuple[Plan, Decision]:
+        # A step that was decided before an interruption is carried out, not decided again.
+        pending = [decision for decision in live if decision.step_index == index]
+        if pending:
+            return plan, pending[-1]
+        decision = Decision(
+            decision_id=DecisionId(self._ids.new()),
+            plan_id=plan.plan_id,
+            parent_id=live[0].decision_id,
+            position=plan.here,
+            type=DecisionType.TOOL_INVOCATION,
+            question=proposal.question,
+            chosen=f"{proposal.step.tool}: {proposal.step.name}",
+            alternatives=proposal.alternatives,
+            rationale=proposal.rationale,
+            confidence=proposal.confidence,
+            context={"tool": proposal.step.tool, "actor_state": dict(plan.actor_state)},
+            phase=plan.phase,
+            step_index=index,
+            attempt=plan.attempt,
+            created_at=self._clock.now(),
+        )
+        moment = CheckpointMoment(
+            reason=CheckpointReason.DECISION,
+            source=proposal.step.tool,
+            label=f"decision {index}: {proposal.step.name}",
+            decision_id=decision.decision_id,
+            step_index=index,
+        )
+        plan = self._checkpoints.record_decision(plan, moment, decision)
+        live.append(decision)
+        return plan, decision
+
+    def _at_step(
+        self,
+        trigger: Trigger,
+        plan: Plan,
+        proposal: Proposal,
+        index: int,
+        live: Sequence[Decision],
+    ) -> Plan:
+        if not self._checkpoints.is_on(trigger):
+            return plan
+        moment = CheckpointMoment(
+            reason=CheckpointReason(trigger.value),
+            source=proposal.step.tool,
+            label=f"{trigger.value.replace('_', ' ')} {index}: {proposal.step.name}",
+            decision_id=live[-1].decision_id,
+            step_index=index,
+        )
+        return self._checkpoints.auto_create_if_configured(trigger, plan, moment)

@@ -1,0 +1,177 @@
+"""Owns what people ask about a plan; nothing here changes anything."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from cleveragents.application.ports import Clock, PlanLocks, Sandboxes, UnitOfWorkFactory
+from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus
+from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.plan import Phase, Plan, State
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepProgress:
+    step: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStatus:
+    """`owner` is who works on the plan now; None although it is `processing` means it died."""
+
+    plan: Plan
+    resources: tuple[PlanResource, ...]
+    progress: tuple[StepProgress, ...]
+    tool_calls: int
+    files_modified: int
+    checkpoints: int
+    elapsed: timedelta
+    owner: str | None
+
+    @property
+    def abandoned(self) -> bool:
+        return self.plan.state is State.PROCESSING and self.owner is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionHistory:
+    """All decisions of a plan in order, and the group each can be gone back to."""
+
+    plan: Plan
+    decisions: tuple[Decision, ...]
+    groups: dict[DecisionId, CheckpointGroup]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedDecision:
+    decision: Decision
+    group: CheckpointGroup | None
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A plan and every tool call it made."""
+
+    plan: Plan
+    calls: tuple[ToolCall, ...]
+
+
+class PlanQueries:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        sandboxes: Sandboxes,
+        locks: PlanLocks,
+        clock: Clock,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._sandboxes = sandboxes
+        self._locks = locks
+        self._clock = clock
+
+    def list(self) -> Sequence[Plan]:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.list()
+
+    def get(self, plan_id: PlanId) -> Plan:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.get(plan_id)
+
+    def status(self, plan_id: PlanId) -> PlanStatus:
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            resources = tuple(uow.resources.of_plan(plan_id))
+            calls = [call for call in uow.tool_calls.of_plan(plan_id) if not call.undone]
+            checkpoints = uow.checkpoints.count(plan_id)
+        return PlanStatus(
+            plan=plan,
+            resources=resources,
+            progress=_progress(plan),
+            tool_calls=len(calls),
+            files_modified=len({change.path for call in calls for change in call.changes}),
+            checkpoints=checkpoints,
+            elapsed=self._elapsed(plan),
+            owner=self._locks.owner(plan_id),
+        )
+
+    def history(self, plan_id: PlanId) -> DecisionHistory:
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            decisions = uow.decisions.of_plan(plan_id)
+            groups = uow.checkpoints.of_plan(plan_id)
+        return DecisionHistory(plan=plan, decisions=tuple(decisions), groups=_by_decision(groups))
+
+    def explain(self, decision_id: DecisionId) -> ExplainedDecision:
+        with self._unit_of_work.reading() as uow:
+            decision = uow.decisions.get(decision_id)
+            groups = _by_decision(uow.checkpoints.of_plan(decision.plan_id))
+            calls = uow.tool_calls.of_plan(decision.plan_id)
+        return ExplainedDecision(
+            decision=decision,
+            group=groups.get(decision_id),
+            calls=tuple(call for call in calls if call.decision_id == decision_id),
+        )
+
+    def record(self, plan_id: PlanId) -> PlanRecord:
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            return PlanRecord(plan=plan, calls=tuple(uow.tool_calls.of_plan(plan_id)))
+
+    def failures(self, plan_id: PlanId) -> PlanRecord:
+        """The plan with those of its calls that failed, undone ones too."""
+        found = self.record(plan_id)
+        failed = tuple(call for call in found.calls if call.status is ToolCallStatus.FAILED)
+        return PlanRecord(plan=found.plan, calls=failed)
+
+    def diff(self, plan_id: PlanId) -> dict[str, ResourceDiff]:
+        """By resource: what the plan would change in the project, or has changed."""
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            resources = uow.resources.of_plan(plan_id)
+        if plan.applied_ref is not None:
+            refs = plan.applied_ref.split("\n")
+            pairs = zip(resources, refs, strict=False)
+            return {r.name: self._sandboxes.applied_diff(r, ref) for r, ref in pairs}
+        return {resource.name: self._diff_of(resource) for resource in resources}
+
+    def _diff_of(self, resource: PlanResource) -> ResourceDiff:
+        if resource.status is not SandboxStatus.READY:
+            return ResourceDiff()
+        self._sandboxes.check(resource)
+        return self._sandboxes.diff(resource)
+
+    def _elapsed(self, plan: Plan) -> timedelta:
+        if plan.started_at is None:
+            return timedelta(0)
+        return (plan.finished_at or self._clock.now()) - plan.started_at
+
+
+def _progress(plan: Plan) -> tuple[StepProgress, ...]:
+    return tuple(
+        StepProgress(step=step.name, status=_step_status(plan, index))
+        for index, step in enumerate(plan.action.steps)
+    )
+
+
+def _step_status(plan: Plan, index: int) -> str:
+    if index <= plan.last_completed_step:
+        return "complete"
+    if index > plan.last_completed_step + 1 or plan.phase is not Phase.EXECUTE:
+        return "queued"
+    if plan.state in (State.PROCESSING, State.ERRORED):
+        return plan.state.value
+    return "queued"
+
+
+def _by_decision(groups: Sequence[CheckpointGroup]) -> dict[DecisionId, CheckpointGroup]:
+    """The first group of each decision: the one that was stored together with it."""
+    found: dict[DecisionId, CheckpointGroup] = {}
+    for group in groups:
+        if group.decision_id is not None:
+            found.setdefault(group.decision_id, group)
+    return found

@@ -1,0 +1,115 @@
+"""Owns going on: bring a plan to the last step boundary, then execute what is left."""
+
+from dataclasses import dataclass
+
+from cleveragents.application.ports import (
+    EventSink,
+    PlanLocks,
+    Sandboxes,
+    SnapshotStore,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.services.plan_executor import PlanExecutor
+from cleveragents.application.services.rollback_service import RollbackService
+from cleveragents.domain.errors import (
+    DatabaseBusyError,
+    DatabaseUnusableError,
+    InterruptedPlanError,
+    PlanError,
+)
+from cleveragents.domain.events import SandboxCreating
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan, PlanFailure, State
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePoint:
+    """Where a plan would go on. `next_step` is None when nothing is left to do."""
+
+    plan: Plan
+    next_step: int | None
+    finishes_rollback: bool
+
+
+class PlanResumeService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        executor: PlanExecutor,
+        rollbacks: RollbackService,
+        workplace: tuple[Sandboxes, SnapshotStore],
+        locks: PlanLocks,
+        events: EventSink,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._executor = executor
+        self._rollbacks = rollbacks
+        self._sandboxes, self._snapshots = workplace
+        self._locks = locks
+        self._events = events
+
+    def run(self, plan_id: PlanId) -> Plan:
+        """Start or resume; a plan that has done all its steps comes back as it is."""
+        with self._locks.hold(plan_id, "execute"):
+            plan = self._rollbacks.recover(self._load(plan_id))
+            plan.refuse_if_final()
+            if plan.executed:
+                return plan
+            try:
+                self._make_sandboxes(plan)
+                plan = self._rollbacks.return_to_boundary(plan)
+                return self._executor.execute(plan)
+            except KeyboardInterrupt:
+                self._undo_running_step(plan_id)
+                raise InterruptedPlanError(plan_id) from None
+            except (DatabaseBusyError, DatabaseUnusableError):
+                raise
+            except PlanError as error:
+                self._fail(plan_id, error)
+                raise
+
+    def preview(self, plan_id: PlanId) -> ResumePoint:
+        """Say where `run` would go on, and change nothing."""
+        plan = self._load(plan_id)
+        plan.refuse_if_final()
+        following = plan.last_completed_step + 1
+        finishes = plan.rollback_target is not None
+        if plan.executed and not finishes:
+            return ResumePoint(plan=plan, next_step=None, finishes_rollback=False)
+        return ResumePoint(plan=plan, next_step=following, finishes_rollback=finishes)
+
+    def _make_sandboxes(self, plan: Plan) -> None:
+        with self._unit_of_work.reading() as uow:
+            resources = uow.resources.of_plan(plan.plan_id)
+        for resource in resources:
+            if resource.status is SandboxStatus.PENDING:
+                self._make_sandbox(resource)
+
+    def _make_sandbox(self, resource: PlanResource) -> None:
+        self._events.emit(SandboxCreating(resource=resource.name))
+        self._sandboxes.create(resource)
+        base = self._snapshots.capture(resource)
+        with self._unit_of_work() as uow:
+            uow.resources.save(resource.ready(base.ref))
+            uow.commit()
+
+    def _fail(self, plan_id: PlanId, error: PlanError) -> None:
+        """Something that is no tool's fault: a sandbox or a snapshot that could not be made."""
+        failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
+        with self._unit_of_work() as uow:
+            uow.plans.save(uow.plans.get(plan_id).refused(failure))
+            uow.commit()
+
+    def _undo_running_step(self, plan_id: PlanId) -> None:
+        plan = self._load(plan_id)
+        if plan.state is not State.PROCESSING:
+            return
+        plan = self._rollbacks.return_to_boundary(plan)
+        with self._unit_of_work() as uow:
+            uow.plans.save(plan.interrupt())
+            uow.commit()
+
+    def _load(self, plan_id: PlanId) -> Plan:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.get(plan_id)

@@ -1,0 +1,146 @@
+"""Owns making a plan from an action, and ending one by hand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cleveragents.application.ports import (
+    ActionReader,
+    Clock,
+    IdSource,
+    PlanLocks,
+    Sandboxes,
+    UnitOfWorkFactory,
+)
+from cleveragents.domain.action import Action, ResourceSpec
+from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.errors import PlanError, ResourceError
+from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedAction:
+    """A plan that was made, its resources, and what the person should know about them."""
+
+    plan: Plan
+    resources: tuple[PlanResource, ...]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelledPlan:
+    """`kept` names the sandboxes that stay because they hold work that was not applied."""
+
+    plan: Plan
+    kept: Mapping[str, str]
+
+
+class PlanService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        actions: ActionReader,
+        sandboxes: Sandboxes,
+        locks: PlanLocks,
+        ids: IdSource,
+        clock: Clock,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._actions = actions
+        self._sandboxes = sandboxes
+        self._locks = locks
+        self._ids = ids
+        self._clock = clock
+
+    def use(
+        self, path: str, overrides: Mapping[str, str], *, include_uncommitted: bool
+    ) -> UsedAction:
+        """Make a plan; on any error nothing was created."""
+        action = self._actions.read(path, overrides)
+        plan = Plan(plan_id=PlanId(self._ids.new()), action=action, created_at=self._clock.now())
+        resources: list[PlanResource] = []
+        notices: list[str] = []
+        try:
+            for spec in action.resources:
+                resource, said = self._inspect(
+                    plan.plan_id, spec, include_uncommitted=include_uncommitted
+                )
+                resources.append(resource)
+                notices.extend(said)
+            plan = self._store(plan, resources)
+        except (PlanError, KeyboardInterrupt):
+            for resource in resources:
+                self._sandboxes.release(resource)
+            raise
+        return UsedAction(plan=plan, resources=tuple(resources), notices=tuple(notices))
+
+    def cancel(self, plan_id: PlanId) -> CancelledPlan:
+        """End a plan that is not applied; work in its sandboxes stays where it is."""
+        with self._locks.hold(plan_id, "cancel"):
+            with self._unit_of_work() as uow:
+                plan = uow.plans.get(plan_id).cancel(self._clock.now())
+                resources = uow.resources.of_plan(plan_id)
+                uow.plans.save(plan)
+                uow.commit()
+            for resource in resources:
+                if resource.status is SandboxStatus.PENDING:
+                    self._sandboxes.release(resource)
+        ready = [r for r in resources if r.status is SandboxStatus.READY]
+        return CancelledPlan(plan=plan, kept={r.name: r.sandbox_path for r in ready})
+
+    def _inspect(
+        self, plan_id: PlanId, spec: ResourceSpec, *, include_uncommitted: bool
+    ) -> tuple[PlanResource, tuple[str, ...]]:
+        _refuse_unstorable(spec)
+        found = self._sandboxes.inspect(spec, plan_id, include_uncommitted=include_uncommitted)
+        resource = PlanResource(
+            resource_id=ResourceId(self._ids.new()),
+            plan_id=plan_id,
+            name=spec.name,
+            type=spec.type,
+            location=found.location,
+            base=found.base,
+            sandbox_path=self._sandboxes.path_for(plan_id, spec.name, spec.type),
+            include=spec.include,
+            exclude=spec.exclude,
+            checkpointable=spec.checkpointable,
+            details=found.details,
+        )
+        return resource, tuple(f"{spec.name}: {notice}" for notice in found.notices)
+
+    def _store(self, plan: Plan, resources: list[PlanResource]) -> Plan:
+        plan = plan.tick()
+        with self._unit_of_work() as uow:
+            uow.plans.add(plan)
+            for resource in resources:
+                uow.resources.add(resource)
+            uow.decisions.add(self._root_decision(plan, plan.action))
+            uow.commit()
+        return plan
+
+    def _root_decision(self, plan: Plan, action: Action) -> Decision:
+        return Decision(
+            decision_id=DecisionId(self._ids.new()),
+            plan_id=plan.plan_id,
+            parent_id=None,
+            position=plan.here,
+            type=DecisionType.PROMPT_DEFINITION,
+            question="What shall be done?",
+            chosen=action.description,
+            rationale=f"the description of the action {action.name}",
+            phase=plan.phase,
+            step_index=None,
+            attempt=plan.attempt,
+            created_at=plan.created_at,
+        )
+
+
+def _refuse_unstorable(spec: ResourceSpec) -> None:
+    try:
+        spec.location.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ResourceError(
+            f"the path of `{spec.name}` is not UTF-8",
+            "rename the folder, or reach it through a link with a plain name",
+        ) from None

@@ -1,0 +1,161 @@
+"""Owns one run of the program: its options, its settings, its services and how it answers."""
+
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+
+import click
+
+from cleveragents.cli.framework import chosen_format, command_name
+from cleveragents.cli.progress import Progress, make_progress
+from cleveragents.cli.render import Renderer, make_renderer
+from cleveragents.cli.render.blocks import Outcome
+from cleveragents.config import ConfigProblem, LoadedSettings, load_settings
+from cleveragents.container import Container
+from cleveragents.domain.errors import (
+    ConfigKeyError,
+    ConfigValueError,
+    ConfirmationNeededError,
+    DeclinedError,
+    PlanError,
+)
+
+
+class App:
+    def __init__(self) -> None:
+        self._started = datetime.now(UTC)
+        self._ticks = time.monotonic()
+        self._data_dir: str | None = None
+        self._verbose = 0
+        self.config_path: str | None = None
+        self.format_hint: str | None = None
+        self.exit_code = 0
+
+    def use_options(self, *, data_dir: str | None, config_path: str | None, verbose: int) -> None:
+        self._data_dir = data_dir
+        self.config_path = config_path
+        self._verbose = verbose
+
+    # --- what commands use ----------------------------------------------------------------------
+
+    @cached_property
+    def settings(self) -> LoadedSettings:
+        flags = {} if self._data_dir is None else {"data-dir": self._data_dir}
+        return load_settings(
+            os.environ, home=self.home, cwd=self.cwd, flags=flags, config_path=self.config_path
+        )
+
+    @cached_property
+    def container(self) -> Container:
+        return Container(self.settings.settings, os.environ, self.cwd, self.progress)
+
+    @cached_property
+    def progress(self) -> Progress:
+        # A person watches only if stderr is a terminal; a program that reads it gets nothing.
+        interactive = sys.stderr.isatty() and self._format() not in ("json", "yaml")
+        return make_progress(sys.stderr, interactive=interactive, verbose=self._verbose)
+
+    @property
+    def home(self) -> str:
+        return str(Path.home())
+
+    @cached_property
+    def cwd(self) -> str:
+        try:
+            return str(Path.cwd())
+        except FileNotFoundError:
+            raise PlanError(
+                "the current folder does not exist any more", "change to another folder"
+            ) from None
+
+    @contextmanager
+    def working(self) -> Generator[Container]:
+        """The services, with progress shown while they work."""
+        with self.progress:
+            yield self.container
+
+    def confirm(self, question: str, *, yes: bool) -> bool:
+        """Ask a person; where nobody can answer, `--yes` must have been said."""
+        if yes:
+            return True
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise ConfirmationNeededError(question)
+        return click.confirm(f"{question}?", err=True, default=False)
+
+    def require(self, question: str, *, yes: bool) -> None:
+        if not self.confirm(question, yes=yes):
+            raise DeclinedError("it")
+
+    def show(self, outcome: Outcome) -> None:
+        extra = self.settings.warnings
+        if extra:
+            outcome = Outcome(
+                data=outcome.data,
+                blocks=outcome.blocks,
+                messages=outcome.messages,
+                warnings=(*extra, *outcome.warnings),
+                status=outcome.status,
+                exit_code=outcome.exit_code,
+            )
+        self.exit_code = outcome.exit_code
+        self._renderer().show(self._command(), outcome, self._started, self._duration())
+
+    # --- what the guard uses --------------------------------------------------------------------
+
+    def fail(self, error: PlanError, command: str | None = None) -> int:
+        name = self._command() if command is None else command
+        self._renderer().show_error(name, error, self._started, self._duration())
+        return error.exit_code
+
+    def write_crash_report(self, report: str) -> str:
+        """Put a traceback away; gives back where."""
+        try:
+            folder = Path(self.settings.settings.data_dir) / "crashes"
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except (OSError, ConfigProblem):
+            folder = Path(tempfile.gettempdir())
+        descriptor, name = tempfile.mkstemp(prefix="crash-", suffix=".txt", dir=folder, text=True)
+        with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(report)
+        return name
+
+    def _renderer(self) -> Renderer:
+        no_color = bool(os.environ.get("NO_COLOR"))
+        return make_renderer(
+            self._format(), stdout=sys.stdout, stderr=sys.stderr, no_color=no_color
+        )
+
+    def _format(self) -> str:
+        context = click.get_current_context(silent=True)
+        asked = (chosen_format(context) if context else None) or self.format_hint
+        if asked:
+            return asked
+        try:
+            configured = self.settings.settings.format
+        except ConfigProblem:
+            configured = None  # the problem itself is about to be shown
+        return configured or ("rich" if sys.stdout.isatty() else "plain")
+
+    def _command(self) -> str:
+        return command_name(click.get_current_context(silent=True)) or self.command
+
+    @cached_property
+    def command(self) -> str:
+        """The command's name as far as the words on the line tell, for when there is no context."""
+        words = [word for word in sys.argv[1:] if not word.startswith("-")]
+        return " ".join(words[:2])
+
+    def _duration(self) -> int:
+        return int((time.monotonic() - self._ticks) * 1000)
+
+
+def as_plan_error(problem: ConfigProblem) -> PlanError:
+    if problem.kind == "unknown-key":
+        return ConfigKeyError(problem.key, problem.where, problem.suggestion)
+    return ConfigValueError(problem.key, problem.where, problem.problem)

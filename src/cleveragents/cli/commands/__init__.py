@@ -1,0 +1,1 @@
+"""The commands: each parses, calls one service, and shows what came back."""

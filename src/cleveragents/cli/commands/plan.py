@@ -1,0 +1,237 @@
+"""Owns `agents plan …`: text in, one service call, a view out."""
+
+import signal
+from types import FrameType
+
+import click
+
+from cleveragents.application.ports import ApplyOptions
+from cleveragents.cli.app import App
+from cleveragents.cli.framework import LazyGroup, examples
+from cleveragents.cli.views import checkpoints as checkpoint_views
+from cleveragents.cli.views import decisions as decision_views
+from cleveragents.cli.views import plans as plan_views
+from cleveragents.domain.errors import StepFailedError
+from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.plan import Plan, State
+
+_PLAN = click.argument("plan_id", metavar="PLAN_ID")
+_YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+@click.group(
+    "plan",
+    cls=LazyGroup,
+    lazy={
+        "checkpoint": (
+            "cleveragents.cli.commands.checkpoint:checkpoint",
+            "List, show, create, delete, verify and compare checkpoints",
+        ),
+    },
+    epilog=examples("agents plan use add-login.yaml", "agents plan execute <PLAN_ID>"),
+)
+def plan() -> None:
+    """Make, run, roll back and apply plans."""
+
+
+@plan.command(
+    epilog=examples(
+        "agents plan use add-login.yaml",
+        "agents plan use add-login.yaml --resource code=../shop --include-uncommitted",
+    )
+)
+@click.argument("action", metavar="ACTION.yaml")
+@click.option(
+    "--resource",
+    "resources",
+    metavar="NAME=PATH",
+    multiple=True,
+    help="Work on PATH instead of what the action says. May be repeated.",
+)
+@click.option("--include-uncommitted", is_flag=True, help="Take uncommitted work along.")
+@click.pass_obj
+def use(app: App, action: str, resources: tuple[str, ...], *, include_uncommitted: bool) -> None:
+    """Make a plan from an action file. Nothing of the project is changed."""
+    overrides = dict(_override(text) for text in resources)
+    result = app.container.plan_service.use(
+        action, overrides, include_uncommitted=include_uncommitted
+    )
+    app.show(plan_views.used(result))
+
+
+@plan.command("list", epilog=examples("agents plan list --format json"))
+@click.pass_obj
+def list_plans(app: App) -> None:
+    """List all plans, the newest first."""
+    app.show(plan_views.listed(app.container.plan_queries.list()))
+
+
+@plan.command(epilog=examples("agents plan execute <PLAN_ID>"))
+@_PLAN
+@click.pass_obj
+def execute(app: App, plan_id: str) -> None:
+    """Start a plan, or go on with one that was interrupted or has failed."""
+    _run(app, PlanId(plan_id))
+
+
+@plan.command(epilog=examples("agents plan resume --dry-run <PLAN_ID>"))
+@_PLAN
+@click.option("--dry-run", is_flag=True, help="Only say where it would go on.")
+@click.pass_obj
+def resume(app: App, plan_id: str, *, dry_run: bool) -> None:
+    """Go on with a plan from its last finished step."""
+    if dry_run:
+        app.show(
+            plan_views.resume_point(app.container.plan_resume_service.preview(PlanId(plan_id)))
+        )
+        return
+    _run(app, PlanId(plan_id))
+
+
+@plan.command(epilog=examples("agents plan status <PLAN_ID> --format json"))
+@_PLAN
+@click.pass_obj
+def status(app: App, plan_id: str) -> None:
+    """Show where a plan stands."""
+    app.show(plan_views.status(app.container.plan_queries.status(PlanId(plan_id))))
+
+
+@plan.command(epilog=examples("agents plan cancel <PLAN_ID>"))
+@_PLAN
+@click.pass_obj
+def cancel(app: App, plan_id: str) -> None:
+    """End a plan for good. Work in its sandboxes stays where it is."""
+    app.show(plan_views.cancelled(app.container.plan_service.cancel(PlanId(plan_id))))
+
+
+@plan.command(
+    epilog=examples(
+        "agents plan rollback <PLAN_ID> <CHECKPOINT_ID>",
+        "agents plan rollback --yes --format json <PLAN_ID> 'before the migration'",
+    )
+)
+@_PLAN
+@click.argument("checkpoint_id", metavar="CHECKPOINT_ID", required=False)
+@_YES
+@click.pass_obj
+def rollback(app: App, plan_id: str, checkpoint_id: str | None, *, yes: bool) -> None:
+    """Take a plan and all its sandboxes back to a checkpoint.
+
+    CHECKPOINT_ID is a checkpoint, its group, the beginning of either, or a label.
+    """
+    with app.working() as container:
+        result = container.rollback_service.rollback(
+            PlanId(plan_id),
+            checkpoint_id,
+            lambda group: app.confirm(f"Roll back to {group.group_id} ({group.label})", yes=yes),
+        )
+    app.show(checkpoint_views.rolled_back(result))
+
+
+@plan.command(epilog=examples("agents plan diff <PLAN_ID>"))
+@_PLAN
+@click.pass_obj
+def diff(app: App, plan_id: str) -> None:
+    """Show what applying the plan would change in the project."""
+    found = app.container.plan_queries.diff(PlanId(plan_id))
+    app.show(plan_views.diff(PlanId(plan_id), found))
+
+
+@plan.command(
+    epilog=examples(
+        "agents plan apply <PLAN_ID>",
+        "agents plan apply --yes --branch agents/login <PLAN_ID>",
+    )
+)
+@_PLAN
+@_YES
+@click.option("--no-commit", is_flag=True, help="Leave the changes in the working tree.")
+@click.option("--branch", metavar="NAME", help="Commit on a new branch; touch nothing else.")
+@click.option("--message", "-m", metavar="TEXT", help="The commit message.")
+@click.pass_obj
+def apply(
+    app: App,
+    plan_id: str,
+    branch: str | None,
+    message: str | None,
+    *,
+    yes: bool,
+    no_commit: bool,
+) -> None:
+    """Bring the plan's result into the project: all of it, or nothing."""
+    if no_commit and branch:
+        raise click.UsageError("--no-commit and --branch exclude each other")
+    wanted = app.container.plan_queries.get(PlanId(plan_id))
+    options = ApplyOptions(message=message or _message(wanted), branch=branch, commit=not no_commit)
+    with app.working() as container:
+        result = container.apply_service.apply(
+            wanted.plan_id,
+            options,
+            lambda diffs: app.confirm(
+                f"Apply {sum(len(d.files) for d in diffs.values())} changed files", yes=yes
+            ),
+        )
+    app.show(plan_views.applied(result))
+
+
+@plan.command(epilog=examples("agents plan tree --show-superseded <PLAN_ID>"))
+@_PLAN
+@click.option("--show-superseded", is_flag=True, help="Also what rollbacks have discarded.")
+@click.pass_obj
+def tree(app: App, plan_id: str, *, show_superseded: bool) -> None:
+    """Show the plan's decisions and the checkpoint of each."""
+    history = app.container.plan_queries.history(PlanId(plan_id))
+    app.show(decision_views.tree(history, show_superseded=show_superseded))
+
+
+@plan.command(epilog=examples("agents plan explain <DECISION_ID>"))
+@click.argument("decision_id", metavar="DECISION_ID")
+@click.pass_obj
+def explain(app: App, decision_id: str) -> None:
+    """Show why a decision was made and what came of it."""
+    found = app.container.plan_queries.explain(DecisionId(decision_id))
+    app.show(decision_views.explained(found))
+
+
+@plan.command(epilog=examples("agents plan artifacts <PLAN_ID>"))
+@_PLAN
+@click.pass_obj
+def artifacts(app: App, plan_id: str) -> None:
+    """Show what each step wrote and said."""
+    app.show(decision_views.artifacts(app.container.plan_queries.record(PlanId(plan_id))))
+
+
+@plan.command(epilog=examples("agents plan errors <PLAN_ID>"))
+@_PLAN
+@click.pass_obj
+def errors(app: App, plan_id: str) -> None:
+    """Show what failed, and what to do about it."""
+    app.show(decision_views.errors(app.container.plan_queries.failures(PlanId(plan_id))))
+
+
+def _run(app: App, plan_id: PlanId) -> None:
+    # A polite kill is an interruption like Ctrl-C: the running step is undone, the lock released.
+    signal.signal(signal.SIGTERM, _interrupt)
+    with app.working() as container:
+        finished = container.plan_resume_service.run(plan_id)
+    if finished.state is State.ERRORED and finished.error is not None:
+        step = f"{finished.error.step} ({finished.error.tool})"
+        raise StepFailedError(plan_id, step, finished.error.message)
+    app.show(plan_views.executed(app.container.plan_queries.status(plan_id)))
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _override(text: str) -> tuple[str, str]:
+    name, separator, path = text.partition("=")
+    if not (name and separator and path):
+        raise click.UsageError(f"--resource {text!r} is not NAME=PATH")
+    return name, path
+
+
+def _message(wanted: Plan) -> str:
+    """One line for the log, then the plan's own words."""
+    title = f"{wanted.action.name}: apply plan {wanted.plan_id}"
+    return f"{title}\n\n{wanted.action.description}"

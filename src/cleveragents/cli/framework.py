@@ -1,0 +1,179 @@
+"""Owns the click plumbing: commands loaded when called, `--format` anywhere, errors as ours."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from cleveragents.domain.errors import UsageError
+
+# Every `agents --help` pays for what is imported above, so the rest is imported where it is used.
+
+FORMATS = ("rich", "color", "table", "plain", "json", "yaml")
+FORMAT_KEY = "cleveragents.format"
+FORMAT_VARIABLE = "CLEVERAGENTS_FORMAT"
+
+_EXAMPLES = "Examples:\n"
+
+LazyCommands = Mapping[str, tuple[str, str]]
+"""Command name to (`module.path:attribute`, one line of help)."""
+
+
+class AgentsCommand(click.Command):
+    """A leaf command: takes `--format`, and shows its examples as they are typed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.params.append(_format_option())
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not _write_examples(self.epilog, formatter):
+            super().format_epilog(ctx, formatter)
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and help, and imports one only to run it."""
+
+    command_class = AgentsCommand
+
+    def __init__(self, *args: Any, lazy: LazyCommands | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._lazy: LazyCommands = lazy or {}
+        self.params.append(_format_option())
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click calls it so
+        """In the order they were given, which is the order of use rather than of the alphabet."""
+        return [*self._lazy, *(name for name in self.commands if name not in self._lazy)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        known = super().get_command(ctx, cmd_name)
+        if known is not None or cmd_name not in self._lazy:
+            return known
+        command = _load(self._lazy[cmd_name][0])
+        self.add_command(command, cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        looks_like_option = name.startswith("-")
+        if looks_like_option or ctx.resilient_parsing or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        raise click.UsageError(_unknown_command(name, self.list_commands(ctx)), ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, self._short_help(name)) for name in self.list_commands(ctx)]
+        shown = [(name, text) for name, text in rows if text is not None]
+        if shown:
+            with formatter.section("Commands"):
+                formatter.write_dl(shown)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not _write_examples(self.epilog, formatter):
+            super().format_epilog(ctx, formatter)
+
+    def _short_help(self, name: str) -> str | None:
+        """None for a hidden command."""
+        if name in self._lazy:
+            return self._lazy[name][1]
+        command = self.commands[name]
+        return None if command.hidden else command.get_short_help_str(limit=100)
+
+
+def examples(*lines: str) -> str:
+    """An epilog that shows `lines` verbatim: never wrapped, so that they can be copied."""
+    return _EXAMPLES + "\n".join(f"  {line}" for line in lines)
+
+
+def chosen_format(ctx: click.Context) -> str | None:
+    """What `--format` said; the one nearest to the end of the line wins."""
+    return ctx.meta.get(FORMAT_KEY)
+
+
+def command_name(ctx: click.Context | None) -> str:
+    """`plan rollback`: the command's path without the program's own name."""
+    if ctx is None:
+        return ""
+    return ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
+
+
+def scan_format(argv: Sequence[str], environ: Mapping[str, str]) -> str | None:
+    """The format that was asked for, found without parsing, for when parsing is what failed."""
+    found = _known_format(environ.get(FORMAT_VARIABLE, ""))
+    words = list(argv)
+    words = words[: words.index("--")] if "--" in words else words
+    for word, following in pairwise([*words, ""]):
+        if word == "--format":
+            found = _known_format(following) or found
+        elif word.startswith("--format="):
+            found = _known_format(word.removeprefix("--format=")) or found
+    return found
+
+
+def to_plan_error(exc: click.ClickException) -> "UsageError":
+    """What click refused, as one of our errors, so that it is rendered like every other."""
+    from cleveragents.domain.errors import UsageError  # noqa: PLC0415  `--help` does not need it
+
+    ctx = exc.ctx if isinstance(exc, click.UsageError) else None
+    path = ctx.command_path if ctx is not None else "agents"
+    return UsageError(_message(exc), f"see `{path} --help`")
+
+
+def _message(exc: click.ClickException) -> str:
+    if isinstance(exc, click.exceptions.NoArgsIsHelpError) and isinstance(
+        exc.ctx.command, click.Group
+    ):
+        names = ", ".join(exc.ctx.command.list_commands(exc.ctx))
+        return f"say which command of `{exc.ctx.command_path}` to run: {names}"
+    text = exc.format_message().strip().removesuffix(".")
+    # Our own messages start small; a word in capitals, such as an argument's name, stays.
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text
+
+
+def _unknown_command(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415  only a typing error needs it
+
+    close = get_close_matches(name, known, n=1)
+    meant = f"did you mean `{close[0]}`?" if close else f"there are: {', '.join(known)}"
+    return f"no such command `{name}`; {meant}"
+
+
+def _load(target: str) -> click.Command:
+    from importlib import import_module  # noqa: PLC0415  `--help` does not need it
+
+    module, _, attribute = target.partition(":")
+    command = getattr(import_module(module), attribute)
+    if not isinstance(command, click.Command):
+        raise TypeError(f"{target} is not a click command")
+    return command
+
+
+def _format_option() -> click.Option:
+    return click.Option(
+        ["--format"],
+        type=click.Choice(FORMATS, case_sensitive=False),
+        expose_value=False,
+        callback=_remember_format,
+        help="How results are shown.",
+    )
+
+
+def _remember_format(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
+    # `meta` is shared by a context and its parents, and the leaf is parsed last, so it overrides.
+    if value is not None:
+        ctx.meta[FORMAT_KEY] = value
+
+
+def _known_format(word: str) -> str | None:
+    return word.lower() if word.lower() in FORMATS else None
+
+
+def _write_examples(epilog: str | None, formatter: click.HelpFormatter) -> bool:
+    if not epilog or not epilog.startswith(_EXAMPLES):
+        return False
+    formatter.write_paragraph()
+    formatter.write(f"{epilog}\n")
+    return True

@@ -1,0 +1,55 @@
+"""Owns the border: whatever a command raises becomes one rendered error and one exit code."""
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+
+import click
+
+from cleveragents.cli.app import App, as_plan_error
+from cleveragents.cli.framework import command_name, scan_format, to_plan_error
+from cleveragents.config import ConfigProblem
+from cleveragents.domain.errors import PlanError
+
+_INTERRUPTED = 130
+
+
+class BugError(PlanError):
+    """Something that should never happen, with the traceback put away in a file."""
+
+    code = "internal-error"
+
+
+def guarded(root: click.Group, argv: Sequence[str]) -> int:
+    app = App()
+    app.format_hint = scan_format(argv, os.environ)
+    try:
+        root.main(list(argv), prog_name="agents", standalone_mode=False, obj=app)
+        sys.stdout.flush()
+        return app.exit_code
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; nothing may be written on the way out either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return app.exit_code
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        sys.stderr.write("\ninterrupted\n")
+        return _INTERRUPTED
+    except click.ClickException as error:
+        context = error.ctx if isinstance(error, click.UsageError) else None
+        return app.fail(to_plan_error(error), command_name(context))
+    except PlanError as error:
+        return app.fail(error)
+    except ConfigProblem as problem:
+        return app.fail(as_plan_error(problem))
+    except Exception as error:  # noqa: BLE001 - a bug must not show people a traceback
+        return app.fail(_bug(app, error))
+
+
+def _bug(app: App, error: Exception) -> BugError:
+    report = "".join(traceback.format_exception(error))
+    where = app.write_crash_report(report)
+    return BugError(
+        f"this is a bug in agents: {type(error).__name__}: {error}",
+        f"please report it with {where}",
+    )

@@ -1,0 +1,62 @@
+"""Owns the root command and the one place where errors become output and exit codes."""
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from cleveragents import __version__
+from cleveragents.cli.framework import LazyGroup, examples
+
+_COMMANDS = "cleveragents.cli.commands"
+
+
+@click.group(
+    "agents",
+    cls=LazyGroup,
+    lazy={
+        "plan": (f"{_COMMANDS}.plan:plan", "Make, run, roll back and apply plans"),
+        "config": (f"{_COMMANDS}.config:config", "Read and change the settings"),
+        "tool": (f"{_COMMANDS}.tool:tool", "See the tools that steps can use"),
+    },
+    epilog=examples(
+        "agents plan use add-login.yaml",
+        "agents plan execute <PLAN_ID>",
+        "agents plan rollback <PLAN_ID> <CHECKPOINT_ID>",
+    ),
+)
+@click.option("--data-dir", metavar="DIR", help="Where plans, sandboxes and snapshots are kept.")
+@click.option("--config-path", metavar="FILE", help="Use this instead of the global config file.")
+@click.option("-v", "--verbose", count=True, help="Say on stderr what happens.")
+@click.version_option(__version__, prog_name="agents")
+@click.pass_context
+def root(ctx: click.Context, data_dir: str | None, config_path: str | None, verbose: int) -> None:
+    """Run agents' plans in sandboxes, with a checkpoint at every decision, and go back to any."""
+    from cleveragents.cli.app import App  # noqa: PLC0415 - `--help` must not pay for it
+
+    app: App = ctx.find_object(App) or App()
+    app.use_options(data_dir=data_dir, config_path=config_path, verbose=verbose)
+    ctx.obj = app
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command line; gives back the exit code."""
+    if not argv or argv[-1] == "--help" or argv == ["--version"]:
+        # Nothing here can fail in a way that needs our renderers, so they are not imported.
+        return _help(argv)
+    from cleveragents.cli.guard import guarded  # noqa: PLC0415 - `--help` must not pay for it
+
+    return guarded(root, argv)
+
+
+def _help(argv: Sequence[str]) -> int:
+    try:
+        root.main(list(argv) or ["--help"], prog_name="agents", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    return 0

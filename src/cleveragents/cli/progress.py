@@ -1,0 +1,104 @@
+"""Owns live progress on stderr: nothing, lines, or a moving list of steps, chosen once."""
+
+from types import TracebackType
+from typing import Protocol, Self, TextIO
+
+from cleveragents.cli.render.text import fits, one_line, write
+from cleveragents.domain.events import (
+    CheckpointRecorded,
+    Event,
+    PlanFinished,
+    PlanStarted,
+    Recovered,
+    SandboxCreating,
+    StepFinished,
+    StepStarted,
+)
+
+NEEDED_CHARACTERS = "✓✗…·⠋"
+
+
+class Progress(Protocol):
+    """An event sink that must be closed, also when the command fails."""
+
+    def emit(self, event: Event) -> None: ...
+
+    def close(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+def make_progress(stderr: TextIO, *, interactive: bool, verbose: int) -> Progress:
+    """A moving list for a terminal, one line per event for `-v`, else only what was mended."""
+    if interactive and fits(NEEDED_CHARACTERS, stderr):
+        from cleveragents.cli.progress_live import LiveProgress  # noqa: PLC0415  imports rich
+
+        return LiveProgress(stderr)
+    return LineProgress(stderr, every_event=interactive or verbose > 0)
+
+
+class LineProgress:
+    def __init__(self, stderr: TextIO, *, every_event: bool) -> None:
+        self._stderr = stderr
+        self._every_event = every_event
+
+    def emit(self, event: Event) -> None:
+        if self._every_event or isinstance(event, Recovered):
+            write(self._stderr, line_of(event) + "\n")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def line_of(event: Event) -> str:
+    return one_line(_sentence(event))
+
+
+def files_changed(count: int) -> str:
+    return {0: "no changes", 1: "1 file"}.get(count, f"{count} files")
+
+
+def _sentence(event: Event) -> str:
+    match event:
+        case PlanStarted():
+            return f"plan {event.plan_id}: step {event.first_step + 1} of {len(event.steps)}"
+        case SandboxCreating():
+            return f"sandbox: creating {event.resource}"
+        case StepStarted() | StepFinished():
+            return f"step {event.step_index + 1}: {_of_step(event)}"
+        case CheckpointRecorded():
+            return f"checkpoint {event.group_id}: {event.reason} ({event.label}){_pruned(event)}"
+        case PlanFinished():
+            return f"plan {event.plan_id}: {event.state}"
+        case Recovered():
+            return f"recovered: {event.message}"
+
+
+def _pruned(event: CheckpointRecorded) -> str:
+    return f", {event.pruned} old removed" if event.pruned else ""
+
+
+def _of_step(event: StepStarted | StepFinished) -> str:
+    if isinstance(event, StepStarted):
+        return f"{event.name} ({event.tool})"
+    if event.error is not None:
+        return f"failed: {event.error}"
+    return f"done, {files_changed(event.files_changed)}"

@@ -1,0 +1,152 @@
+"""Owns the moving list of steps on a terminal; the last state of it stays on the screen."""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self, TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from cleveragents.cli.progress import line_of
+from cleveragents.cli.progress_view import PlanView, StepState, StepView
+from cleveragents.cli.render.text import many_lines, one_line
+from cleveragents.domain.events import Event, PlanFinished, PlanStarted, Recovered, SandboxCreating
+
+_MOST_STEPS = 12
+_FEWEST_STEPS = 3
+_OTHER_LINES = 5  # the title, the two "more" lines, the sum, and the line the cursor is on
+_REFRESHES_PER_SECOND = 10
+
+_MARKS: Mapping[StepState, tuple[str, str]] = {
+    StepState.EARLIER: ("✓", "dim"),
+    StepState.WAITING: ("·", "dim"),
+    StepState.DONE: ("✓", "green"),
+    StepState.FAILED: ("✗", "bold red"),
+    StepState.INTERRUPTED: ("✗", "yellow"),
+}
+_QUIET = (StepState.EARLIER, StepState.WAITING)
+
+
+class LiveProgress:
+    """Events only replace a value; a thread of rich draws it, at most ten times a second."""
+
+    def __init__(self, stderr: TextIO) -> None:
+        self._console = Console(
+            file=stderr, force_terminal=True, markup=False, highlight=False, emoji=False
+        )
+        self._spinner = Spinner("dots", style="cyan")
+        self._view = PlanView()
+        self._live: Live | None = None
+
+    def emit(self, event: Event) -> None:
+        if isinstance(event, Recovered):
+            self._console.print(Text(line_of(event), style="yellow"))
+            return
+        self._view = self._view.after(event)
+        if self._live is None and isinstance(event, PlanStarted | SandboxCreating):
+            self._start()
+        if isinstance(event, PlanFinished) and self._view.state:
+            self.close()
+
+    def close(self) -> None:
+        if self._live is None:
+            return
+        self._view = self._view.interrupted()
+        self._live.stop()
+        self._live = None
+        self._view = PlanView()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        self._live = Live(
+            console=self._console,
+            get_renderable=self._frame,
+            refresh_per_second=_REFRESHES_PER_SECOND,
+            transient=False,
+            # Results may be piped elsewhere; they must not be drawn into the list.
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._live.start(refresh=True)
+
+    def _frame(self) -> RenderableType:
+        view = self._view  # the drawing thread sees one moment, whatever is emitted meanwhile
+        parts: list[RenderableType] = []
+        if view.plan_id:
+            parts.append(Text(f"Plan {one_line(view.plan_id)}", style="bold"))
+        if view.steps:
+            parts.append(self._steps(view))
+        if view.preparing:
+            parts.append(Text(f"creating the sandbox of {one_line(view.preparing)}", style="dim"))
+        if view.plan_id:
+            parts.append(Text(_sum(view), style="dim"))
+        return Group(*parts)
+
+    def _steps(self, view: PlanView) -> Table:
+        size = max(_FEWEST_STEPS, min(_MOST_STEPS, self._console.height - _OTHER_LINES))
+        shown = view.window(size)
+        rows = [self._row(index, view.steps[index]) for index in range(shown.first, shown.end)]
+        if shown.first:
+            rows.insert(0, _left_out(f"{shown.first} before"))
+        if shown.end < len(view.steps):
+            rows.append(_left_out(f"{len(view.steps) - shown.end} more"))
+        widest_name = max(row[2].cell_len for row in rows)
+        # Only the last column gives way, so that a long error cannot push the names out.
+        table = Table.grid(padding=(0, 1), expand=True)
+        table.add_column(width=1)
+        table.add_column(width=len(str(len(view.steps))), justify="right")
+        table.add_column(width=min(widest_name, self._console.width // 2), no_wrap=True)
+        table.add_column(ratio=1, no_wrap=True)
+        for row in rows:
+            table.add_row(*row)
+        return table
+
+    def _row(self, index: int, step: StepView) -> "_Row":
+        name = _one(step.name, "dim" if step.state in _QUIET else "")
+        mark: RenderableType = self._spinner
+        if step.state is not StepState.RUNNING:
+            mark = Text(*_MARKS[step.state])
+        number = Text(str(index + 1), style="dim")
+        return mark, number, name, _one(many_lines(step.detail)[0], _detail_style(step.state))
+
+
+_Row = tuple[RenderableType, Text, Text, Text]
+
+
+def _left_out(what: str) -> _Row:
+    return Text(), Text("…", style="dim"), Text(what, style="dim"), Text()
+
+
+def _one(text: str, style: str) -> Text:
+    return Text(one_line(text), style=style, no_wrap=True, overflow="ellipsis")
+
+
+def _detail_style(state: StepState) -> str:
+    return {StepState.RUNNING: "cyan", StepState.FAILED: "red"}.get(state, "dim")
+
+
+def _sum(view: PlanView) -> str:
+    done = f"{view.finished_steps} of {_count(len(view.steps), 'step')}"
+    parts = [done, _count(view.checkpoints, "checkpoint")]
+    if view.children:
+        parts.append(_count(len(view.children), "child plan") + " running")
+    if view.state:
+        parts.append(one_line(view.state))
+    return " · ".join(parts)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,120 @@
+"""Owns what a watched plan looks like at one moment, as a value that each event replaces."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from cleveragents.cli.progress import files_changed
+from cleveragents.domain.events import (
+    CheckpointRecorded,
+    Event,
+    PlanFinished,
+    PlanStarted,
+    SandboxCreating,
+    StepFinished,
+    StepStarted,
+)
+
+
+class StepState(StrEnum):
+    EARLIER = "earlier"
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    name: str
+    state: StepState = StepState.WAITING
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The steps `first` up to, but not including, `end`."""
+
+    first: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanView:
+    plan_id: str = ""
+    steps: tuple[StepView, ...] = ()
+    checkpoints: int = 0
+    preparing: str = ""
+    children: frozenset[str] = frozenset()
+    state: str = ""
+
+    def after(self, event: Event) -> "PlanView":
+        match event:
+            case PlanStarted():
+                return self._started(event)
+            case PlanFinished():
+                return self._finished(event)
+            case SandboxCreating():
+                return replace(self, preparing=event.resource)
+            case CheckpointRecorded():
+                return replace(self, checkpoints=self.checkpoints + 1, preparing="")
+            case StepStarted() | StepFinished() if not self.children:
+                return self._with_step(event)
+            case _:
+                # Steps carry no plan: while a child runs, they are not this plan's.
+                return self
+
+    def interrupted(self) -> "PlanView":
+        """What is left to show when nothing more will be reported."""
+        steps = tuple(
+            replace(step, state=StepState.INTERRUPTED, detail="interrupted")
+            if step.state is StepState.RUNNING
+            else step
+            for step in self.steps
+        )
+        return replace(self, steps=steps, preparing="")
+
+    @property
+    def finished_steps(self) -> int:
+        return sum(step.state in (StepState.EARLIER, StepState.DONE) for step in self.steps)
+
+    def window(self, size: int) -> Window:
+        """At most `size` steps: those around the last that has begun."""
+        begun = [i for i, step in enumerate(self.steps) if step.state is not StepState.WAITING]
+        focus = begun[-1] if begun else 0
+        latest_first = max(0, len(self.steps) - size)
+        first = min(max(0, focus - size * 2 // 3), latest_first)
+        return Window(first=first, end=min(len(self.steps), first + size))
+
+    def _started(self, event: PlanStarted) -> "PlanView":
+        if self.plan_id and event.plan_id != self.plan_id:
+            return replace(self, children=self.children | {event.plan_id})
+        steps = tuple(
+            StepView(
+                name=name,
+                state=StepState.EARLIER if index < event.first_step else StepState.WAITING,
+            )
+            for index, name in enumerate(event.steps)
+        )
+        return replace(self, plan_id=event.plan_id, steps=steps, preparing="")
+
+    def _finished(self, event: PlanFinished) -> "PlanView":
+        if event.plan_id != self.plan_id:
+            return replace(self, children=self.children - {event.plan_id})
+        return replace(self, state=event.state)
+
+    def _with_step(self, event: StepStarted | StepFinished) -> "PlanView":
+        # An actor may take more steps than the plan announced.
+        missing = event.step_index + 1 - len(self.steps)
+        steps = self.steps + tuple(StepView(name="") for _ in range(missing))
+        before, after = steps[: event.step_index], steps[event.step_index + 1 :]
+        return replace(self, steps=(*before, _step(event), *after), preparing="")
+
+
+def _step(event: StepStarted | StepFinished) -> StepView:
+    if isinstance(event, StepStarted):
+        return StepView(name=event.name, state=StepState.RUNNING, detail=event.tool)
+    if event.error is not None:
+        return StepView(name=event.name, state=StepState.FAILED, detail=event.error)
+    detail = files_changed(event.files_changed)
+    return StepView(name=event.name, state=StepState.DONE, detail=detail)

@@ -1,0 +1,107 @@
+"""Owns what a command hands over to be shown: data for programs, blocks for people."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Tone = Literal["good", "bad", "warn", "dim", "accent", "plain"]
+Status = Literal["ok", "warn", "error"]
+
+_DIFF_HEADER = re.compile(r"(diff|index) |(\+\+\+|---) (\"?[ab]/|/dev/null)")
+_NUMBER = re.compile(r"[-+]?\d[\d.,]*( ?([kMGT]?i?B|ms|s|%))?|-?")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text with a meaning; each format shows the meaning in its own way, or not at all."""
+
+    text: str
+    tone: Tone = "plain"
+
+
+Shown = str | Cell
+"""Whatever may stand where a text is shown. It is untrusted: renderers neutralise it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Facts about one thing, as names and values."""
+
+    title: str
+    rows: Sequence[tuple[str, Shown]]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Many things of one kind, a row each; `empty` is said when there is none."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Shown]]
+    empty: str = "nothing yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    text: Shown
+    children: "Sequence[Branch]" = ()
+    dim: bool = False
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    title: str
+    root: Branch
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Text whose lines and spaces matter, such as a patch (`language` "diff") or a file."""
+
+    title: str
+    text: str
+    language: str = "text"
+
+
+Block = Fields | Grid | Tree | Code
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command did: `data` goes into the envelope, `blocks` onto the screen."""
+
+    data: Mapping[str, Any]
+    blocks: Sequence[Block] = ()
+    messages: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    status: Status = "ok"
+    exit_code: int = 0
+
+
+def text_of(shown: Shown) -> str:
+    return shown.text if isinstance(shown, Cell) else shown
+
+
+def tone_of(shown: Shown) -> Tone:
+    return shown.tone if isinstance(shown, Cell) else "plain"
+
+
+def diff_tone(line: str) -> Tone:
+    """What one line of a patch means; the file headers come first, as they start alike."""
+    if _DIFF_HEADER.match(line):
+        return "dim"
+    if line.startswith("@@"):
+        return "accent"
+    if line.startswith("+"):
+        return "good"
+    return "bad" if line.startswith("-") else "plain"
+
+
+def numeric_columns(grid: Grid) -> list[bool]:
+    """Which columns hold only counts, sizes or shares (`-` for none): read from the right."""
+    return [
+        all(_NUMBER.fullmatch(text_of(row[index])) for row in grid.rows)
+        for index in range(len(grid.columns))
+    ]

@@ -1,0 +1,1 @@
+"""What each result looks like: data for programs, blocks for people."""

@@ -1,0 +1,207 @@
+"""Owns how decisions and what came of them look: the tree, one explained, artifacts, errors."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cleveragents.application.services.plan_queries import (
+    DecisionHistory,
+    ExplainedDecision,
+    PlanRecord,
+)
+from cleveragents.cli.render.blocks import Block, Branch, Cell, Code, Fields, Grid, Outcome, Tree
+from cleveragents.cli.views.plans import failure_block, failure_data, next_after_failure
+from cleveragents.cli.views.words import clock_time, count, stamp, toned
+from cleveragents.domain.decision import Decision, ToolCall, children_of
+from cleveragents.domain.ids import DecisionId
+
+
+def tree(history: DecisionHistory, *, show_superseded: bool) -> Outcome:
+    shown = [d for d in history.decisions if show_superseded or not d.superseded]
+    by_parent = children_of(shown)
+    root = by_parent[None][0]
+    superseded = sum(1 for d in history.decisions if d.superseded)
+    summary = {
+        "nodes": len(shown),
+        "depth": _depth(root, by_parent),
+        "child_plans": 0,
+        "superseded": superseded,
+    }
+    hidden = superseded and not show_superseded
+    return Outcome(
+        data={
+            "plan_id": history.plan.plan_id,
+            "tree": _node(root, by_parent, history),
+            "summary": summary,
+        },
+        blocks=[Tree("Decisions", _branch(root, by_parent, history))],
+        messages=[f"{count(superseded, 'superseded decision')} not shown: add --show-superseded"]
+        if hidden
+        else [],
+    )
+
+
+def _node(
+    decision: Decision,
+    by_parent: Mapping[DecisionId | None, list[Decision]],
+    history: DecisionHistory,
+) -> Mapping[str, Any]:
+    group = history.groups.get(decision.decision_id)
+    node: dict[str, Any] = {
+        "id": decision.decision_id,
+        "type": decision.type,
+        "description": decision.chosen,
+        "checkpoint": group.head if group else None,
+        "children": [
+            _node(child, by_parent, history) for child in by_parent.get(decision.decision_id, [])
+        ],
+    }
+    if decision.superseded:
+        node["superseded"] = True
+    return node
+
+
+def _branch(
+    decision: Decision,
+    by_parent: Mapping[DecisionId | None, list[Decision]],
+    history: DecisionHistory,
+) -> Branch:
+    group = history.groups.get(decision.decision_id)
+    note = f"{decision.decision_id}" + (f" · checkpoint {group.group_id}" if group else "")
+    text = decision.chosen + (" (superseded)" if decision.superseded else "")
+    return Branch(
+        text=Cell(text, "dim" if decision.superseded else "plain"),
+        children=[
+            _branch(child, by_parent, history) for child in by_parent.get(decision.decision_id, [])
+        ],
+        dim=decision.superseded,
+        note=note,
+    )
+
+
+def _depth(root: Decision, by_parent: Mapping[DecisionId | None, list[Decision]]) -> int:
+    below = [_depth(child, by_parent) for child in by_parent.get(root.decision_id, [])]
+    return 1 + max(below, default=0)
+
+
+def explained(found: ExplainedDecision) -> Outcome:
+    decision, group = found.decision, found.group
+    return Outcome(
+        data={
+            "decision_id": decision.decision_id,
+            "plan_id": decision.plan_id,
+            "parent_id": decision.parent_id,
+            "type": decision.type,
+            "phase": decision.phase,
+            "step_index": decision.step_index,
+            "question": decision.question,
+            "chosen": decision.chosen,
+            "alternatives": list(decision.alternatives),
+            "rationale": decision.rationale,
+            "confidence": decision.confidence,
+            "context": dict(decision.context),
+            "attempt": decision.attempt,
+            "superseded": decision.superseded,
+            "created_at": stamp(decision.created_at),
+            "checkpoint": group.head if group else None,
+            "group_id": group.group_id if group else None,
+            "tool_calls": [_call_data(call) for call in found.calls],
+        },
+        blocks=[_decision_fields(found), _call_grid(found.calls)],
+    )
+
+
+def _decision_fields(found: ExplainedDecision) -> Fields:
+    decision, group = found.decision, found.group
+    sure = "-" if decision.confidence is None else f"{decision.confidence:.0%}"
+    return Fields(
+        "Decision",
+        [
+            ("decision", Cell(decision.decision_id, "accent")),
+            ("type", decision.type),
+            ("question", decision.question),
+            ("chosen", decision.chosen),
+            ("alternatives", ", ".join(decision.alternatives) or "-"),
+            ("rationale", decision.rationale or "-"),
+            ("confidence", sure),
+            ("made", clock_time(decision.created_at)),
+            ("superseded", "yes" if decision.superseded else "no"),
+            ("checkpoint", group.group_id if group else "-"),
+        ],
+    )
+
+
+def _call_data(call: ToolCall) -> Mapping[str, Any]:
+    return {
+        "step_index": call.step_index,
+        "tool": call.tool,
+        "status": call.status,
+        "undone": call.undone,
+        "output": call.result.output,
+        "error": call.error,
+        "files": [{"path": change.path, "change": change.kind} for change in call.changes],
+        "started": stamp(call.started_at),
+        "finished": stamp(call.finished_at),
+    }
+
+
+def _call_grid(calls: Sequence[ToolCall]) -> Grid:
+    return Grid(
+        "Tool calls",
+        ["step", "tool", "status", "files", "undone"],
+        [
+            [
+                str(call.step_index),
+                call.tool,
+                toned(call.status),
+                ", ".join(change.path for change in call.changes) or "-",
+                "yes" if call.undone else "no",
+            ]
+            for call in calls
+        ],
+    )
+
+
+def artifacts(record: PlanRecord) -> Outcome:
+    blocks: list[Block] = [_call_grid(record.calls)]
+    blocks.extend(
+        Code(f"Output of step {call.step_index} ({call.tool})", call.result.output)
+        for call in record.calls
+        if call.result.output and not call.undone
+    )
+    return Outcome(
+        data={
+            "plan_id": record.plan.plan_id,
+            "artifacts": [_call_data(call) for call in record.calls],
+        },
+        blocks=blocks,
+    )
+
+
+def errors(record: PlanRecord) -> Outcome:
+    plan = record.plan
+    blocks: list[Block] = []
+    if plan.error:
+        blocks.append(failure_block(plan.error))
+    blocks.append(
+        Grid(
+            "Failed calls",
+            ["step", "tool", "when", "error"],
+            [
+                [str(call.step_index), call.tool, clock_time(call.finished_at), call.error or ""]
+                for call in record.calls
+            ],
+            empty="no call has failed",
+        )
+    )
+    next_steps = list(next_after_failure(plan)) if plan.error else []
+    return Outcome(
+        data={
+            "plan_id": plan.plan_id,
+            "state": plan.state,
+            "error": dict(failure_data(plan.error)) if plan.error else None,
+            "failures": [_call_data(call) for call in record.calls],
+            "next_steps": next_steps,
+        },
+        blocks=blocks,
+        messages=next_steps,
+    )

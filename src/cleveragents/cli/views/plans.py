@@ -1,0 +1,363 @@
+"""Owns how plans look: made, listed, running, cancelled, applied, and what they would change."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cleveragents.application.services.apply_service import ApplyResult
+from cleveragents.application.services.plan_queries import PlanStatus
+from cleveragents.application.services.plan_resume_service import ResumePoint
+from cleveragents.application.services.plan_service import CancelledPlan, UsedAction
+from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
+from cleveragents.cli.views.words import clock_time, count, stamp, toned
+from cleveragents.domain.changes import FileDiff, ResourceDiff
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan, PlanFailure
+from cleveragents.domain.sandbox import PlanResource
+
+
+def used(result: UsedAction) -> Outcome:
+    plan = result.plan
+    next_steps = [f"agents plan execute {plan.plan_id}"]
+    return Outcome(
+        data={
+            "plan_id": plan.plan_id,
+            "phase": plan.phase,
+            "state": plan.state,
+            "action": plan.action.name,
+            "resources": [
+                {"name": r.name, "type": r.type, "path": r.location, "base": r.base}
+                for r in result.resources
+            ],
+            "next_steps": next_steps,
+        },
+        blocks=[
+            Fields(
+                "Plan",
+                [
+                    ("plan", Cell(plan.plan_id, "accent")),
+                    ("action", plan.action.name),
+                    ("description", plan.action.description),
+                    ("steps", str(len(plan.action.steps))),
+                ],
+            ),
+            Grid(
+                "Resources",
+                ["resource", "type", "path"],
+                [[r.name, r.type, r.location] for r in result.resources],
+            ),
+        ],
+        messages=[f"next: {step}" for step in next_steps],
+        warnings=result.notices,
+    )
+
+
+def listed(plans: Sequence[Plan]) -> Outcome:
+    return Outcome(
+        data={
+            "plans": [
+                {
+                    "plan_id": plan.plan_id,
+                    "action": plan.action.name,
+                    "phase": plan.phase,
+                    "state": plan.state,
+                    "created_at": stamp(plan.created_at),
+                    "last_checkpoint_id": plan.head,
+                }
+                for plan in plans
+            ]
+        },
+        blocks=[
+            Grid(
+                "Plans",
+                ["plan", "action", "phase", "state", "created"],
+                [
+                    [
+                        Cell(plan.plan_id, "accent"),
+                        plan.action.name,
+                        plan.phase,
+                        toned(plan.state),
+                        clock_time(plan.created_at),
+                    ]
+                    for plan in plans
+                ],
+                empty="no plans yet: agents plan use <ACTION.yaml>",
+            )
+        ],
+    )
+
+
+def status(found: PlanStatus) -> Outcome:
+    plan = found.plan
+    return Outcome(
+        data=_status_data(found),
+        blocks=_status_blocks(found),
+        messages=_next_steps(found),
+        warnings=_status_warnings(found),
+        status="error" if plan.error else "ok",
+    )
+
+
+def executed(found: PlanStatus) -> Outcome:
+    """A plan that has done all its steps; one that failed is an error instead."""
+    outcome = status(found)
+    done = f"plan {found.plan.plan_id} is {found.plan.state}"
+    return Outcome(
+        data=outcome.data,
+        blocks=outcome.blocks,
+        messages=[done, *outcome.messages],
+        warnings=outcome.warnings,
+    )
+
+
+def _status_data(found: PlanStatus) -> Mapping[str, Any]:
+    plan = found.plan
+    data: dict[str, Any] = {
+        "plan_id": plan.plan_id,
+        "phase": plan.phase,
+        "state": plan.state,
+        "action": plan.action.name,
+        "attempt": plan.attempt,
+        "progress": [{"step": item.step, "status": item.status} for item in found.progress],
+        "timing": {
+            "started": stamp(plan.started_at),
+            "elapsed": round(found.elapsed.total_seconds(), 3),
+        },
+        "execution": {
+            "sandbox": _sandbox_summary(found.resources),
+            "tool_calls": found.tool_calls,
+            "files_modified": found.files_modified,
+            "child_plans": 0,
+            "checkpoints": found.checkpoints,
+        },
+        "sandboxes": [
+            {
+                "resource": r.name,
+                "type": r.type,
+                "strategy": r.strategy,
+                "path": r.sandbox_path,
+                "status": r.status,
+            }
+            for r in found.resources
+        ],
+        "last_completed_step": plan.last_completed_step,
+        "last_checkpoint_id": plan.head,
+    }
+    if plan.error is not None:
+        data["error"] = failure_data(plan.error)
+    return data
+
+
+def failure_data(failure: PlanFailure) -> Mapping[str, Any]:
+    return {
+        "message": failure.message,
+        "tool": failure.tool,
+        "step": failure.step,
+        "checkpoint": failure.checkpoint,
+        "recoverable": failure.recoverable,
+    }
+
+
+def _sandbox_summary(resources: Sequence[PlanResource]) -> str:
+    states = sorted({resource.status.value for resource in resources})
+    return ", ".join(states)
+
+
+def _status_blocks(found: PlanStatus) -> Sequence[Block]:
+    plan = found.plan
+    rows: list[tuple[str, str | Cell]] = [
+        ("plan", Cell(plan.plan_id, "accent")),
+        ("action", plan.action.name),
+        ("phase", plan.phase),
+        ("state", toned(plan.state)),
+        ("started", clock_time(plan.started_at)),
+        ("elapsed", f"{found.elapsed.total_seconds():.1f} s"),
+        ("checkpoints", str(found.checkpoints)),
+        ("stands on", plan.head or "-"),
+    ]
+    if found.owner:
+        rows.append(("in use by", found.owner))
+    blocks: list[Block] = [
+        Fields("Plan", rows),
+        Grid(
+            "Steps",
+            ["#", "step", "status"],
+            [[str(i), item.step, toned(item.status)] for i, item in enumerate(found.progress)],
+        ),
+        Grid(
+            "Sandboxes",
+            ["resource", "type", "status", "path"],
+            [[r.name, r.type, toned(r.status), r.sandbox_path] for r in found.resources],
+        ),
+    ]
+    if plan.error:
+        blocks.append(failure_block(plan.error))
+    return blocks
+
+
+def failure_block(failure: PlanFailure) -> Fields:
+    rows: list[tuple[str, str | Cell]] = [("message", Cell(failure.message, "bad"))]
+    if failure.step is not None:
+        rows.append(("step", str(failure.step)))
+    if failure.tool is not None:
+        rows.append(("tool", failure.tool))
+    if failure.checkpoint is not None:
+        rows.append(("checkpoint before", failure.checkpoint))
+    rows.append(("what to do", failure.hint))
+    return Fields("Error", rows)
+
+
+def _status_warnings(found: PlanStatus) -> Sequence[str]:
+    warnings: list[str] = []
+    if found.abandoned:
+        warnings.append(
+            "the process that worked on this plan is gone; "
+            f"go on with `agents plan resume {found.plan.plan_id}`"
+        )
+    if found.plan.rollback_target is not None:
+        warnings.append("a rollback was interrupted; the next command that runs finishes it")
+    return warnings
+
+
+def _next_steps(found: PlanStatus) -> Sequence[str]:
+    plan = found.plan
+    if plan.is_final or found.owner or found.abandoned:
+        return []
+    if plan.executed:
+        return [
+            f"look: agents plan diff {plan.plan_id}",
+            f"next: agents plan apply {plan.plan_id}",
+        ]
+    return next_after_failure(plan) if plan.error else [f"next: agents plan execute {plan.plan_id}"]
+
+
+def next_after_failure(plan: Plan) -> Sequence[str]:
+    steps = [f"try again: agents plan resume {plan.plan_id}"]
+    if plan.error and plan.error.checkpoint:
+        steps.append(f"go back: agents plan rollback {plan.plan_id} {plan.error.checkpoint}")
+    return steps
+
+
+def resume_point(point: ResumePoint) -> Outcome:
+    plan = point.plan
+    if point.next_step is None:
+        where = "every step is done; nothing is left to execute"
+    elif point.finishes_rollback:
+        where = "it would first finish the interrupted rollback, then go on from there"
+    else:
+        where = f"it would go on with step {point.next_step}"
+    return Outcome(
+        data={
+            "plan_id": plan.plan_id,
+            "phase": plan.phase,
+            "state": plan.state,
+            "next_step": point.next_step,
+            "finishes_rollback": point.finishes_rollback,
+            "last_checkpoint_id": plan.head,
+        },
+        messages=[f"{where}; nothing was changed"],
+    )
+
+
+def cancelled(result: CancelledPlan) -> Outcome:
+    plan = result.plan
+    kept = [f"the sandbox of {name} stays at {path}" for name, path in result.kept.items()]
+    return Outcome(
+        data={
+            "plan_id": plan.plan_id,
+            "phase": plan.phase,
+            "state": plan.state,
+            "sandboxes_kept": dict(result.kept),
+        },
+        messages=[f"plan {plan.plan_id} is cancelled", *kept],
+    )
+
+
+def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> Outcome:
+    files = _files(diffs)
+    patch = "".join(item.patch for item in diffs.values())
+    insertions = sum(file.insertions or 0 for _, file in files)
+    deletions = sum(file.deletions or 0 for _, file in files)
+    blocks: list[Block] = [_file_grid(diffs)]
+    if patch:
+        blocks.append(Code("Patch", patch, "diff"))
+    return Outcome(
+        data={
+            "diff_summary": {
+                "plan": plan_id,
+                "files_changed": len(files),
+                "insertions": insertions,
+                "deletions": deletions,
+            },
+            "files": [
+                {"path": path, "change": change_of(file), "status": file.kind}
+                for path, file in files
+            ],
+            "patch": patch,
+        },
+        blocks=blocks,
+        messages=[f"{count(len(files), 'file')} changed, +{insertions} -{deletions}"],
+        warnings=_left_behind(diffs),
+    )
+
+
+def applied(result: ApplyResult) -> Outcome:
+    plan = result.plan
+    files = _files(result.diffs)
+    return Outcome(
+        data={
+            "plan_id": plan.plan_id,
+            "phase": plan.phase,
+            "state": plan.state,
+            "results": [{"resource": name, "ref": ref} for name, ref in result.refs.items()],
+            "files": [
+                {"path": path, "change": change_of(file), "status": file.kind}
+                for path, file in files
+            ],
+            "sandboxes_kept": dict(result.kept),
+        },
+        blocks=[
+            Fields(
+                "Applied",
+                [
+                    ("plan", Cell(plan.plan_id, "accent")),
+                    ("state", toned(plan.state)),
+                    *((name, ref) for name, ref in result.refs.items()),
+                ],
+            ),
+            _file_grid(result.diffs),
+        ],
+        messages=[f"Apply complete: {count(len(files), 'file')} changed"],
+        warnings=[
+            f"the sandbox of {name} holds ignored files that apply does not take, "
+            f"so it stays at {path}"
+            for name, path in result.kept.items()
+        ],
+    )
+
+
+def change_of(file: FileDiff) -> str:
+    if file.insertions is None or file.deletions is None:
+        return "binary"
+    return f"+{file.insertions} -{file.deletions}"
+
+
+def _files(diffs: Mapping[str, ResourceDiff]) -> list[tuple[str, FileDiff]]:
+    many = len(diffs) > 1
+    return [
+        (f"{name}:{file.path}" if many else file.path, file)
+        for name, item in diffs.items()
+        for file in item.files
+    ]
+
+
+def _file_grid(diffs: Mapping[str, ResourceDiff]) -> Grid:
+    rows = [[path, toned(file.kind), change_of(file)] for path, file in _files(diffs)]
+    return Grid("Files", ["file", "status", "change"], rows, empty="nothing changed")
+
+
+def _left_behind(diffs: Mapping[str, ResourceDiff]) -> Sequence[str]:
+    return [
+        f"apply does not take these ignored files of {name}: {', '.join(item.left_behind)}"
+        for name, item in diffs.items()
+        if item.left_behind
+    ]

@@ -1,0 +1,142 @@
+"""Owns an action as JSON text: how a plan keeps the action it was made from."""
+
+import json
+from typing import Any
+
+from cleveragents.domain.action import (
+    Action,
+    Parameter,
+    ResourceSpec,
+    ResourceType,
+    RollbackPolicy,
+    Step,
+    ToolSpec,
+)
+
+FORMAT = 1
+
+
+# Written out field by field, as every command reads an action: looking the fields up at run time
+# costs more than the parsing. A test with every field set finds one that was forgotten.
+def action_to_json(action: Action) -> str:
+    policy = action.rollback_policy
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "name": action.name,
+            "description": action.description,
+            "resources": [_resource_to_map(spec) for spec in action.resources],
+            "steps": [
+                {"name": step.name, "tool": step.tool, "arguments": step.arguments}
+                for step in action.steps
+            ],
+            "tools": [_tool_to_map(spec) for spec in action.tools],
+            "rollback_policy": {
+                "enabled": policy.enabled,
+                "require_checkpoints": policy.require_checkpoints,
+                "max_checkpoints": policy.max_checkpoints,
+            },
+        },
+        separators=(",", ":"),
+        allow_nan=False,
+    )
+
+
+def action_from_json(text: str) -> Action:
+    """Raises ValueError for text that `action_to_json` of this version did not write."""
+    data: dict[str, Any] = json.loads(text)
+    found = data.get("format")
+    if found != FORMAT:
+        raise ValueError(f"a stored action has format {found!r}; this version reads {FORMAT}")
+    return _action_from_map(data)
+
+
+def _action_from_map(data: dict[str, Any]) -> Action:
+    policy = data["rollback_policy"]
+    return Action(
+        name=data["name"],
+        description=data["description"],
+        resources=tuple(_resource_from_map(item) for item in data["resources"]),
+        steps=tuple(
+            Step(name=item["name"], tool=item["tool"], arguments=item["arguments"])
+            for item in data["steps"]
+        ),
+        tools=tuple(_tool_from_map(item) for item in data["tools"]),
+        rollback_policy=RollbackPolicy(
+            enabled=policy["enabled"],
+            require_checkpoints=policy["require_checkpoints"],
+            max_checkpoints=policy["max_checkpoints"],
+        ),
+    )
+
+
+def _resource_to_map(spec: ResourceSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "type": spec.type.value,
+        "location": spec.location,
+        "include": spec.include,
+        "exclude": spec.exclude,
+        "checkpointable": spec.checkpointable,
+    }
+
+
+def _resource_from_map(item: dict[str, Any]) -> ResourceSpec:
+    return ResourceSpec(
+        name=item["name"],
+        type=ResourceType(item["type"]),
+        location=item["location"],
+        include=tuple(item["include"]),
+        exclude=tuple(item["exclude"]),
+        checkpointable=item["checkpointable"],
+    )
+
+
+def _tool_to_map(spec: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "parameters": [
+            {
+                "name": parameter.name,
+                "type": parameter.type,
+                "required": parameter.required,
+                "description": parameter.description,
+            }
+            for parameter in spec.parameters
+        ],
+        "writes": spec.writes,
+        "checkpointable": spec.checkpointable,
+        "write_scope": spec.write_scope,
+        "side_effects": spec.side_effects,
+        "idempotent": spec.idempotent,
+        "compensate": spec.compensate,
+        "timeout": spec.timeout,
+        "command": spec.command,
+        "resource": spec.resource,
+    }
+
+
+def _tool_from_map(item: dict[str, Any]) -> ToolSpec:
+    return ToolSpec(
+        name=item["name"],
+        description=item["description"],
+        parameters=tuple(
+            Parameter(
+                name=parameter["name"],
+                type=parameter["type"],
+                required=parameter["required"],
+                description=parameter["description"],
+            )
+            for parameter in item["parameters"]
+        ),
+        writes=item["writes"],
+        checkpointable=item["checkpointable"],
+        write_scope=tuple(item["write_scope"]),
+        side_effects=tuple(item["side_effects"]),
+        idempotent=item["idempotent"],
+        compensate=item["compensate"],
+        timeout=item["timeout"],
+        command=tuple(item["command"]),
+        resource=item["resource"],
+    )

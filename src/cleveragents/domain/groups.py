@@ -1,0 +1,154 @@
+"""Owns how a checkpoint group is put together, complete before it is stored."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from cleveragents.domain.checkpoint import (
+    PLAN_STATE,
+    Checkpoint,
+    CheckpointGroup,
+    CheckpointMoment,
+    ResourceState,
+    Snapshot,
+    hash_of,
+)
+from cleveragents.domain.ids import CheckpointId, GroupId, ResourceId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.sandbox import PlanResource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupDraft:
+    """Everything a group is made of; `previous` is the group the plan stood on until now."""
+
+    plan: Plan
+    moment: CheckpointMoment
+    resources: Sequence[PlanResource]
+    captured: Mapping[ResourceId, Snapshot]
+    previous: CheckpointGroup | None
+    created_at: datetime
+
+
+def build_group(draft: GroupDraft, new_id: Callable[[], str]) -> CheckpointGroup:
+    plan, moment = draft.plan, draft.moment
+    group_id = GroupId(new_id())
+    states = tuple(_resource_state(draft, resource) for resource in draft.resources)
+    checkpoints = [
+        _resource_checkpoint(draft, resource, group_id, CheckpointId(new_id()))
+        for resource in draft.resources
+        if _is_modified(draft, resource)
+    ]
+    checkpoints.append(_plan_checkpoint(draft, group_id, CheckpointId(new_id())))
+    return CheckpointGroup(
+        group_id=group_id,
+        plan_id=plan.plan_id,
+        position=plan.here,
+        decision_id=moment.decision_id,
+        step_index=moment.step_index,
+        reason=moment.reason,
+        source=moment.source,
+        phase=plan.phase,
+        label=moment.label,
+        labelled_by_hand=moment.labelled_by_hand,
+        state_hash=hash_of(
+            [[s.resource_id, s.state_hash] for s in states] + [["plan", checkpoints[-1].state_hash]]
+        ),
+        created_at=draft.created_at,
+        last_completed_step=plan.last_completed_step,
+        attempt=plan.attempt,
+        actor_state=plan.actor_state,
+        superseded=False,
+        checkpoints=tuple(checkpoints),
+        resource_states=states,
+    )
+
+
+def plan_state(plan: Plan) -> Mapping[str, Any]:
+    """The part of a plan that a rollback takes back, the actor's own memory included."""
+    return {
+        "phase": plan.phase,
+        "last_completed_step": plan.last_completed_step,
+        "attempt": plan.attempt,
+        "timeline": plan.timeline,
+        "actor_state": plan.actor_state,
+    }
+
+
+def _resource_state(draft: GroupDraft, resource: PlanResource) -> ResourceState:
+    snapshot = draft.captured[resource.resource_id]
+    boundary = resource.boundary if draft.moment.mid_step else snapshot.ref
+    return ResourceState(
+        resource_id=resource.resource_id,
+        snapshot=snapshot.ref,
+        state_hash=snapshot.state_hash,
+        boundary=boundary or snapshot.ref,
+    )
+
+
+def _is_modified(draft: GroupDraft, resource: PlanResource) -> bool:
+    before = draft.previous.state_of(resource.resource_id) if draft.previous else None
+    # By hash, not by ref: after a rollback the same content has a newer ref.
+    return before is None or before.state_hash != draft.captured[resource.resource_id].state_hash
+
+
+def _resource_checkpoint(
+    draft: GroupDraft, resource: PlanResource, group_id: GroupId, checkpoint_id: CheckpointId
+) -> Checkpoint:
+    snapshot = draft.captured[resource.resource_id]
+    extra: dict[str, Any] = {"snapshot": snapshot.ref, "files_changed": len(snapshot.changes)}
+    if resource.exclude:
+        extra["excluded"] = list(resource.exclude)
+    if snapshot.skipped:
+        extra["skipped"] = list(snapshot.skipped)
+    return Checkpoint(
+        checkpoint_id=checkpoint_id,
+        group_id=group_id,
+        plan_id=draft.plan.plan_id,
+        decision_id=draft.moment.decision_id,
+        resource_id=resource.resource_id,
+        resource=resource.name,
+        checkpoint_type=resource.type,
+        sandbox_ref=snapshot.sandbox_ref,
+        filesystem_path=resource.sandbox_path,
+        size_bytes=snapshot.size_bytes,
+        created_at=draft.created_at,
+        step_index=draft.moment.step_index,
+        state_hash=snapshot.state_hash,
+        label=draft.moment.label,
+        metadata=_metadata(draft, extra),
+    )
+
+
+def _plan_checkpoint(
+    draft: GroupDraft, group_id: GroupId, checkpoint_id: CheckpointId
+) -> Checkpoint:
+    state = plan_state(draft.plan)
+    return Checkpoint(
+        checkpoint_id=checkpoint_id,
+        group_id=group_id,
+        plan_id=draft.plan.plan_id,
+        decision_id=draft.moment.decision_id,
+        resource_id=None,
+        resource="plan",
+        checkpoint_type=PLAN_STATE,
+        sandbox_ref="",
+        filesystem_path="",
+        size_bytes=0,
+        created_at=draft.created_at,
+        step_index=draft.moment.step_index,
+        state_hash=hash_of(state),
+        label=draft.moment.label,
+        metadata=_metadata(draft, {"plan_state": dict(state)}),
+    )
+
+
+def _metadata(draft: GroupDraft, extra: Mapping[str, Any]) -> Mapping[str, Any]:
+    moment = draft.moment
+    return {
+        "reason": moment.reason,
+        "source": moment.source,
+        "phase": draft.plan.phase,
+        **extra,
+    }

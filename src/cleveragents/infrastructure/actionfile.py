@@ -1,0 +1,124 @@
+"""Owns the reading of action files: YAML to Action, or every problem with its line."""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from cleveragents.domain.action import Action, Step
+from cleveragents.domain.errors import ActionFileError, ActionNotFoundError
+from cleveragents.infrastructure.actionrules import Rules
+from cleveragents.infrastructure.actionschema import MOST_FINDINGS, ActionShape, Finding, shaped
+from cleveragents.infrastructure.yamlnodes import (
+    Document,
+    Problem,
+    YamlProblemError,
+    line_of,
+    parse_yaml,
+    path_text,
+    plain,
+)
+
+MAX_BYTES = 1024 * 1024
+
+StepCheck = Callable[[Action, Step], Sequence[str]]
+
+
+class YamlActionReader:
+    """Implements the port ActionReader.
+
+    `base_dir` is where the command runs; `check_step` says what is wrong with a step's tool and
+    arguments, which only those who run the tools know.
+    """
+
+    def __init__(
+        self, *, base_dir: str, builtin_names: Collection[str], check_step: StepCheck
+    ) -> None:
+        self._base_dir = base_dir
+        self._builtin_names = builtin_names
+        self._check_step = check_step
+
+    def read(self, path: str, overrides: Mapping[str, str]) -> Action:
+        content = self._content(path)
+        try:
+            document = parse_yaml(_decoded(content))
+        except YamlProblemError as error:
+            raise ActionFileError(path, _listing(error.problems)) from error
+        rules = Rules(
+            base_dir=self._base_dir, builtin_names=self._builtin_names, overrides=overrides
+        )
+        action = self._action(plain(document.root), rules)
+        problems = [*document.problems, *_located(document, rules.findings)]
+        if problems:
+            raise ActionFileError(path, _listing(problems))
+        return action
+
+    def _content(self, path: str) -> bytes:
+        try:
+            with Path(self._base_dir, path).open("rb") as stream:
+                content = stream.read(MAX_BYTES + 1)
+        except IsADirectoryError as error:
+            raise ActionNotFoundError(path, "it is a folder") from error
+        except FileNotFoundError as error:
+            raise ActionNotFoundError(path, "there is no such file") from error
+        except OSError as error:
+            raise ActionNotFoundError(path, error.strerror or str(error)) from error
+        except ValueError as error:
+            raise ActionNotFoundError(path, "this cannot be a file's name") from error
+        if len(content) > MAX_BYTES:
+            raise ActionFileError(path, ["the file is larger than 1 MiB"])
+        return content
+
+    def _action(self, raw: object, rules: Rules) -> Action:
+        """What can be made of the file; complete only if nothing was found."""
+        top = shaped(ActionShape, raw, (), rules.findings)
+        sections = _mapping(raw)
+        resources, tools = _mapping(sections.get("resources")), _mapping(sections.get("tools"))
+        resource_specs = rules.resources(resources)
+        tool_specs = rules.tools(tools, resources)
+        # Against sections with mistakes in them, right steps would look wrong.
+        trusted = not any(item.loc[:1] in {("resources",), ("tools",)} for item in rules.findings)
+        steps = rules.steps(sections.get("steps"))
+        action = Action(
+            name=top.name if top else "",
+            description=top.description if top else "",
+            resources=resource_specs,
+            steps=tuple(steps.values()),
+            tools=tool_specs,
+            rollback_policy=rules.policy(_mapping(sections.get("rollback_policy"))),
+        )
+        if trusted:
+            rules.findings.extend(self._step_findings(action, steps))
+        return action
+
+    def _step_findings(self, action: Action, steps: Mapping[int, Step]) -> Iterator[Finding]:
+        for index, step in steps.items():
+            for sentence in self._check_step(action, step):
+                yield Finding(loc=("steps", index), text=sentence)
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise YamlProblemError([Problem(line=line, text="this is not UTF-8 text")]) from error
+
+
+def _mapping(raw: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", raw) if isinstance(raw, dict) else {}
+
+
+def _located(document: Document, findings: Sequence[Finding]) -> Iterator[Problem]:
+    for finding in findings:
+        if str(finding.loc[0] if finding.loc else "").startswith("--"):
+            yield Problem(line=0, text=f"{finding.loc[0]}: {finding.text}")
+            continue
+        where = path_text(finding.loc) or "the top level"
+        yield Problem(line=line_of(document.root, finding.loc), text=f"{where}: {finding.text}")
+
+
+def _listing(problems: Sequence[Problem]) -> Sequence[str]:
+    ordered = [str(problem) for problem in sorted(set(problems))]
+    if len(ordered) <= MOST_FINDINGS:
+        return ordered
+    return [*ordered[:MOST_FINDINGS], f"... and {len(ordered) - MOST_FINDINGS} more"]

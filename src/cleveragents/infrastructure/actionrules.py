@@ -1,0 +1,218 @@
+"""Owns the rules of an action file beyond its shape, and makes the domain's values from it."""
+
+import os
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from cleveragents.domain.action import (
+    Parameter,
+    ResourceSpec,
+    ResourceType,
+    RollbackPolicy,
+    Step,
+    ToolSpec,
+)
+from cleveragents.infrastructure.actionschema import (
+    Finding,
+    PolicyShape,
+    ResourceShape,
+    StepShape,
+    ToolShape,
+    meant,
+    quoted,
+    shaped,
+)
+
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
+"""A parameter in the argv of an action's own tool; other braces are ordinary text."""
+
+_RESOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+_POSTGRES_URL = re.compile(r"postgres(ql)?(\+\w+)?://.+", re.DOTALL)
+_FOLDERS = (ResourceType.GIT_CHECKOUT, ResourceType.FS_DIRECTORY)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the rules need to know from outside the file, and where they put what they find."""
+
+    base_dir: str
+    builtin_names: Collection[str]
+    overrides: Mapping[str, str]
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    def policy(self, raw: object) -> RollbackPolicy:
+        shape = shaped(PolicyShape, raw, ("rollback_policy",), self.findings) or PolicyShape()
+        return RollbackPolicy(
+            enabled=shape.enabled,
+            require_checkpoints=shape.require_checkpoints,
+            max_checkpoints=shape.max_checkpoints,
+        )
+
+    # --- resources ------------------------------------------------------------------------------
+
+    def resources(self, raw: Mapping[str, Any]) -> tuple[ResourceSpec, ...]:
+        self._check_overrides(raw)
+        self._check_resource_names(raw)
+        specs: list[ResourceSpec] = []
+        for name, item in raw.items():
+            shape = shaped(ResourceShape, item, ("resources", name), self.findings)
+            if shape is not None:
+                specs.append(self._resource(name, shape))
+        return tuple(specs)
+
+    def _check_overrides(self, raw: Mapping[str, Any]) -> None:
+        for name, location in self.overrides.items():
+            if name not in raw:
+                self._find(f"unknown resource{meant(name, raw)}", f"--resource {name}")
+            elif not location or "\0" in location:
+                self._find("needs a path after the `=`", f"--resource {name}")
+
+    def _check_resource_names(self, raw: Mapping[str, Any]) -> None:
+        variables: dict[str, str] = {}
+        for name in raw:
+            if not _RESOURCE_NAME.fullmatch(name):
+                text = "a resource's name is a letter, then up to 63 letters, digits, `_` or `-`"
+                self._find(text, "resources", name)
+            variable = name.upper().replace("-", "_")
+            first = variables.setdefault(variable, name)
+            if first != name:
+                # Commands find their sandboxes by this variable.
+                text = f"would share CLEVERAGENTS_SANDBOX_{variable} with {quoted(first)}"
+                self._find(text, "resources", name)
+
+    def _resource(self, name: str, shape: ResourceShape) -> ResourceSpec:
+        type_ = ResourceType(shape.type)
+        needed, other = ("url", "path") if type_ is ResourceType.POSTGRES else ("path", "url")
+        if getattr(shape, needed) is None:
+            self._find(f"this key is required for {type_}", "resources", name, needed)
+        if getattr(shape, other) is not None:
+            self._find(f"is not for {type_}; use `{needed}`", "resources", name, other)
+        for key in ("include", "exclude"):
+            if getattr(shape, key) and type_ not in _FOLDERS:
+                self._find(f"is only for folders, not for {type_}", "resources", name, key)
+        return ResourceSpec(
+            name=name,
+            type=type_,
+            location=self._location(name, type_, shape),
+            include=tuple(shape.include),
+            exclude=tuple(shape.exclude),
+            checkpointable=shape.checkpointable,
+        )
+
+    def _location(self, name: str, type_: ResourceType, shape: ResourceShape) -> str:
+        given = shape.url if type_ is ResourceType.POSTGRES else shape.path
+        location = self.overrides.get(name, given) or ""
+        if type_ is not ResourceType.POSTGRES:
+            return self._absolute(location)
+        if location and not _POSTGRES_URL.fullmatch(location):
+            self._find("must begin with postgresql://", "resources", name, "url")
+        return location
+
+    def _absolute(self, path: str) -> str:
+        try:
+            expanded = Path(path).expanduser()
+        except RuntimeError:
+            # `~name` of nobody is an ordinary name, as it is in a shell.
+            expanded = Path(path)
+        return os.path.normpath(Path(self.base_dir, expanded))
+
+    # --- tools ----------------------------------------------------------------------------------
+
+    def tools(
+        self, raw: Mapping[str, Any], resource_names: Collection[str]
+    ) -> tuple[ToolSpec, ...]:
+        specs: list[ToolSpec] = []
+        for name, item in raw.items():
+            self._check_tool_name(name)
+            shape = shaped(ToolShape, item, ("tools", name), self.findings)
+            if shape is None:
+                continue
+            self._check_writes(name, shape)
+            self._check_compensation(name, shape, [*raw, *self.builtin_names])
+            specs.append(_tool_spec(name, shape, self._tool_resource(name, shape, resource_names)))
+        return tuple(specs)
+
+    def _check_tool_name(self, name: str) -> None:
+        if name in self.builtin_names:
+            self._find("is the name of a built-in tool; choose another", "tools", name)
+        if not _TOOL_NAME.fullmatch(name):
+            text = "a tool's name is a letter, then up to 63 letters, digits, `_`, `-` or `.`"
+            self._find(text, "tools", name)
+
+    def _check_writes(self, name: str, shape: ToolShape) -> None:
+        if shape.writes is not None and shape.writes == shape.read_only:
+            self._find("`writes` and `read_only` contradict each other", "tools", name, "read_only")
+        elif shape.write_scope and not _writes(shape):
+            text = "a tool that does not write has no write_scope"
+            self._find(text, "tools", name, "write_scope")
+
+    def _check_compensation(self, name: str, shape: ToolShape, known: Collection[str]) -> None:
+        if shape.compensate is None:
+            return
+        loc = ("tools", name, "compensate")
+        if shape.compensate == name:
+            self._find("a tool cannot undo itself; name another", *loc)
+        elif shape.compensate not in known:
+            text = f"unknown tool {quoted(shape.compensate)}{meant(shape.compensate, known)}"
+            self._find(text, *loc)
+
+    def _tool_resource(
+        self, name: str, shape: ToolShape, resource_names: Collection[str]
+    ) -> str | None:
+        loc = ("tools", name, "resource")
+        if shape.resource is None and len(resource_names) == 1:
+            return next(iter(resource_names))
+        if shape.resource is None:
+            self._find("say in which resource the command runs", *loc)
+        elif shape.resource not in resource_names:
+            suggestion = meant(shape.resource, resource_names)
+            self._find(f"unknown resource {quoted(shape.resource)}{suggestion}", *loc)
+        return shape.resource
+
+    # --- steps ----------------------------------------------------------------------------------
+
+    def steps(self, raw: object) -> Mapping[int, Step]:
+        """The usable ones by their position."""
+        steps: dict[int, Step] = {}
+        items = cast("list[object]", raw) if isinstance(raw, list) else []
+        for index, item in enumerate(items):
+            if isinstance(item, dict) and "subplans" in cast("dict[str, Any]", item):
+                text = "subplans are not supported by this version yet"
+                self._find(text, "steps", index, "subplans")
+                continue
+            shape = shaped(StepShape, cast("object", item), ("steps", index), self.findings)
+            if shape is not None:
+                name = shape.name or shape.tool
+                steps[index] = Step(name=name, tool=shape.tool, arguments=shape.arguments)
+        return steps
+
+    def _find(self, text: str, *loc: str | int) -> None:
+        self.findings.append(Finding(loc=loc, text=text))
+
+
+def _tool_spec(name: str, shape: ToolShape, resource: str | None) -> ToolSpec:
+    writes = _writes(shape)
+    placeholders = [match for part in shape.command for match in PLACEHOLDER.findall(part)]
+    return ToolSpec(
+        name=name,
+        description=shape.description,
+        parameters=tuple(Parameter(name=found) for found in dict.fromkeys(placeholders)),
+        writes=writes,
+        checkpointable=writes if shape.checkpointable is None else shape.checkpointable,
+        write_scope=tuple(shape.write_scope),
+        side_effects=tuple(shape.side_effects),
+        idempotent=shape.idempotent,
+        compensate=shape.compensate,
+        timeout=shape.timeout,
+        command=tuple(shape.command),
+        resource=resource,
+    )
+
+
+def _writes(shape: ToolShape) -> bool:
+    # A tool that does not say is assumed to write: a needless checkpoint costs little.
+    return shape.writes if shape.writes is not None else not shape.read_only

@@ -1,0 +1,202 @@
+"""Owns the shape of an action file: its keys and their types, and the words for what is wrong."""
+
+import difflib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from cleveragents.domain.action import ResourceType
+
+# Longer waits overflow the system's own timers.
+LONGEST_TIMEOUT = 604_800
+# One broken line can make thousands of findings; nobody reads more than these.
+MOST_FINDINGS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """Something wrong, and where: keys and positions from the top of the file."""
+
+    loc: tuple[str | int, ...]
+    text: str
+
+
+def quoted(text: str) -> str:
+    """Text from a file as part of a sentence: short, and without anything a terminal obeys."""
+    shown = text if len(text) <= 60 else text[:57] + "..."
+    return f"`{shown}`" if shown.isprintable() else repr(shown)
+
+
+def meant(given: str, names: Collection[str]) -> str:
+    """`; did you mean ...?`, or nothing."""
+    close = difflib.get_close_matches(given[:60], names, n=1)
+    return f"; did you mean `{close[0]}`?" if close else ""
+
+
+def _wrong(text: str) -> PydanticCustomError:
+    return PydanticCustomError("rule", "{text}", {"text": text})
+
+
+def _text(value: str) -> str:
+    if not value.strip():
+        raise _wrong("must not be empty")
+    if "\0" in value:
+        raise _wrong("must not contain a null character")
+    return value
+
+
+def _title(longest: int) -> Callable[[str], str]:
+    def check(value: str) -> str:
+        if len(value) > longest:
+            raise _wrong(f"must not be longer than {longest} characters")
+        if not value.isprintable():
+            raise _wrong("must be one line without control characters")
+        return value
+
+    return check
+
+
+def _action_name(value: str) -> str:
+    if "/" in value or "\\" in value or value in {".", ".."} or value != value.strip():
+        raise _wrong("must be a short name, without slashes or spaces around it")
+    return value
+
+
+def _inside(value: str) -> str:
+    if PurePosixPath(value).is_absolute() or ".." in PurePosixPath(value).parts:
+        raise _wrong("must be relative to the resource and stay inside it")
+    return value
+
+
+def _resource_type(value: str) -> str:
+    names = [item.value for item in ResourceType]
+    if value not in names:
+        valid = ", ".join(names)
+        raise _wrong(f"{quoted(value)} is not one of {valid}{meant(value, names)}")
+    return value
+
+
+def _argv(value: object) -> object:
+    if isinstance(value, str):
+        raise _wrong("must be a list of arguments, never a shell string: [python, migrate.py]")
+    return value
+
+
+Text = Annotated[str, AfterValidator(_text)]
+ActionName = Annotated[Text, AfterValidator(_title(100)), AfterValidator(_action_name)]
+StepName = Annotated[Text, AfterValidator(_title(200))]
+InsidePath = Annotated[Text, AfterValidator(_inside)]
+Argv = Annotated[list[Text], Field(min_length=1), BeforeValidator(_argv)]
+Section = dict[str, Any]
+
+
+class _Shape(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class ActionShape(_Shape):
+    """The top of the file; what is in the sections is checked one by one."""
+
+    name: ActionName
+    description: Text
+    resources: Annotated[Section, Field(min_length=1)]
+    rollback_policy: Section = {}
+    tools: Section = {}
+    steps: Annotated[list[Any], Field(min_length=1)]
+
+
+class PolicyShape(_Shape):
+    enabled: bool = True
+    require_checkpoints: bool = True
+    max_checkpoints: Annotated[int, Field(ge=1)] | None = None
+
+
+class ResourceShape(_Shape):
+    type: Annotated[str, AfterValidator(_resource_type)]
+    path: Text | None = None
+    url: Text | None = None
+    include: list[InsidePath] = []
+    exclude: list[InsidePath] = []
+    checkpointable: bool = True
+
+
+class ToolShape(_Shape):
+    description: str = ""
+    command: Argv
+    resource: str | None = None
+    writes: bool | None = None
+    read_only: bool | None = None
+    checkpointable: bool | None = None
+    write_scope: list[InsidePath] = []
+    side_effects: list[Text] = []
+    idempotent: bool = False
+    compensate: str | None = None
+    timeout: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] | None = None
+
+
+class StepShape(_Shape):
+    name: StepName | None = None
+    tool: Text
+    arguments: Section = Field(default={}, alias="with")
+
+
+S = TypeVar("S", bound=_Shape)
+
+
+def shaped(
+    model: type[S], raw: object, loc: tuple[str | int, ...], findings: list[Finding]
+) -> S | None:
+    """The checked section, or None with the reasons added to `findings`."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        details = error.errors(include_url=False)[:MOST_FINDINGS]
+        keys = [field.alias or name for name, field in model.model_fields.items()]
+        findings += [Finding(loc=(*loc, *d["loc"]), text=_in_words(d, keys)) for d in details]
+        return None
+
+
+_WANTED: Mapping[str, str] = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "list_type": "a list",
+    "dict_type": "a mapping of keys to values",
+    "model_type": "a mapping of keys to values",
+}
+_GIVEN: Mapping[type, str] = {
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "a mapping",
+}
+
+
+def _in_words(error: ErrorDetails, keys: Collection[str]) -> str:
+    kind, given, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return f"unknown key{meant(str(error['loc'][-1]), keys)}"
+    if kind == "missing":
+        return "this key is required"
+    if kind == "too_short":
+        return "must not be empty"
+    if kind in {"greater_than", "greater_than_equal", "less_than_equal"}:
+        limits = {"gt": "more than", "ge": "at least", "le": "at most"}
+        return "must be " + "".join(f"{limits[key]} {context[key]:g}" for key in context)
+    if kind in _WANTED:
+        return _wrong_type(_WANTED[kind], given)
+    return error["msg"]
+
+
+def _wrong_type(wanted: str, given: object) -> str:
+    if given is None:
+        return f"has no value; it must be {wanted}"
+    quotes = "; put it in quotes" if wanted == "text" and isinstance(given, int | float) else ""
+    return f"must be {wanted}, not {_GIVEN[type(given)]}{quotes}"

@@ -1,0 +1,1 @@
+"""Actors: whoever decides the next step of a plan."""

@@ -1,0 +1,26 @@
+"""Owns real time, and the ids made from it."""
+
+import os
+import time
+from datetime import UTC, datetime
+
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_RANDOM_BITS = 80
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+class UlidSource:
+    """ULIDs that only go up within a process, also when the clock stands still or goes back."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    def new(self) -> str:
+        milliseconds = time.time_ns() // 1_000_000
+        fresh = (milliseconds << _RANDOM_BITS) | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
+        self._last = max(fresh, self._last + 1)
+        return "".join(_ALPHABET[(self._last >> shift) & 31] for shift in range(125, -1, -5))

@@ -1,0 +1,1 @@
+"""SQLite behind repositories and a unit of work."""

@@ -1,0 +1,217 @@
+"""Owns checkpoint groups, their checkpoints and their resource states as rows."""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Sequence
+
+from cleveragents.domain.checkpoint import (
+    Checkpoint,
+    CheckpointGroup,
+    CheckpointReason,
+    ResourceState,
+)
+from cleveragents.domain.decision import Position
+from cleveragents.domain.errors import DatabaseUnusableError
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
+from cleveragents.infrastructure.database.rows import (
+    Row,
+    from_json,
+    insert,
+    set_flag,
+    sure_time,
+    to_json,
+    to_text,
+)
+
+PLAN_RESOURCE_NAME = "plan"
+_SELECT_CHECKPOINTS = """
+SELECT c.*, COALESCE(r.name, ?) AS resource FROM checkpoints c
+LEFT JOIN plan_resources r ON r.resource_id = c.resource_id
+WHERE {where} ORDER BY c.rowid
+"""
+
+
+class SqlCheckpoints:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def add(self, group: CheckpointGroup) -> None:
+        insert(self._connection, "checkpoint_groups", _group_values(group))
+        for checkpoint in group.checkpoints:
+            insert(self._connection, "checkpoints", _checkpoint_values(checkpoint))
+        for state in group.resource_states:
+            insert(
+                self._connection,
+                "checkpoint_resource_states",
+                {
+                    "group_id": group.group_id,
+                    "resource_id": state.resource_id,
+                    "snapshot": state.snapshot,
+                    "state_hash": state.state_hash,
+                    "boundary": state.boundary,
+                },
+            )
+
+    def get(self, group_id: GroupId) -> CheckpointGroup:
+        groups = self._load("group_id = ?", group_id)
+        if not groups:
+            raise DatabaseUnusableError("", f"checkpoint group {group_id} is missing")
+        return groups[0]
+
+    def holding(self, checkpoint_id: CheckpointId) -> CheckpointGroup:
+        row = self._connection.execute(
+            "SELECT group_id FROM checkpoints WHERE checkpoint_id = ?", (checkpoint_id,)
+        ).fetchone()
+        if row is None:
+            raise DatabaseUnusableError("", f"checkpoint {checkpoint_id} is missing")
+        return self.get(GroupId(row[0]))
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
+        return self._load("plan_id = ?", plan_id)
+
+    def owner_of(self, name: str) -> PlanId | None:
+        row = self._connection.execute(
+            "SELECT plan_id FROM checkpoint_groups WHERE group_id = ?"
+            " UNION ALL SELECT plan_id FROM checkpoints WHERE checkpoint_id = ?",
+            (name, name),
+        ).fetchone()
+        return None if row is None else PlanId(row[0])
+
+    def mark_superseded(self, plan_id: PlanId, superseded: Collection[GroupId]) -> None:
+        wanted = set(superseded)
+        set_flag(self._connection, "checkpoint_groups", "group_id", "superseded", plan_id, wanted)
+
+    def delete(self, group_ids: Collection[GroupId]) -> None:
+        self._connection.executemany(
+            "DELETE FROM checkpoint_groups WHERE group_id = ?", [(key,) for key in group_ids]
+        )
+
+    def count(self, plan_id: PlanId) -> int:
+        row = self._connection.execute(
+            "SELECT COUNT(*) FROM checkpoint_groups WHERE plan_id = ?", (plan_id,)
+        ).fetchone()
+        return int(row[0])
+
+    def _load(self, where: str, key: str) -> list[CheckpointGroup]:
+        groups = self._connection.execute(
+            f"SELECT * FROM checkpoint_groups WHERE {where} ORDER BY seq", (key,)
+        ).fetchall()
+        checkpoints = _grouped(
+            self._connection.execute(
+                _SELECT_CHECKPOINTS.format(where=f"c.{where}"), (PLAN_RESOURCE_NAME, key)
+            )
+        )
+        states = _grouped(
+            self._connection.execute(
+                "SELECT s.* FROM checkpoint_resource_states s JOIN checkpoint_groups g"
+                f" ON g.group_id = s.group_id WHERE g.{where} ORDER BY s.resource_id",
+                (key,),
+            )
+        )
+        return [
+            _group(row, checkpoints.get(row["group_id"], []), states.get(row["group_id"], []))
+            for row in groups
+        ]
+
+
+def _grouped(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    by_group: dict[str, list[Row]] = {}
+    for row in rows:
+        by_group.setdefault(row["group_id"], []).append(row)
+    return by_group
+
+
+def _group_values(group: CheckpointGroup) -> dict[str, object]:
+    return {
+        "group_id": group.group_id,
+        "plan_id": group.plan_id,
+        "timeline": group.position.timeline,
+        "seq": group.position.seq,
+        "decision_id": group.decision_id,
+        "step_index": group.step_index,
+        "reason": group.reason,
+        "source": group.source,
+        "phase": group.phase,
+        "label": group.label,
+        "labelled_by_hand": group.labelled_by_hand,
+        "state_hash": group.state_hash,
+        "created_at": to_text(group.created_at),
+        "last_completed_step": group.last_completed_step,
+        "attempt": group.attempt,
+        "actor_state_json": to_json(group.actor_state),
+        "superseded": group.superseded,
+    }
+
+
+def _checkpoint_values(checkpoint: Checkpoint) -> dict[str, object]:
+    return {
+        "checkpoint_id": checkpoint.checkpoint_id,
+        "group_id": checkpoint.group_id,
+        "plan_id": checkpoint.plan_id,
+        "decision_id": checkpoint.decision_id,
+        "resource_id": checkpoint.resource_id,
+        "checkpoint_type": checkpoint.checkpoint_type,
+        "sandbox_ref": checkpoint.sandbox_ref,
+        "filesystem_path": checkpoint.filesystem_path,
+        "size_bytes": checkpoint.size_bytes,
+        "created_at": to_text(checkpoint.created_at),
+        "step_index": checkpoint.step_index,
+        "state_hash": checkpoint.state_hash,
+        "label": checkpoint.label,
+        "metadata_json": to_json(checkpoint.metadata),
+    }
+
+
+def _group(row: Row, checkpoints: list[Row], states: list[Row]) -> CheckpointGroup:
+    return CheckpointGroup(
+        group_id=GroupId(row["group_id"]),
+        plan_id=PlanId(row["plan_id"]),
+        position=Position(timeline=row["timeline"], seq=row["seq"]),
+        decision_id=_maybe_decision(row["decision_id"]),
+        step_index=row["step_index"],
+        reason=CheckpointReason(row["reason"]),
+        source=row["source"],
+        phase=row["phase"],
+        label=row["label"],
+        labelled_by_hand=bool(row["labelled_by_hand"]),
+        state_hash=row["state_hash"],
+        created_at=sure_time(row["created_at"]),
+        last_completed_step=row["last_completed_step"],
+        attempt=row["attempt"],
+        actor_state=from_json(row["actor_state_json"]),
+        superseded=bool(row["superseded"]),
+        checkpoints=tuple(_checkpoint(item) for item in checkpoints),
+        resource_states=tuple(
+            ResourceState(
+                resource_id=ResourceId(item["resource_id"]),
+                snapshot=item["snapshot"],
+                state_hash=item["state_hash"],
+                boundary=item["boundary"],
+            )
+            for item in states
+        ),
+    )
+
+
+def _checkpoint(row: Row) -> Checkpoint:
+    resource_id = row["resource_id"]
+    return Checkpoint(
+        checkpoint_id=CheckpointId(row["checkpoint_id"]),
+        group_id=GroupId(row["group_id"]),
+        plan_id=PlanId(row["plan_id"]),
+        decision_id=_maybe_decision(row["decision_id"]),
+        resource_id=None if resource_id is None else ResourceId(resource_id),
+        resource=row["resource"],
+        checkpoint_type=row["checkpoint_type"],
+        sandbox_ref=row["sandbox_ref"],
+        filesystem_path=row["filesystem_path"],
+        size_bytes=row["size_bytes"],
+        created_at=sure_time(row["created_at"]),
+        step_index=row["step_index"],
+        state_hash=row["state_hash"],
+        label=row["label"],
+        metadata=from_json(row["metadata_json"]),
+    )
+
+
+def _maybe_decision(text: str | None) -> DecisionId | None:
+    return None if text is None else DecisionId(text)

@@ -1,0 +1,117 @@
+"""Owns the connections to the metadata database, and when a migration is due."""
+
+import fcntl
+import os
+import sqlite3
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from cleveragents.domain.errors import (
+    DatabaseBusyError,
+    DatabaseTooNewError,
+    DatabaseUnusableError,
+    DataDirError,
+)
+
+REVISIONS = ("0001",)
+"""Every schema revision this version knows, oldest first. A test compares it with Alembic's own."""
+
+BUSY_SECONDS = 30.0
+
+
+class Database:
+    """One SQLite file; a connection per thread, opened and migrated on first use."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._ready = False
+
+    def connection(self) -> sqlite3.Connection:
+        existing: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if existing is not None:
+            return existing
+        if not self._ready:
+            self._prepare()
+            self._ready = True
+        self._local.connection = connection = self._open()
+        return connection
+
+    @contextmanager
+    def translated(self) -> Generator[None]:
+        """Turn the library's errors into ours, at this edge only."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise DatabaseBusyError(self._path) from error
+            raise DatabaseUnusableError(self._path, str(error)) from error
+        except sqlite3.DatabaseError as error:
+            raise DatabaseUnusableError(self._path, str(error)) from error
+
+    def _open(self) -> sqlite3.Connection:
+        with self.translated():
+            connection = sqlite3.connect(
+                self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=True
+            )
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            return connection
+
+    def _prepare(self) -> None:
+        folder = os.path.dirname(self._path)
+        try:
+            os.makedirs(folder, mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise DataDirError(folder, error.strerror or str(error)) from error
+        if not os.access(folder, os.W_OK | os.X_OK) or (
+            os.path.exists(self._path) and not os.access(self._path, os.W_OK)
+        ):
+            raise DataDirError(folder, "it is not writable")
+        if self._revision() != REVISIONS[-1]:
+            self._migrate()
+
+    def _revision(self) -> str | None:
+        """The schema the file has; None if it has none yet."""
+        if not os.path.exists(self._path):
+            return None
+        with self.translated():
+            connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS)
+            try:
+                row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+            except sqlite3.OperationalError as error:
+                if "no such table" not in str(error):
+                    raise
+                return None
+            finally:
+                connection.close()
+        revision = None if row is None else str(row[0])
+        if revision is not None and revision not in REVISIONS:
+            raise DatabaseTooNewError(self._path, revision)
+        return revision
+
+    def _migrate(self) -> None:
+        # Two first commands at once must not both create the tables: the second one waits here,
+        # and then finds the work done.
+        with _file_lock(self._path + ".migrating"):
+            if self._revision() == REVISIONS[-1]:
+                return
+            # Alembic and SQLAlchemy cost half a second to import, so only when they are needed.
+            from cleveragents.infrastructure.database import migrate  # noqa: PLC0415
+
+            with self.translated():
+                migrate.upgrade(self._path)
+            os.chmod(self._path, 0o600)
+
+
+@contextmanager
+def _file_lock(path: str) -> Generator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

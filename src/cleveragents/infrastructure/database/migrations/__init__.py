@@ -1,0 +1,1 @@
+"""Alembic's migration scripts; a released one is never edited."""

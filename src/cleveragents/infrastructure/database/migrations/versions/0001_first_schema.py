@@ -1,0 +1,208 @@
+"""The first schema: plans, resources, decisions, tool calls and checkpoints."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+
+    op.create_table(
+        "plans",
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("action_name", sa.Text(), nullable=False),
+        sa.Column("action_json", sa.Text(), nullable=False),
+        sa.Column("phase", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("last_completed_step", sa.Integer(), nullable=False),
+        sa.Column("last_checkpoint_id", sa.Text(), nullable=True),
+        sa.Column("rollback_target", sa.Text(), nullable=True),
+        sa.Column("safety_group", sa.Text(), nullable=True),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("actor_state_json", sa.Text(), nullable=False),
+        sa.Column("error_json", sa.Text(), nullable=True),
+        sa.Column("applied_ref", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.Text(), nullable=False),
+        sa.Column("started_at", sa.Text(), nullable=True),
+        sa.Column("finished_at", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("plan_id", name=op.f("pk_plans")),
+    )
+    op.create_table(
+        "decisions",
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("parent_id", sa.Text(), nullable=True),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("type", sa.Text(), nullable=False),
+        sa.Column("question", sa.Text(), nullable=False),
+        sa.Column("chosen", sa.Text(), nullable=False),
+        sa.Column("alternatives_json", sa.Text(), nullable=False),
+        sa.Column("rationale", sa.Text(), nullable=False),
+        sa.Column("confidence", sa.Float(), nullable=True),
+        sa.Column("context_json", sa.Text(), nullable=False),
+        sa.Column("phase", sa.Text(), nullable=False),
+        sa.Column("step_index", sa.Integer(), nullable=True),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("superseded", sa.Boolean(), nullable=False),
+        sa.Column("created_at", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["parent_id"], ["decisions.decision_id"], name=op.f("fk_decisions_parent_id")
+        ),
+        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_decisions_plan_id")),
+        sa.PrimaryKeyConstraint("decision_id", name=op.f("pk_decisions")),
+    )
+    op.create_index(op.f("ix_decisions_plan_id_seq"), "decisions", ["plan_id", "seq"], unique=False)
+    op.create_table(
+        "plan_resources",
+        sa.Column("resource_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("type", sa.Text(), nullable=False),
+        sa.Column("location", sa.Text(), nullable=False),
+        sa.Column("base", sa.Text(), nullable=False),
+        sa.Column("sandbox_path", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("include_json", sa.Text(), nullable=False),
+        sa.Column("exclude_json", sa.Text(), nullable=False),
+        sa.Column("checkpointable", sa.Boolean(), nullable=False),
+        sa.Column("boundary", sa.Text(), nullable=True),
+        sa.Column("details_json", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["plan_id"], ["plans.plan_id"], name=op.f("fk_plan_resources_plan_id")
+        ),
+        sa.PrimaryKeyConstraint("resource_id", name=op.f("pk_plan_resources")),
+        sa.UniqueConstraint("plan_id", "name", name=op.f("uq_plan_resources_plan_id_name")),
+    )
+    op.create_table(
+        "timelines",
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("parent_timeline", sa.Integer(), nullable=False),
+        sa.Column("parent_seq", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_timelines_plan_id")),
+        sa.PrimaryKeyConstraint("plan_id", "timeline", name=op.f("pk_timelines")),
+    )
+    op.create_table(
+        "checkpoint_groups",
+        sa.Column("group_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("decision_id", sa.Text(), nullable=True),
+        sa.Column("step_index", sa.Integer(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("source", sa.Text(), nullable=False),
+        sa.Column("phase", sa.Text(), nullable=False),
+        sa.Column("label", sa.Text(), nullable=False),
+        sa.Column("labelled_by_hand", sa.Boolean(), nullable=False),
+        sa.Column("state_hash", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.Text(), nullable=False),
+        sa.Column("last_completed_step", sa.Integer(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("actor_state_json", sa.Text(), nullable=False),
+        sa.Column("superseded", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["decision_id"],
+            ["decisions.decision_id"],
+            name=op.f("fk_checkpoint_groups_decision_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["plan_id"], ["plans.plan_id"], name=op.f("fk_checkpoint_groups_plan_id")
+        ),
+        sa.PrimaryKeyConstraint("group_id", name=op.f("pk_checkpoint_groups")),
+    )
+    op.create_index(
+        op.f("ix_checkpoint_groups_plan_id_seq"),
+        "checkpoint_groups",
+        ["plan_id", "seq"],
+        unique=False,
+    )
+    op.create_table(
+        "tool_calls",
+        sa.Column("call_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("step_index", sa.Integer(), nullable=False),
+        sa.Column("tool", sa.Text(), nullable=False),
+        sa.Column("arguments_json", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("output", sa.Text(), nullable=False),
+        sa.Column("values_json", sa.Text(), nullable=False),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("changes_json", sa.Text(), nullable=False),
+        sa.Column("side_effects_json", sa.Text(), nullable=False),
+        sa.Column("started_at", sa.Text(), nullable=False),
+        sa.Column("finished_at", sa.Text(), nullable=False),
+        sa.Column("undone", sa.Boolean(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_tool_calls_decision_id")
+        ),
+        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_tool_calls_plan_id")),
+        sa.PrimaryKeyConstraint("call_id", name=op.f("pk_tool_calls")),
+    )
+    op.create_index(
+        op.f("ix_tool_calls_plan_id_seq"), "tool_calls", ["plan_id", "seq"], unique=False
+    )
+    op.create_table(
+        "checkpoint_resource_states",
+        sa.Column("group_id", sa.Text(), nullable=False),
+        sa.Column("resource_id", sa.Text(), nullable=False),
+        sa.Column("snapshot", sa.Text(), nullable=False),
+        sa.Column("state_hash", sa.Text(), nullable=False),
+        sa.Column("boundary", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["group_id"],
+            ["checkpoint_groups.group_id"],
+            name=op.f("fk_checkpoint_resource_states_group_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["resource_id"],
+            ["plan_resources.resource_id"],
+            name=op.f("fk_checkpoint_resource_states_resource_id"),
+        ),
+        sa.PrimaryKeyConstraint(
+            "group_id", "resource_id", name=op.f("pk_checkpoint_resource_states")
+        ),
+    )
+    op.create_table(
+        "checkpoints",
+        sa.Column("checkpoint_id", sa.Text(), nullable=False),
+        sa.Column("group_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("decision_id", sa.Text(), nullable=True),
+        sa.Column("resource_id", sa.Text(), nullable=True),
+        sa.Column("checkpoint_type", sa.Text(), nullable=False),
+        sa.Column("sandbox_ref", sa.Text(), nullable=False),
+        sa.Column("filesystem_path", sa.Text(), nullable=False),
+        sa.Column("size_bytes", sa.Integer(), nullable=False),
+        sa.Column("created_at", sa.Text(), nullable=False),
+        sa.Column("step_index", sa.Integer(), nullable=False),
+        sa.Column("state_hash", sa.Text(), nullable=False),
+        sa.Column("label", sa.Text(), nullable=False),
+        sa.Column("metadata_json", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_checkpoints_decision_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["group_id"],
+            ["checkpoint_groups.group_id"],
+            name=op.f("fk_checkpoints_group_id"),
+            ondelete="CASCADE",
+        ),
+        sa.ForeignKeyConstraint(
+            ["plan_id"], ["plans.plan_id"], name=op.f("fk_checkpoints_plan_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["resource_id"], ["plan_resources.resource_id"], name=op.f("fk_checkpoints_resource_id")
+        ),
+        sa.PrimaryKeyConstraint("checkpoint_id", name=op.f("pk_checkpoints")),
+    )
+    op.create_index(op.f("ix_checkpoints_group_id"), "checkpoints", ["group_id"], unique=False)

@@ -1,0 +1,56 @@
+"""Owns how values become columns and back: times, JSON and inserts."""
+
+import json
+import sqlite3
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+Row = sqlite3.Row
+
+
+def to_text(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def to_time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+def sure_time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def to_json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
+
+
+def from_json(text: str) -> Any:
+    return json.loads(text)
+
+
+def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, object]) -> None:
+    columns = ", ".join(values)
+    marks = ", ".join("?" for _ in values)
+    connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(values.values()))
+
+
+def update(
+    connection: sqlite3.Connection, table: str, key: str, values: Mapping[str, object]
+) -> int:
+    """Set all columns of the row whose `key` column has the value in `values`; rows changed."""
+    assignments = ", ".join(f"{column} = ?" for column in values if column != key)
+    parameters = [value for column, value in values.items() if column != key]
+    cursor = connection.execute(
+        f"UPDATE {table} SET {assignments} WHERE {key} = ?", (*parameters, values[key])
+    )
+    return cursor.rowcount
+
+
+def set_flag(
+    connection: sqlite3.Connection, table: str, key: str, flag: str, plan_id: str, wanted: Collection[str]
+) -> None:
+    """Make `flag` true for exactly the `wanted` rows of the plan."""
+    rows = connection.execute(f"SELECT {key}, {flag} FROM {table} WHERE plan_id = ?", (plan_id,))
+    changes = [(row[0] in wanted, row[0]) for row in rows if (row[0] in wanted) != bool(row[1])]
+    connection.executemany(f"UPDATE {table} SET {flag} = ? WHERE {key} = ?", changes)

@@ -1,0 +1,53 @@
+"""Owns the transaction: leaving it undoes it, only `commit` keeps it."""
+
+import sqlite3
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+
+from cleveragents.infrastructure.database.checkpoint_repository import SqlCheckpoints
+from cleveragents.infrastructure.database.engine import Database
+from cleveragents.infrastructure.database.repositories import (
+    SqlDecisions,
+    SqlPlans,
+    SqlResources,
+    SqlTimelines,
+    SqlToolCalls,
+)
+
+
+class SqlUnitOfWork:
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.plans = SqlPlans(connection)
+        self.resources = SqlResources(connection)
+        self.decisions = SqlDecisions(connection)
+        self.tool_calls = SqlToolCalls(connection)
+        self.checkpoints = SqlCheckpoints(connection)
+        self.timelines = SqlTimelines(connection)
+
+    def commit(self) -> None:
+        self._connection.execute("COMMIT")
+
+
+class SqlUnitOfWorkFactory:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __call__(self) -> AbstractContextManager[SqlUnitOfWork]:
+        # IMMEDIATE: a transaction that reads first and writes later would otherwise fail at once
+        # when another process wrote in between, busy timeout or not.
+        return self._transaction("BEGIN IMMEDIATE")
+
+    def reading(self) -> AbstractContextManager[SqlUnitOfWork]:
+        return self._transaction("BEGIN")
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Generator[SqlUnitOfWork]:
+        with self._database.translated():
+            connection = self._database.connection()
+            connection.execute(begin)
+            try:
+                yield SqlUnitOfWork(connection)
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")

@@ -1,0 +1,1 @@
+"""Isolated copies of resources, and the snapshots of them."""

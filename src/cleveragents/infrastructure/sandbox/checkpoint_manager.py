@@ -1,0 +1,64 @@
+"""Owns which engine takes the snapshots of which type of resource."""
+
+from collections.abc import Collection
+from typing import Protocol
+
+from cleveragents.application.ports import Restored
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.changes import FileChange
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.errors import SnapshotFailedError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git_state import GitState
+from cleveragents.infrastructure.snapshots.tracker import FullComparison
+from cleveragents.infrastructure.snapshots.tree_engine import TreeEngine
+
+
+class SnapshotEngine(Protocol):
+    """What the store needs to know about one type of resource; the contract is SnapshotStore's."""
+
+    def capture(self, resource: PlanResource) -> Snapshot: ...
+    def restore(self, resource: PlanResource, ref: str) -> Restored: ...
+    def verify(self, resource: PlanResource, ref: str, expected: str) -> None: ...
+    def changes_between(
+        self, resource: PlanResource, old: str, new: str
+    ) -> tuple[FileChange, ...]: ...
+    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int: ...
+    def forget(self, plan_id: PlanId) -> None: ...
+
+
+class CheckpointManager:
+    """The SnapshotStore. `scratch_dir` should be on the file system of the sandboxes."""
+
+    def __init__(self, snapshots_dir: str, scratch_dir: str) -> None:
+        git_trees = TreeEngine(snapshots_dir, scratch_dir, GitState, FullComparison())
+        self._engines: dict[ResourceType, SnapshotEngine] = {ResourceType.GIT_CHECKOUT: git_trees}
+
+    def capture(self, resource: PlanResource) -> Snapshot:
+        return self._engine(resource).capture(resource)
+
+    def restore(self, resource: PlanResource, ref: str) -> Restored:
+        return self._engine(resource).restore(resource, ref)
+
+    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
+        self._engine(resource).verify(resource, ref, state_hash)
+
+    def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
+        return self._engine(resource).changes_between(resource, old, new)
+
+    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+        return self._engine(resource).keep_only(resource, refs)
+
+    def forget(self, plan_id: PlanId) -> None:
+        for engine in self._engines.values():
+            engine.forget(plan_id)
+
+    def _engine(self, resource: PlanResource) -> SnapshotEngine:
+        engine = self._engines.get(resource.type)
+        if engine is None:
+            raise SnapshotFailedError(
+                f"`{resource.name}` is a {resource.type}, of which no snapshots can be taken",
+                "use a git-checkout, or set `checkpointable: false` for this resource",
+            )
+        return engine

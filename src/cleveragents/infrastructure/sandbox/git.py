@@ -1,0 +1,146 @@
+"""Owns how the git command is run: a clean environment, no hooks, errors as our own."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cleveragents.domain.errors import GitUnavailableError, SandboxError
+
+MINIMUM_VERSION = (2, 38)  # the first with `merge-tree --write-tree`
+
+# Ours for every call. Whatever else the user configured (filters, line ends, identity) stays in
+# force, so that a sandbox looks like their own checkout.
+_OPTIONS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "commit.gpgsign=false",
+    "gc.auto=0",
+    "maintenance.auto=false",
+    # Submodules have a life of their own: no command of ours may walk into them.
+    "submodule.recurse=false",
+)
+_ENVIRONMENT = {
+    "LC_ALL": "C",
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "GIT_PAGER": "cat",
+    "GIT_EDITOR": "false",
+    "GIT_SEQUENCE_EDITOR": "false",
+    "GIT_ADVICE": "0",
+}
+
+
+class GitError(SandboxError):
+    """A git command that failed; `stderr` is what git said."""
+
+    def __init__(self, message: str, hint: str, *, code: int, stderr: str) -> None:
+        super().__init__(message, hint)
+        self.exit_status = code
+        self.stderr = stderr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitResult:
+    stdout: bytes
+    stderr: bytes
+    code: int
+
+
+class Git:
+    """Runs git in one folder. `env` is added to the clean environment of every call."""
+
+    def __init__(self, directory: str, env: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.env = dict(env or {})
+
+    def with_env(self, env: Mapping[str, str]) -> "Git":
+        return Git(self.directory, {**self.env, **env})
+
+    def run(
+        self,
+        *args: str,
+        input: bytes | None = None,
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> GitResult:
+        """Raises GitError if `check` and git did not exit with 0."""
+        command = [_executable(), "-C", self.directory]
+        for option in _OPTIONS:
+            command += ["-c", option]
+        try:
+            # "/" and -C: a deleted current folder must not stop git, nor a missing one look as
+            # if git itself were missing.
+            done = subprocess.run(
+                [*command, *args],
+                cwd="/",
+                capture_output=True,
+                env={**clean_environment(), **self.env, **(env or {})},
+                input=input or b"",
+                check=False,
+            )
+        except OSError as error:
+            raise GitUnavailableError(str(error)) from error
+        result = GitResult(stdout=done.stdout, stderr=done.stderr, code=done.returncode)
+        if check and result.code != 0:
+            raise _error(self.directory, args, result)
+        return result
+
+    def text(self, *args: str) -> str:
+        """Standard output without its last line end; bytes that are not UTF-8 survive."""
+        return self.run(*args).stdout.decode("utf-8", "surrogateescape").removesuffix("\n")
+
+    def succeeds(self, *args: str) -> bool:
+        """For commands that answer a question with their exit status."""
+        return self.run(*args, check=False).code == 0
+
+
+def clean_environment() -> dict[str, str]:
+    """The process environment without anything that would point git somewhere else."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+    return {**kept, **_ENVIRONMENT}
+
+
+def _executable() -> str:
+    path = shutil.which("git")
+    if path is None:
+        raise GitUnavailableError("there is no `git` on the PATH")
+    _require_version(path)
+    return path
+
+
+@functools.cache
+def _require_version(path: str) -> None:
+    try:
+        done = subprocess.run([path, "version"], capture_output=True, check=False)
+    except OSError as error:
+        raise GitUnavailableError(str(error)) from error
+    found = re.search(rb"(\d+)\.(\d+)", done.stdout)
+    if found is None:
+        raise GitUnavailableError(f"`{path} version` does not name a version")
+    if (int(found[1]), int(found[2])) < MINIMUM_VERSION:
+        raise GitUnavailableError(f"{path} is version {found[0].decode()}, which is too old")
+
+
+def _error(directory: str, args: tuple[str, ...], result: GitResult) -> GitError:
+    stderr = result.stderr.decode("utf-8", "backslashreplace").strip()
+    said = stderr or f"exit status {result.code}"
+    hint = f"look at the repository with `git -C {directory} status`"
+    if "dubious ownership" in stderr:
+        hint = f"if you trust it: git config --global --add safe.directory {directory}"
+    return GitError(
+        f"git {_subcommand(args)} failed in {directory}: {said}",
+        hint,
+        code=result.code,
+        stderr=stderr,
+    )
+
+
+def _subcommand(args: tuple[str, ...]) -> str:
+    rest = list(args)
+    while rest and rest[0] == "-c":
+        rest = rest[2:]
+    return rest[0] if rest else ""

@@ -1,0 +1,257 @@
+"""Owns preparing an apply: the merge of a sandbox into the user's checkout, computed and checked.
+
+Nothing of the user's changes here: objects are added, and one reference of ours that keeps them.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleveragents.application.ports import ApplyOptions, PreparedApply
+from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_carry_out import GitCarryOut
+from cleveragents.infrastructure.sandbox.git_checkout import left_behind, sandbox_git
+from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees
+from cleveragents.infrastructure.sandbox.git_files import FileUpdate
+from cleveragents.infrastructure.sandbox.git_index import UserIndex
+from cleveragents.infrastructure.sandbox.git_refs import pin, result_pin, value_of
+from cleveragents.infrastructure.sandbox.git_trees import (
+    FolderTree,
+    TreeChange,
+    Trees,
+    own_commit,
+    text_of,
+    tree_changes,
+)
+
+_IN_PROGRESS = {
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "sequencer": "cherry-pick or revert",
+    "BISECT_LOG": "bisect",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Merge:
+    """`ours` is a commit: HEAD, or one of ours that holds the working tree as it is."""
+
+    head: str
+    ours: str
+    result: str
+    changes: tuple[TreeChange, ...]
+
+
+class GitApply:
+    def __init__(self, scratch_dir: str) -> None:
+        self._trees = Trees(scratch_dir)
+        self._carry_out = GitCarryOut(self._trees)
+
+    def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
+        git = _project(resource, options)
+        folder = self._trees.of_sandbox(sandbox_git(resource), resource.base)
+        merge = self._merge(git, resource, folder, options)
+        token = self._token(git, resource, options, merge)
+        rest = left_behind(self._trees, resource, folder)
+        return PreparedApply(
+            resource_id=resource.resource_id,
+            token=token,
+            diff=diff_of_trees(git, merge.ours, merge.result, rest),
+        )
+
+    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
+        return self._carry_out.carry_out(Git(resource.location), resource, prepared.token)
+
+    def _merge(
+        self, git: Git, resource: PlanResource, folder: FolderTree, options: ApplyOptions
+    ) -> _Merge:
+        head = value_of(git, "HEAD")
+        if head is None:
+            raise ApplyRefusedError(
+                f"{git.directory} has no commit to apply to", f"git -C {git.directory} status"
+            )
+        ours = head
+        if not options.commit:
+            tree = self._trees.of_checkout(git).tree
+            ours = own_commit(git, tree, "working tree", head)
+        result = _merged_tree(git, resource, ours, folder.tree)
+        return _Merge(head=head, ours=ours, result=result, changes=tree_changes(git, ours, result))
+
+    def _token(
+        self, git: Git, resource: PlanResource, options: ApplyOptions, merge: _Merge
+    ) -> dict[str, str]:
+        if not merge.changes:
+            return {"kind": "nothing", "head": merge.head}
+        if options.branch is not None:
+            commit = _user_commit(git, merge, options.message)
+            ref = _new_branch(git, options.branch, commit)
+            token = {"kind": "branch", "ref": ref, "commit": commit}
+        elif options.commit:
+            self._refuse_unready(git, resource)
+            ref = _current_branch(git, resource)
+            self._refuse_overlaps(git, resource, merge, _staged(git, merge))
+            commit = _user_commit(git, merge, options.message)
+            token = {"kind": "commit", "head": merge.head, "ref": ref, "commit": commit}
+        else:
+            self._refuse_unready(git, resource)
+            dirty = _uncommitted(git, resource, merge)
+            self._refuse_overlaps(git, resource, merge, dirty)
+            commit = own_commit(git, merge.result, "applied without a commit", merge.ours)
+            token = {"kind": "tree", "commit": commit}
+        pin(git, result_pin(resource), commit)
+        return token
+
+    def _refuse_unready(self, git: Git, resource: PlanResource) -> None:
+        git_dir = Path(git.text("rev-parse", "--absolute-git-dir"))
+        going_on = [text for name, text in _IN_PROGRESS.items() if (git_dir / name).exists()]
+        if going_on or git.run("ls-files", "--unmerged", "-z").stdout:
+            what = going_on[0] if going_on else "merge"
+            raise ApplyRefusedError(
+                f"a {what} is in progress in {git.directory}",
+                "finish or abort it first, or keep the result on a branch with --branch NAME",
+            )
+        UserIndex(git, self._trees, resource.plan_id).refuse_if_locked()
+
+    def _refuse_overlaps(
+        self, git: Git, resource: PlanResource, merge: _Merge, dirty: set[bytes]
+    ) -> None:
+        with self._trees.folder() as stage:
+            files = FileUpdate(git, self._trees, merge.changes, merge.result, stage)
+            overlaps = sorted({*files.overlaps(), *dirty})
+        if overlaps:
+            raise ApplyConflictError(
+                resource.plan_id,
+                resource.name,
+                [text_of(path) for path in overlaps],
+                "you have uncommitted work in files that the plan changes",
+            )
+
+
+def _project(resource: PlanResource, options: ApplyOptions) -> Git:
+    if options.branch is not None and not options.commit:
+        raise ApplyRefusedError(
+            "a branch holds commits, so --branch and --no-commit exclude each other",
+            f"agents plan apply {resource.plan_id} --branch {options.branch}",
+        )
+    if not Path(resource.location).is_dir():
+        raise ApplyRefusedError(
+            f"the project {resource.location} is not there any more",
+            "put the folder back if it was moved",
+        )
+    return Git(resource.location)
+
+
+def _merged_tree(git: Git, resource: PlanResource, ours: str, result: str) -> str:
+    """Three-way merge of trees with exactly the plan's base between them. Conflicts raise."""
+    base, present = _tree(git, resource.base), _tree(git, ours)
+    if result == base:
+        return present
+    if present == base:
+        return result
+    # Made-up children of the base: HEAD may have been rewound, or know nothing of the base.
+    mine = own_commit(git, present, "ours", resource.base)
+    theirs = own_commit(git, result, "theirs", resource.base)
+    args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", mine, theirs)
+    merged = git.run(*args, check=False)
+    if merged.code not in (0, 1):
+        git.run(*args)  # the same again, for its error
+    tree, *files = merged.stdout.split(b"\0")[:-1]
+    if merged.code == 1:
+        names = sorted({text_of(path) for path in files if path})
+        why = "the project changed the same lines since the plan was made"
+        raise ApplyConflictError(resource.plan_id, resource.name, names, why)
+    return tree.decode()
+
+
+def _staged(git: Git, merge: _Merge) -> set[bytes]:
+    """Paths to be changed whose entry in the user's index is not the one of HEAD."""
+    return _touched(merge) & _differing(git, "diff-index", "--cached", merge.head)
+
+
+def _uncommitted(git: Git, resource: PlanResource, merge: _Merge) -> set[bytes]:
+    """Paths to be changed that hold uncommitted work which the plan does not know about."""
+    dirty = _differing(git, "diff-tree", "-r", merge.head, merge.ours)
+    dirty |= _differing(git, "diff-index", "--cached", merge.head)
+    if resource.details.get("included_uncommitted"):
+        dirty &= _differing(git, "diff-tree", "-r", resource.base, merge.ours)
+    return _touched(merge) & dirty
+
+
+def _touched(merge: _Merge) -> set[bytes]:
+    return {change.path for change in merge.changes}
+
+
+def _differing(git: Git, command: str, *args: str) -> set[bytes]:
+    listed = git.run(command, "-z", "--name-only", "--no-renames", *args).stdout
+    return set(listed.split(b"\0")[:-1])
+
+
+def _user_commit(git: Git, merge: _Merge, message: str) -> str:
+    identity = _identity(git)
+    made = git.run(
+        "-c",
+        "i18n.commitEncoding=UTF-8",
+        "commit-tree",
+        "-p",
+        merge.head,
+        merge.result,
+        input=message.rstrip("\n").encode("utf-8", "replace") + b"\n",
+        env=identity,
+    )
+    return made.stdout.decode().strip()
+
+
+def _identity(git: Git) -> Mapping[str, str]:
+    """What the user's shell says about author and committer; the rest is in their config."""
+    prefixes = ("GIT_AUTHOR_", "GIT_COMMITTER_")
+    env = {key: value for key, value in os.environ.items() if key.startswith(prefixes)}
+    for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
+        # useConfigOnly: a name guessed from the machine is not an identity.
+        args = ("-c", "user.useConfigOnly=true", "var", variable)
+        if git.run(*args, env=env, check=False).code != 0:
+            raise ApplyRefusedError(
+                f"git does not know who commits in {git.directory}",
+                'git config --global user.name "Your Name" && '
+                "git config --global user.email you@example.com, or apply with --no-commit",
+            )
+    return env
+
+
+def _current_branch(git: Git, resource: PlanResource) -> str:
+    found = git.run("symbolic-ref", "--quiet", "HEAD", check=False)
+    if found.code != 0:
+        raise ApplyRefusedError(
+            f"HEAD is detached in {git.directory}: there is no branch to commit to",
+            f"agents plan apply {resource.plan_id} --branch NAME",
+        )
+    return os.fsdecode(found.stdout.removesuffix(b"\n"))
+
+
+def _new_branch(git: Git, name: str, commit: str) -> str:
+    ref = f"refs/heads/{name}"
+    invalid = name.startswith("-") or name == "HEAD" or not git.succeeds("check-ref-format", ref)
+    if invalid:
+        raise ApplyRefusedError(f"{name!r} is not a valid branch name", "choose another --branch")
+    if value_of(git, ref) is not None:
+        raise ApplyRefusedError(
+            f"there is already a branch {name} in {git.directory}", "choose another --branch"
+        )
+    # A rehearsal: another branch may be in the way as a folder or a file of that name.
+    steps = f"start\ncreate {ref} {commit}\nprepare\nabort\n"
+    try:
+        git.run("update-ref", "--stdin", input=os.fsencode(steps))
+    except GitError as error:
+        raise ApplyRefusedError(
+            f"the branch {name} cannot be made: {error.stderr}", "choose another --branch"
+        ) from error
+    return ref
+
+
+def _tree(git: Git, commit: str) -> str:
+    return git.text("rev-parse", "--verify", f"{commit}^{{tree}}")

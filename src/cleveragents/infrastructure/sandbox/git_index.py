@@ -1,0 +1,87 @@
+"""Owns the user's own index: git's lock on it, and switching it from one commit to another."""
+
+import os
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cleveragents.domain.errors import ApplyRefusedError
+from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git_trees import PRIVATE, Trees, index_path
+
+_MARK = b"cleveragents apply of plan "
+
+
+class UserIndex:
+    """The lock is git's own `index.lock`; ours says whose it is, so that a plan whose apply was
+    killed can take its lock up again."""
+
+    def __init__(self, git: Git, trees: Trees, plan_id: PlanId) -> None:
+        self._git = git
+        self._trees = trees
+        self._mark = _MARK + plan_id.encode()
+        self.path = index_path(git)
+        self._lock = self.path.with_name(self.path.name + ".lock")
+
+    def refuse_if_locked(self) -> None:
+        """Raises ApplyRefusedError if somebody else holds the lock."""
+        holder = self._holder()
+        if holder in (None, self._mark):
+            return
+        if holder.startswith(_MARK):
+            other = holder.removeprefix(_MARK).decode("ascii", "replace")
+            raise ApplyRefusedError(
+                f"the apply of plan {other} to {self._git.directory} is not finished",
+                f"agents plan apply {other}",
+            )
+        raise ApplyRefusedError(
+            f"another git command is at work in {self._git.directory} ({self._lock} exists)",
+            f"wait for it; if there is none, remove what it left: rm {self._lock}",
+        )
+
+    @contextmanager
+    def locked(self) -> Generator[None, None, None]:
+        self.refuse_if_locked()
+        if self._holder() is None:
+            self._take()
+        try:
+            yield
+        finally:
+            self.unlock()
+
+    def unlock(self) -> None:
+        if self._holder() == self._mark:
+            self._lock.unlink()
+
+    def switch(self, old: str, new: str) -> None:
+        """Take up what `new` changes; other entries, staged ones too, stay as they are."""
+        with self._trees.private_index(self._git, copy_of=self.path) as private:
+            # -i: the files are ours to judge, and may already be the new ones.
+            private.run(*PRIVATE, "read-tree", "-m", "-i", old, new)
+            private.run(*PRIVATE, "update-index", "-q", "--refresh", check=False)
+            self.install(Path(private.env["GIT_INDEX_FILE"]))
+
+    def install(self, source: Path) -> None:
+        """Replace the index at once, with the time of `source`: git judges entries by it."""
+        beside = self.path.with_name(self.path.name + ".cleveragents")
+        shutil.copy2(source, beside)
+        if self.path.exists():
+            shutil.copymode(self.path, beside)
+        beside.replace(self.path)
+
+    def _holder(self) -> bytes | None:
+        try:
+            return self._lock.read_bytes()[:200]
+        except FileNotFoundError:
+            return None
+
+    def _take(self) -> None:
+        try:
+            handle = os.open(self._lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        except FileExistsError:
+            self.refuse_if_locked()
+            raise
+        with os.fdopen(handle, "wb") as lock:
+            lock.write(self._mark)

@@ -1,0 +1,141 @@
+"""Owns the questions asked of a real repository before a plan is made on it."""
+
+from pathlib import Path
+
+from cleveragents.domain.action import ResourceSpec
+from cleveragents.domain.errors import ResourceError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import ResourceInspection
+from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_include import check_include
+from cleveragents.infrastructure.sandbox.git_refs import base_pin, free_branch, pin, value_of
+from cleveragents.infrastructure.sandbox.git_trees import Trees, own_commit, text_of
+
+_NAMES_SHOWN = 3
+
+
+def inspect_checkout(
+    trees: Trees, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+) -> ResourceInspection:
+    """Fix the commit that the plan starts from, and pin it. Raises ResourceError."""
+    git = Git(_top_level(spec.location))
+    head = _head(git)
+    check_include(git.directory, spec.include)
+    branch = git.run("symbolic-ref", "--quiet", "--short", "HEAD", check=False).stdout.decode()
+    base, notices = head, list[str]()
+    if include_uncommitted:
+        base, notices = _with_uncommitted(trees, git, head, plan_id)
+    elif dirty := _dirty(git):
+        notices.append(_left_out(dirty))
+    if not branch:
+        notices.append("HEAD is detached: apply will need --branch NAME")
+    sandbox_branch = free_branch(git, plan_id, spec.name)
+    pin(git, base_pin(plan_id, spec.name), base)
+    return ResourceInspection(
+        location=git.directory,
+        base=base,
+        notices=tuple(notices),
+        details={
+            "head": head,
+            "branch": branch.strip() or None,
+            "included_uncommitted": base != head,
+            "git_dir": git.text("rev-parse", "--path-format=absolute", "--git-common-dir"),
+            "sandbox_branch": sandbox_branch,
+        },
+    )
+
+
+def _top_level(location: str) -> str:
+    path = Path(location)
+    _require_folder(path)
+    git = Git(location)
+    try:
+        git_dir = git.text("rev-parse", "--absolute-git-dir")
+        bare = git.text("rev-parse", "--is-bare-repository") == "true"
+    except GitError as error:
+        raise _not_a_repository(location, error) from error
+    # First: git calls its own folder bare in some versions.
+    if path.resolve().is_relative_to(git_dir) and Path(git_dir).name == ".git":
+        raise ResourceError(
+            f"{location} is inside a .git folder", f"use path {Path(git_dir).parent}"
+        )
+    if bare:
+        raise ResourceError(
+            f"{location} is a bare repository, it has no files to work on",
+            f"git clone {location} work, and use path work",
+        )
+    return _require_top(path, git)
+
+
+def _require_top(path: Path, git: Git) -> str:
+    top = git.text("rev-parse", "--show-toplevel")
+    if path.resolve() != Path(top).resolve():
+        raise ResourceError(f"{path} is a sub-folder of the repository {top}", f"use path {top}")
+    return top
+
+
+def _require_folder(path: Path) -> None:
+    try:
+        if not path.is_dir():
+            missing = not path.exists()
+            problem = "does not exist" if missing else "is not a folder"
+            raise ResourceError(
+                f"{path} {problem}", "name the folder of a git repository as `path`"
+            )
+        next(path.iterdir(), None)
+    except OSError as error:
+        raise ResourceError(f"{path} cannot be read: {error.strerror}", f"ls -ld {path}") from error
+
+
+def _not_a_repository(location: str, error: GitError) -> ResourceError:
+    if "dubious ownership" in error.stderr:
+        return ResourceError(error.message, error.hint)
+    return ResourceError(
+        f"{location} is not a git repository that can be used ({error.stderr})",
+        f"make it one: cd {location} && git init && git add -A && git commit -m start",
+    )
+
+
+def _head(git: Git) -> str:
+    head = value_of(git, "HEAD")
+    if head is None:
+        raise ResourceError(
+            f"{git.directory} has no commit yet, so there is nothing to start from",
+            f"make a first commit: cd {git.directory} && git add -A && git commit -m start",
+        )
+    return head
+
+
+def _with_uncommitted(trees: Trees, git: Git, head: str, plan_id: PlanId) -> tuple[str, list[str]]:
+    folder = trees.of_checkout(git)
+    notices = [
+        f"{text_of(path)} is a repository of its own and is not part of this plan"
+        for path in folder.nested
+    ]
+    if folder.tree == git.text("rev-parse", f"{head}^{{tree}}"):
+        return head, notices
+    message = f"uncommitted work taken along by plan {plan_id}"
+    return own_commit(git, folder.tree, message, head), notices
+
+
+def _dirty(git: Git) -> list[str]:
+    """Files that `git add -A` and a commit would take."""
+    listed = git.run(
+        "status",
+        "--porcelain=v1",
+        "-z",
+        "--untracked-files=all",
+        "--no-renames",
+        "--ignore-submodules=dirty",
+    ).stdout
+    return [text_of(line[3:]) for line in listed.split(b"\0")[:-1]]
+
+
+def _left_out(dirty: list[str]) -> str:
+    names = ", ".join(dirty[:_NAMES_SHOWN]) + (", …" if len(dirty) > _NAMES_SHOWN else "")
+    one = len(dirty) == 1
+    count = "1 file" if one else f"{len(dirty)} files"
+    return (
+        f"{count} with uncommitted work {'is' if one else 'are'} not part of this plan ({names}): "
+        f"add --include-uncommitted to take {'it' if one else 'them'} along"
+    )

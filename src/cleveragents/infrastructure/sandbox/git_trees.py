@@ -1,0 +1,205 @@
+"""Owns trees made from working folders through a private index, and folders made from trees.
+
+Nothing here writes an index, a reference or a file of the user's; only objects are added.
+"""
+
+import filecmp
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleveragents.infrastructure.sandbox.git import Git
+
+GITLINK = b"160000"
+_REGULAR = (b"100644", b"100755")
+_FILES = (*_REGULAR, b"120000")
+
+# A private index must not leave a shared part in the user's git folder, and line ends that the
+# user wants to be warned about are no reason to lose a file.
+PRIVATE = ("-c", "core.splitIndex=false", "-c", "core.safecrlf=false")
+_OURS = {
+    "GIT_AUTHOR_NAME": "CleverAgents",
+    "GIT_AUTHOR_EMAIL": "noreply@localhost",
+    "GIT_COMMITTER_NAME": "CleverAgents",
+    "GIT_COMMITTER_EMAIL": "noreply@localhost",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeChange:
+    """One path that two trees hold differently; an absent side has mode 000000."""
+
+    path: bytes
+    old_mode: bytes
+    new_mode: bytes
+    old_oid: bytes
+    new_oid: bytes
+
+    @property
+    def was_file(self) -> bool:
+        """A file or a link, not a submodule and not absent."""
+        return self.old_mode in _FILES
+
+    @property
+    def is_file(self) -> bool:
+        return self.new_mode in _FILES
+
+    @property
+    def name(self) -> str:
+        """The path for the file system."""
+        return os.fsdecode(self.path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FolderTree:
+    """A working folder as a tree; `nested` are repositories inside it, which are left out."""
+
+    tree: str
+    nested: tuple[bytes, ...]
+
+
+class Trees:
+    """Works in `scratch_dir`, which holds nothing once a call has returned."""
+
+    def __init__(self, scratch_dir: str) -> None:
+        self._scratch = Path(scratch_dir)
+
+    def of_sandbox(self, git: Git, base: str) -> FolderTree:
+        """What a sandbox holds now, whatever its own index, HEAD and branch say.
+
+        Every file is read again: neither times nor sizes can hide a change.
+        """
+        with self.private_index(git) as private:
+            private.run(*PRIVATE, "read-tree", base)
+            nested = _stage_folder(private)
+            self._drop_untouched(private, base)
+            return FolderTree(tree=private.text("write-tree"), nested=nested)
+
+    def of_checkout(self, git: Git) -> FolderTree:
+        """What the user's working folder holds, as `git add -A` would see it."""
+        with self.private_index(git, copy_of=index_path(git)) as private:
+            nested = _stage_folder(private)
+            return FolderTree(tree=private.text("write-tree"), nested=nested)
+
+    @contextmanager
+    def private_index(self, git: Git, copy_of: Path | None = None) -> Generator[Git, None, None]:
+        """A git with an index of our own: a copy, or an empty one."""
+        with self.folder() as folder:
+            index = folder / "index"
+            if copy_of is not None:
+                # With its time: git tells by it which entries it has to look at again.
+                with suppress(FileNotFoundError):
+                    shutil.copy2(copy_of, index)
+            yield git.with_env({"GIT_INDEX_FILE": str(index)})
+
+    @contextmanager
+    def folder(self) -> Generator[Path, None, None]:
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._scratch, prefix="git-") as name:
+            yield Path(name)
+
+    def materialise(self, git: Git, tree: str, paths: Sequence[bytes], target: Path) -> None:
+        """Write `paths` into the empty `target` as a checkout of `tree` would, filters and all."""
+        if not paths:
+            return
+        git_dir = git.text("rev-parse", "--absolute-git-dir")
+        with self.private_index(git) as private:
+            private.run(*PRIVATE, "read-tree", tree)
+            # In a folder without attributes of its own git takes those of the index: the tree's.
+            elsewhere = Git(str(target), private.env).with_env(
+                {"GIT_DIR": git_dir, "GIT_WORK_TREE": str(target)}
+            )
+            elsewhere.run("checkout-index", "-z", "--stdin", input=nul_ended(paths))
+
+    def _drop_untouched(self, private: Git, base: str) -> None:
+        """Take back changes that only the filters made.
+
+        A file with the very bytes that a checkout of the base gives it is not a change, even if
+        git would store it differently today (line ends that were never normalised, for example).
+        """
+        staged = private.text("write-tree")
+        suspects = [
+            change
+            for change in tree_changes(private, base, staged)
+            if change.old_mode == change.new_mode and change.old_mode in _REGULAR
+        ]
+        with self.folder() as folder:
+            self.materialise(private, base, [change.path for change in suspects], folder)
+            top = Path(private.directory)
+            same = [c for c in suspects if same_content(top / c.name, folder / c.name)]
+        entries = b"".join(b"%s %s\t%s\0" % (c.old_mode, c.old_oid, c.path) for c in same)
+        private.run("update-index", "-z", "--index-info", input=entries)
+
+
+def tree_changes(git: Git, old: str, new: str) -> tuple[TreeChange, ...]:
+    """Every path that differs; a rename is a deletion and an addition."""
+    raw = git.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", old, new).stdout
+    fields = raw.split(b"\0")
+    return tuple(
+        _tree_change(head, path) for head, path in zip(fields[0:-1:2], fields[1::2], strict=True)
+    )
+
+
+def own_commit(git: Git, tree: str, message: str, *parents: str) -> str:
+    """A commit in our own name, for things that never become part of the user's history."""
+    args = [arg for parent in parents for arg in ("-p", parent)]
+    made = git.run("commit-tree", *args, tree, input=message.encode() + b"\n", env=_OURS)
+    return made.stdout.decode().strip()
+
+
+def index_path(git: Git) -> Path:
+    return Path(git.text("rev-parse", "--path-format=absolute", "--git-path", "index"))
+
+
+def same_content(one: Path, other: Path) -> bool:
+    """Both are files with the same bytes, or links to the same place."""
+    if one.is_symlink() or other.is_symlink():
+        return one.is_symlink() and other.is_symlink() and one.readlink() == other.readlink()
+    return filecmp.cmp(one, other, shallow=False)
+
+
+def text_of(path: bytes) -> str:
+    """A path for people: bytes that are not UTF-8 are escaped."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def _stage_folder(private: Git) -> tuple[bytes, ...]:
+    """Bring the private index to what the folder holds; gives the nested repositories left out."""
+    private.run(*PRIVATE, "add", "-u")
+    others = private.run(*PRIVATE, "ls-files", "--others", "--exclude-standard", "-z").stdout
+    untracked = others.split(b"\0")[:-1]
+    # A nested repository ends in a slash. As an entry it would be a submodule that nobody can
+    # fetch, and without a commit git cannot add it at all.
+    nested = tuple(path for path in untracked if path.endswith(b"/"))
+    files = [path for path in untracked if not path.endswith(b"/")]
+    files += _outside_sparse(private)
+    private.run(*PRIVATE, "update-index", "--add", "-z", "--stdin", input=nul_ended(files))
+    return nested
+
+
+def _outside_sparse(private: Git) -> list[bytes]:
+    """Files there although the sparse checkout leaves them out: `git add` passes over those."""
+    if private.run("config", "--type=bool", "core.sparseCheckout", check=False).stdout != b"true\n":
+        return []
+    changed = private.run("ls-files", "--modified", "-z").stdout.split(b"\0")[:-1]
+    absent = set(private.run("ls-files", "--deleted", "-z").stdout.split(b"\0"))
+    return [path for path in changed if path not in absent]
+
+
+def _tree_change(head: bytes, path: bytes) -> TreeChange:
+    old_mode, new_mode, old_oid, new_oid, _ = head.removeprefix(b":").split(b" ")
+    return TreeChange(
+        path=path,
+        old_mode=old_mode,
+        new_mode=new_mode,
+        old_oid=old_oid,
+        new_oid=new_oid,
+    )
+
+
+def nul_ended(paths: Sequence[bytes]) -> bytes:
+    return b"".join(path + b"\0" for path in paths)

@@ -1,0 +1,1 @@
+"""Durable snapshots of file trees: contents, versions, detection of changes, and restore."""

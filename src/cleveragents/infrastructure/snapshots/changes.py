@@ -1,0 +1,50 @@
+"""Owns what a difference between two states is called when people are told about it."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from cleveragents.domain.changes import ChangeKind, FileChange
+from cleveragents.infrastructure.snapshots.entry import Entry, Kind, parent_of, same_state, shown
+
+HasChildren = Callable[[bytes], bool]
+
+
+class Difference(NamedTuple):
+    path: bytes
+    old: Entry | None
+    new: Entry | None
+
+
+def file_changes(
+    differences: Iterable[Difference], old_has: HasChildren, new_has: HasChildren
+) -> tuple[FileChange, ...]:
+    """Files and links count, folders only where they are empty, because nothing else shows them.
+
+    `old_has` and `new_has` tell whether a folder that is in both states has children; of one that
+    is in a single state all children are differences themselves.
+    """
+    differing = [item for item in differences if not same_state(item.old, item.new)]
+    old_parents = {parent_of(item.path) for item in differing if item.old}
+    new_parents = {parent_of(item.path) for item in differing if item.new}
+    changes: list[FileChange] = []
+    for path, old, new in sorted(differing):
+        stays = _is_folder(old) and _is_folder(new)
+        was = _counts(old, path in old_parents or (stays and old_has(path)))
+        is_ = _counts(new, path in new_parents or (stays and new_has(path)))
+        if was or is_:
+            changes.append(FileChange(path=shown(path), kind=_kind(was=was, is_=is_)))
+    return tuple(changes)
+
+
+def _is_folder(entry: Entry | None) -> bool:
+    return entry is not None and entry.kind is Kind.DIR
+
+
+def _counts(entry: Entry | None, has_children: bool) -> bool:  # noqa: FBT001 - a fact, no switch
+    return entry is not None and (entry.kind is not Kind.DIR or not has_children)
+
+
+def _kind(*, was: bool, is_: bool) -> ChangeKind:
+    if was and is_:
+        return ChangeKind.MODIFIED
+    return ChangeKind.ADDED if is_ else ChangeKind.DELETED

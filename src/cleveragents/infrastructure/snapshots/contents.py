@@ -1,0 +1,219 @@
+"""Owns the bytes of files: stored once by hash, compressed, in chunks, or left in git's keeping."""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import NamedTuple, Protocol
+
+import zstandard
+
+from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.infrastructure.snapshots.examine import CHUNK
+
+# Blobs come back from git whole; what is larger than this is stored here in chunks instead.
+GIT_LIMIT = 8 * CHUNK
+_BATCH_BYTES = 32 * CHUNK // 4
+_BATCH_COUNT = 1000
+
+
+class Codec(IntEnum):
+    RAW = 0
+    ZSTD = 1
+    CHUNKS = 2
+    GIT = 3
+
+
+class Blobs(Protocol):
+    """An object database that outlives the snapshots and holds some files' bytes anyway."""
+
+    @property
+    def algorithm(self) -> str: ...
+
+    def read(self, oids: Sequence[str]) -> Iterator[bytes | None]:
+        """The bytes of each, in this order; None for one that is not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoBlobs:
+    algorithm: str = "sha1"
+
+    def read(self, oids: Sequence[str]) -> Iterator[bytes | None]:
+        return iter([None] * len(oids))
+
+
+class _Row(NamedTuple):
+    hash: bytes
+    size: int
+    codec: int
+    data: bytes | None
+    git_oid: str | None
+
+
+@dataclass(slots=True)
+class ContentStore:
+    """Contents of one plan's snapshots. `base` maps paths to blobs that `blobs` keeps for good."""
+
+    db: sqlite3.Connection
+    resource: str
+    blobs: Blobs = field(default_factory=NoBlobs)
+    base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
+    stored_bytes: int = 0
+
+    def put_file(self, chunks: Iterator[bytes], path: bytes, size: int) -> bytes:
+        """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""
+        if size > CHUNK:
+            return self._put_large(chunks, path, size)
+        return self._put_small(b"".join(chunks), self.base.get(path))
+
+    def put(self, data: bytes) -> bytes:
+        pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
+        return self.put_file(pieces, b"", len(data))
+
+    def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+        """Each content, by hash, with the name to give it in an error.
+
+        The pieces must be used up before the next one is asked for. Raises SnapshotDamagedError at
+        the latest with the last piece.
+        """
+        in_git: list[_Row] = []
+        for key, name in wanted.items():
+            row = self._row(key, name)
+            if row.codec == Codec.GIT:
+                in_git.append(row)
+            else:
+                yield key, self._pieces(row, name)
+        for batch in _batches(in_git):
+            yield from self._read_git(batch, wanted)
+
+    def check(self, wanted: Mapping[bytes, str]) -> None:
+        """Read all of it; raises SnapshotDamagedError."""
+        for _, pieces in self.read(wanted):
+            for _ in pieces:
+                pass
+
+    def get(self, key: bytes, name: str) -> bytes:
+        return b"".join(piece for _, pieces in self.read({key: name}) for piece in pieces)
+
+    def _put_small(self, data: bytes, known_oid: str | None) -> bytes:
+        key = hashlib.sha256(data).digest()
+        if self._has(key):
+            return key
+        if known_oid is not None and known_oid == _blob_id(self.blobs.algorithm, len(data), [data]):
+            self._insert(_Row(key, len(data), Codec.GIT, None, known_oid))
+            return key
+        packed = zstandard.ZstdCompressor(level=1).compress(data)
+        if len(packed) < len(data):
+            self._insert(_Row(key, len(data), Codec.ZSTD, packed, None))
+        else:
+            self._insert(_Row(key, len(data), Codec.RAW, data, None))
+        return key
+
+    def _put_large(self, chunks: Iterator[bytes], path: bytes, size: int) -> bytes:
+        # Most large files of a first snapshot are as git has them, and need not be stored; that
+        # shows only at the end, so they are gathered, up to a limit that keeps memory flat.
+        known_oid = self.base.get(path)
+        if known_oid is not None and size <= GIT_LIMIT:
+            gathered = list(chunks)
+            if known_oid == _blob_id(self.blobs.algorithm, size, gathered):
+                return self._put_in_git(gathered, known_oid, size)
+            chunks = iter(gathered)
+        digest = hashlib.sha256()
+        keys: list[bytes] = []
+        for chunk in chunks:
+            digest.update(chunk)
+            keys.append(self._put_small(chunk, None))
+        key = digest.digest()
+        if not self._has(key):
+            self._insert(_Row(key, size, Codec.CHUNKS, None, None))
+            rows = [(key, position, chunk) for position, chunk in enumerate(keys)]
+            self.db.executemany("INSERT INTO file_chunks VALUES (?, ?, ?)", rows)
+        return key
+
+    def _put_in_git(self, pieces: Iterable[bytes], oid: str, size: int) -> bytes:
+        digest = hashlib.sha256()
+        for piece in pieces:
+            digest.update(piece)
+        key = digest.digest()
+        if not self._has(key):
+            self._insert(_Row(key, size, Codec.GIT, None, oid))
+        return key
+
+    def _has(self, key: bytes) -> bool:
+        return self.db.execute("SELECT 1 FROM contents WHERE hash=?", (key,)).fetchone() is not None
+
+    def _insert(self, row: _Row) -> None:
+        self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", row)
+        self.stored_bytes += len(row.data or b"")
+
+    def _row(self, key: bytes, name: str) -> _Row:
+        found = self.db.execute(
+            "SELECT hash, size, codec, data, git_oid FROM contents WHERE hash=?", (key,)
+        ).fetchone()
+        if found is None:
+            raise self._damaged(name, "is missing")
+        return _Row(*found)
+
+    def _pieces(self, row: _Row, name: str) -> Iterator[bytes]:
+        if row.codec != Codec.CHUNKS:
+            yield self._verified(self._unpacked(row, name), row.hash, name)
+            return
+        digest = hashlib.sha256()
+        keys = self.db.execute(
+            "SELECT chunk FROM file_chunks WHERE hash=? ORDER BY position", (row.hash,)
+        ).fetchall()
+        for (key,) in keys:
+            piece = self._verified(self._unpacked(self._row(key, name), name), key, name)
+            digest.update(piece)
+            yield piece
+        if digest.digest() != row.hash:
+            raise self._damaged(name, "lacks a part")
+
+    def _unpacked(self, row: _Row, name: str) -> bytes:
+        data = row.data or b""
+        if row.codec == Codec.RAW:
+            return data
+        try:
+            return zstandard.ZstdDecompressor().decompress(data, max_output_size=row.size)
+        except zstandard.ZstdError as error:
+            raise self._damaged(name, "cannot be unpacked") from error
+
+    def _read_git(
+        self, batch: Sequence[_Row], names: Mapping[bytes, str]
+    ) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+        found = self.blobs.read([row.git_oid or "" for row in batch])
+        for row, data in zip(batch, found, strict=True):
+            name = names[row.hash]
+            if data is None:
+                raise self._damaged(name, f"is missing in git ({row.git_oid})")
+            yield row.hash, iter((self._verified(data, row.hash, name),))
+
+    def _verified(self, data: bytes, key: bytes, name: str) -> bytes:
+        if hashlib.sha256(data).digest() != key:
+            raise self._damaged(name, "has other bytes than were stored")
+        return data
+
+    def _damaged(self, name: str, what: str) -> SnapshotDamagedError:
+        return SnapshotDamagedError(self.resource, f"the content of {name!r} {what}")
+
+
+def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:
+    digest = hashlib.new(algorithm, b"blob %d\0" % size, usedforsecurity=False)
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
+    batch: list[_Row] = []
+    size = 0
+    for row in rows:
+        if batch and (size + row.size > _BATCH_BYTES or len(batch) == _BATCH_COUNT):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row.size
+    if batch:
+        yield batch

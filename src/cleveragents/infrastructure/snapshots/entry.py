@@ -1,0 +1,153 @@
+"""Owns what a snapshot knows about one path, and how that counts towards the hash of a tree."""
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from enum import IntEnum
+
+SUM_MODULUS = 1 << 256
+# Kernel timestamps move in ticks of up to 10 ms: a file touched this close to the moment it was
+# looked at may change again without a visible change of its times.
+RACY_NS = 50_000_000
+NEVER = -1
+
+
+class Kind(IntEnum):
+    GONE = 0
+    FILE = 1
+    DIR = 2
+    LINK = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One path of a tree. `mtime_ns`, `uid` and `gid` are brought back but are not state."""
+
+    path: bytes
+    kind: Kind
+    mode: int = 0
+    size: int = 0
+    mtime_ns: int = 0
+    hash: bytes = b""
+    target: bytes = b""
+    uid: int = -1
+    gid: int = -1
+
+    def token(self) -> int:
+        """This entry's share of the tree's sum."""
+        digest = hashlib.sha256()
+        for part in (self.path, bytes((self.kind,)), self.mode.to_bytes(4, "big"), self.hash):
+            digest.update(len(part).to_bytes(8, "big") + part)
+        digest.update(self.target)
+        return int.from_bytes(digest.digest(), "big")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """An entry with the marks by which a later look tells that it is still the same.
+
+    `ctime_ns` is NEVER where no such promise can be made.
+    """
+
+    entry: Entry
+    ctime_ns: int = NEVER
+    ino: int = 0
+    dev: int = 0
+
+    def still_is(self, status: "Status") -> bool:
+        entry = self.entry
+        if entry.kind is Kind.DIR:
+            # All there is to a folder is in its status; its times only tell of its children.
+            return status.kind is Kind.DIR and entry.mode == status.mode
+        return (
+            self.ctime_ns == status.ctime_ns
+            and entry.mtime_ns == status.mtime_ns
+            and entry.size == status.size
+            and entry.mode == status.mode
+            and entry.kind is status.kind
+            and self.ino == status.ino
+            and self.dev == status.dev
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The part of an lstat that matters; `kind` is None for sockets, pipes and devices."""
+
+    kind: Kind | None
+    mode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    ino: int
+    dev: int
+    uid: int
+    gid: int
+    taken_ns: int
+
+    @property
+    def racy(self) -> bool:
+        return max(self.mtime_ns, self.ctime_ns) >= self.taken_ns - RACY_NS
+
+    def seen(self, path: bytes, *, hash: bytes = b"", target: bytes = b"") -> Seen:
+        entry = Entry(
+            path=path,
+            kind=self.kind or Kind.GONE,
+            mode=self.mode,
+            size=self.size,
+            mtime_ns=self.mtime_ns,
+            hash=hash,
+            target=target,
+            uid=self.uid,
+            gid=self.gid,
+        )
+        ctime_ns = NEVER if self.racy else self.ctime_ns
+        return Seen(entry=entry, ctime_ns=ctime_ns, ino=self.ino, dev=self.dev)
+
+
+def status_of(found: os.stat_result, taken_ns: int) -> Status:
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode))
+    is_file = kind is Kind.FILE
+    return Status(
+        kind=kind,
+        # The bits of a link mean nothing, and the size of a folder is the file system's business.
+        mode=0 if kind is Kind.LINK else stat.S_IMODE(found.st_mode),
+        size=found.st_size if is_file else 0,
+        mtime_ns=found.st_mtime_ns,
+        ctime_ns=found.st_ctime_ns,
+        ino=found.st_ino,
+        dev=found.st_dev,
+        uid=found.st_uid,
+        gid=found.st_gid,
+        taken_ns=taken_ns,
+    )
+
+
+_KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIR, stat.S_IFLNK: Kind.LINK}
+
+
+def same_state(one: Entry | None, other: Entry | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return (one.kind, one.mode, one.hash, one.target) == (
+        other.kind,
+        other.mode,
+        other.hash,
+        other.target,
+    )
+
+
+def state_hash(total: int, identity: str) -> str:
+    """The hash of a whole state: the sum over its entries, and what belongs to it beside files."""
+    digest = hashlib.sha256(total.to_bytes(32, "big") + identity.encode("utf-8", "surrogateescape"))
+    return "sha256:" + digest.hexdigest()
+
+
+def shown(path: bytes) -> str:
+    """A path for people: bytes that are not UTF-8 become \\xNN."""
+    return path.decode("utf-8", "backslashreplace")
+
+
+def parent_of(path: bytes) -> bytes:
+    return path.rpartition(b"/")[0]

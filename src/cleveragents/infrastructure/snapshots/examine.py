@@ -1,0 +1,134 @@
+"""Owns looking at one path closely: its kind, its mode, and its bytes while they hold still."""
+
+import errno
+import hashlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from cleveragents.domain.errors import SnapshotFailedError
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, shown, status_of
+
+CHUNK = 4 * 1024 * 1024
+_ATTEMPTS = 5
+_PAUSE = 0.02
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+# Takes the bytes of a file as chunks of CHUNK bytes, its path and its size; gives back the hash.
+Sink = Callable[[Iterator[bytes], bytes, int], bytes]
+
+
+def hash_only(chunks: Iterator[bytes], path: bytes, size: int) -> bytes:  # noqa: ARG001 - a Sink
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.digest()
+
+
+def examine(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
+    """What is at `path`; None if nothing that can be captured. Raises SnapshotFailedError."""
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE * attempt)
+        try:
+            return _look(anchor, path, sink)
+        except _MovedError:
+            continue
+        except FileNotFoundError:
+            return None
+        except NotADirectoryError:
+            # One of its folders became something else, so that the path itself is gone.
+            return None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                continue
+            raise _failed(path, f"cannot be read ({error.strerror})") from error
+    raise _failed(path, "keeps changing while it is read")
+
+
+class _MovedError(Exception):
+    """The path changed while it was read."""
+
+
+def _failed(path: bytes, reason: str) -> SnapshotFailedError:
+    return SnapshotFailedError(
+        f"no snapshot could be taken: {shown(path)!r} {reason}",
+        "stop what writes to the file or make it readable, or name it under `exclude`",
+    )
+
+
+def _look(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
+    folder, name = anchor.place(path)
+    status = status_of(os.lstat(name, dir_fd=folder), time.time_ns())
+    if status.kind is None:
+        return None
+    if status.kind is Kind.LINK:
+        return _look_at_link(folder, name, path, status)
+    if status.kind is Kind.DIR:
+        # What the anchor did to get in is not the folder's own mode.
+        return replace(status, mode=anchor.opened_up.get(path, status.mode)).seen(path)
+    return _look_at_file(folder, name, path, sink)
+
+
+def _look_at_link(folder: int, name: bytes, path: bytes, status: Status) -> Seen:
+    target = _readlink(name, folder)
+    after = os.lstat(name, dir_fd=folder)
+    if (after.st_ino, after.st_ctime_ns) != (status.ino, status.ctime_ns):
+        raise _MovedError
+    return status.seen(path, target=target)
+
+
+def _readlink(name: bytes, folder: int) -> bytes:
+    try:
+        return os.readlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
+            raise _MovedError from error
+        raise
+
+
+def _look_at_file(folder: int, name: bytes, path: bytes, sink: Sink) -> Seen:
+    fd = os.open(name, _READ, dir_fd=folder)
+    try:
+        before = status_of(os.fstat(fd), time.time_ns())
+        if before.kind is not Kind.FILE:
+            raise _MovedError
+        digest = sink(_exactly(_chunks(fd), before.size), path, before.size)
+        after = status_of(os.fstat(fd), before.taken_ns)
+    finally:
+        os.close(fd)
+    if after != before:
+        raise _MovedError
+    return before.seen(path, hash=digest)
+
+
+def _exactly(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """Stop with _MovedError before a sink could finish a file of another length."""
+    missing = size
+    for chunk in chunks:
+        missing -= len(chunk)
+        if missing < 0:
+            raise _MovedError
+        yield chunk
+    if missing:
+        raise _MovedError
+
+
+def _chunks(fd: int) -> Iterator[bytes]:
+    while chunk := _read_fully(fd, CHUNK):
+        yield chunk
+
+
+def _read_fully(fd: int, size: int) -> bytes:
+    first = os.read(fd, size)
+    if len(first) in (0, size):
+        return first
+    # Short reads are allowed, but chunk borders must not depend on them.
+    parts = [first]
+    missing = size - len(first)
+    while missing and (part := os.read(fd, missing)):
+        parts.append(part)
+        missing -= len(part)
+    return b"".join(parts)

@@ -1,0 +1,153 @@
+"""Owns a plan's snapshot file: where it is, its tables, its transactions, and its errors."""
+
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+
+from cleveragents.domain.errors import (
+    DatabaseBusyError,
+    DatabaseTooNewError,
+    SnapshotDamagedError,
+    SnapshotFailedError,
+)
+
+FORMAT = 1
+_SCHEMA = """
+CREATE TABLE contents (
+    hash BLOB PRIMARY KEY, size INTEGER NOT NULL, codec INTEGER NOT NULL, data BLOB, git_oid TEXT
+) STRICT;
+CREATE TABLE file_chunks (
+    hash BLOB NOT NULL REFERENCES contents(hash) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    chunk BLOB NOT NULL,
+    PRIMARY KEY (hash, position)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX file_chunks_chunk ON file_chunks(chunk);
+CREATE TABLE versions (
+    tree TEXT NOT NULL, path BLOB NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
+    mode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL,
+    target BLOB NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
+    PRIMARY KEY (tree, path, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX versions_seq ON versions(tree, seq);
+CREATE TABLE snapshots (
+    tree TEXT NOT NULL, seq INTEGER NOT NULL, total BLOB NOT NULL, state_hash TEXT NOT NULL,
+    identity TEXT NOT NULL, sandbox_ref TEXT NOT NULL, stored_bytes INTEGER NOT NULL,
+    PRIMARY KEY (tree, seq)
+) STRICT;
+CREATE TABLE side_contents (
+    tree TEXT NOT NULL, seq INTEGER NOT NULL, name TEXT NOT NULL, hash BLOB NOT NULL,
+    PRIMARY KEY (tree, seq, name),
+    FOREIGN KEY (tree, seq) REFERENCES snapshots(tree, seq) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+CREATE TABLE trees (
+    tree TEXT PRIMARY KEY, generation INTEGER NOT NULL, fingerprint TEXT NOT NULL,
+    memory TEXT NOT NULL
+) STRICT;
+CREATE TABLE entries (
+    tree TEXT NOT NULL, path BLOB NOT NULL, kind INTEGER NOT NULL, mode INTEGER NOT NULL,
+    size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL, target BLOB NOT NULL,
+    uid INTEGER NOT NULL, gid INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL,
+    dev INTEGER NOT NULL, PRIMARY KEY (tree, path)
+) STRICT, WITHOUT ROWID;
+"""
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_BUSY_TIMEOUT = 30.0
+
+
+class PlanStore:
+    """Opens the file of one plan, which is made at the first use with modes only for its owner."""
+
+    def __init__(self, folder: str, plan_id: str, resource: str) -> None:
+        self._folder = folder
+        self._path = os.path.join(folder, f"{plan_id}.db")
+        self._resource = resource
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """One consistent view; nothing may be written."""
+        with self._transaction("BEGIN") as db:
+            yield db
+
+    @contextmanager
+    def writing(self) -> Generator[sqlite3.Connection]:
+        """One durable transaction: kept if the block ends well, undone if it raises."""
+        with self._transaction("BEGIN IMMEDIATE") as db:
+            yield db
+
+    def compact(self) -> None:
+        """Give the room of deleted rows back to the file system."""
+        with self._translated(), closing(self._connect()) as db:
+            db.execute("PRAGMA incremental_vacuum").fetchall()
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def remove(self) -> None:
+        # The file itself goes last: a journal without its file would be taken for a new one's.
+        for suffix in ("-wal", "-shm", ""):
+            with suppress(FileNotFoundError):
+                os.unlink(self._path + suffix)
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Generator[sqlite3.Connection]:
+        with self._translated(), closing(self._connect()) as db:
+            db.execute(begin)
+            try:
+                yield db
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    db.execute("ROLLBACK")
+                raise
+            db.execute("COMMIT")
+
+    def _connect(self) -> sqlite3.Connection:
+        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        db = sqlite3.connect(self._path, timeout=_BUSY_TIMEOUT, isolation_level=None)
+        try:
+            self._prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if version > FORMAT:
+            raise DatabaseTooNewError(self._path, str(version))
+        if not version:
+            # Only an empty file can take this setting.
+            db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        db.execute("PRAGMA foreign_keys=ON")
+        db.execute("PRAGMA journal_size_limit=67108864")
+        if not version:
+            self._create(db)
+
+    def _create(self, db: sqlite3.Connection) -> None:
+        db.execute("BEGIN IMMEDIATE")
+        if not db.execute("PRAGMA user_version").fetchone()[0]:
+            for statement in _SCHEMA.split(";\n"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version={FORMAT}")
+        db.execute("COMMIT")
+
+    @contextmanager
+    def _translated(self) -> Generator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._translate(error) from error
+
+    def _translate(self, error: sqlite3.Error) -> Exception:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+        if code in _BUSY:
+            return DatabaseBusyError(self._path)
+        if code in _DAMAGED:
+            return SnapshotDamagedError(self._resource, f"{self._path}: {error}")
+        return SnapshotFailedError(
+            f"the snapshot file {self._path} cannot be used: {error}",
+            "check that the disk is not full and that the file is writable",
+        )

@@ -1,0 +1,111 @@
+"""Owns bringing a sandbox back to a snapshot: compare, prepare, write, prove."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.entry import Entry, Kind, Seen, same_state, shown
+from cleveragents.infrastructure.snapshots.examine import examine, hash_only
+from cleveragents.infrastructure.snapshots.present import Delta, Manifest
+from cleveragents.infrastructure.snapshots.session import (
+    Session,
+    needed_contents,
+    open_sandbox,
+)
+from cleveragents.infrastructure.snapshots.staging import Staging
+from cleveragents.infrastructure.snapshots.tracker import ChangeTracker
+from cleveragents.infrastructure.snapshots.tree_writer import TreeWriter
+from cleveragents.infrastructure.snapshots.versions import SnapshotRow
+from cleveragents.infrastructure.snapshots.walk import walk
+
+_UNREADABLE = b"unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    row: SnapshotRow
+    manifest: Manifest
+    differences: list[Difference]
+
+
+def restore(
+    session: Session, target: SnapshotRow, tracker: ChangeTracker, staging: Staging
+) -> Outcome:
+    """Killed anywhere, it can be done again: what is on disk is compared anew each time."""
+    memory = session.manifest.memory or ""
+    with open_sandbox(session.resource, open_up=True) as anchor:
+        exclude = session.exclude
+        delta = _present(session, anchor, tracker)
+        differences = _differences(session, delta, target)
+        wanted = {item.path: item.new for item in differences}
+        staging.fill(session.contents, needed_contents(wanted))
+        side = session.stored_side(target)
+        session.contents.check({key: name for name, key in side.hashes.items()})
+        session.side.prepare(side, memory, session.versions.known_refs())
+        # From here on the sandbox changes.
+        try:
+            TreeWriter(anchor, staging, exclude).apply(wanted)
+        except OSError as error:
+            raise RestoreFailedError(session.resource.name, str(error)) from error
+    after = _proven(session, delta, differences)
+    session.side.write(side, memory)
+    row, manifest = session.record(after, session.read_side_after(target))
+    if row.state_hash != target.state_hash:
+        raise RestoreFailedError(session.resource.name, _why(row, target))
+    return Outcome(row=row, manifest=manifest, differences=differences)
+
+
+def _present(session: Session, anchor: Anchor, tracker: ChangeTracker) -> Delta:
+    candidates = tracker.candidates(anchor, session.exclude, session.manifest.seen)
+    return Delta(now={path: _examined(anchor, path) for path in candidates.paths})
+
+
+def _examined(anchor: Anchor, path: bytes) -> Seen | None:
+    """What cannot be read is not what the snapshot holds, and will be replaced."""
+    try:
+        return examine(anchor, path, hash_only)
+    except SnapshotFailedError:
+        return Seen(entry=Entry(path=path, kind=Kind.FILE, hash=_UNREADABLE))
+
+
+def _differences(session: Session, delta: Delta, target: SnapshotRow) -> list[Difference]:
+    newest = session.head.seq if session.head else target.seq
+    paths = session.versions.touched(target.seq, newest) | delta.now.keys()
+    compared = (
+        Difference(
+            path, delta.entry(path, session.manifest.seen), session.versions.at(path, target.seq)
+        )
+        for path in sorted(paths)
+    )
+    return [item for item in compared if not same_state(item.old, item.new)]
+
+
+def _proven(session: Session, delta: Delta, differences: Iterable[Difference]) -> Delta:
+    """Read back everything that was written, and compare it with what it had to become."""
+    now = dict(delta.now)
+    with open_sandbox(session.resource) as anchor:
+        for path, _, wanted in differences:
+            seen = examine(anchor, path, hash_only)
+            if wanted is None and seen and _holds_only_excluded(session, anchor, seen):
+                seen = None
+            if not same_state(seen.entry if seen else None, wanted):
+                raise RestoreFailedError(
+                    session.resource.name, f"{shown(path)!r} is not what it should be"
+                )
+            now[path] = seen
+    return Delta(now=now)
+
+
+def _holds_only_excluded(session: Session, anchor: Anchor, seen: Seen) -> bool:
+    if seen.entry.kind is not Kind.DIR:
+        return False
+    listing = walk(anchor, session.exclude, seen.entry.path)
+    return bool(listing.excluded) and not listing.found
+
+
+def _why(row: SnapshotRow, target: SnapshotRow) -> str:
+    if row.total != target.total:
+        return "its files do not have the hash of the snapshot"
+    return "its git state (HEAD, branch, index) is not that of the snapshot"

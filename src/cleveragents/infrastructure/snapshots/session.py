@@ -1,0 +1,171 @@
+"""Owns one piece of work on one tree inside one transaction: what is known, and what is there."""
+
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.contents import ContentStore
+from cleveragents.infrastructure.snapshots.entry import (
+    SUM_MODULUS,
+    Entry,
+    Kind,
+    Seen,
+    same_state,
+    shown,
+    state_hash,
+)
+from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
+from cleveragents.infrastructure.snapshots.present import Delta, Manifest, Present
+from cleveragents.infrastructure.snapshots.side import Before, SideRecord, SideState, StoredSide
+from cleveragents.infrastructure.snapshots.versions import SnapshotRow, Versions
+
+
+@dataclass(slots=True)
+class Session:
+    """The tree of one resource. `manifest` is the present as of the newest snapshot, `head`."""
+
+    resource: PlanResource
+    side: SideState
+    contents: ContentStore
+    versions: Versions
+    present: Present
+    manifest: Manifest
+    head: SnapshotRow | None
+    skipped: tuple[str, ...] = field(default=())
+
+    @property
+    def exclude(self) -> Excludes:
+        return excludes(self.resource.exclude, self.side.hidden(self.manifest.memory))
+
+    def snapshot(self, ref: str) -> SnapshotRow:
+        row = self.versions.snapshot(int(ref)) if ref.isdecimal() else None
+        if row is None:
+            raise SnapshotDamagedError(self.resource.name, f"there is no snapshot {ref!r}")
+        return row
+
+    def stored_side(self, row: SnapshotRow) -> StoredSide:
+        hashes = self.versions.side_contents(row.seq)
+        return StoredSide(
+            identity=row.identity,
+            sandbox_ref=row.sandbox_ref,
+            hashes=hashes,
+            content=lambda name: self.contents.get(hashes[name], name),
+        )
+
+    def read_side(self) -> SideRecord | None:
+        """None if it certainly is as the newest snapshot has it."""
+        if self.head is None:
+            return self.side.read(None)
+        return self.side.read(self._before(self.head, self.manifest.fingerprint))
+
+    def read_side_after(self, target: SnapshotRow) -> SideRecord | None:
+        """The same after a restore: what `target` needs is stored already."""
+        return self.side.read(self._before(target, ""))
+
+    def _before(self, row: SnapshotRow, fingerprint: str) -> Before:
+        return Before(
+            stored=self.stored_side(row),
+            fingerprint=fingerprint,
+            memory=self.manifest.memory or "",
+        )
+
+    def differences(self, delta: Delta) -> list[Difference]:
+        """What `delta` changes in the state that the newest snapshot has."""
+        known = self.manifest.seen
+        compared = (
+            Difference(path, known[path].entry if path in known else None, _entry(seen))
+            for path, seen in delta.now.items()
+        )
+        return [item for item in compared if not same_state(item.old, item.new)]
+
+    def record(self, delta: Delta, side: SideRecord | None) -> tuple[SnapshotRow, Manifest]:
+        """Store the present; it is the newest snapshot again if nothing of the state changed."""
+        differences = self.differences(delta)
+        side_hashes = self._side_hashes(side)
+        row = self._row(differences, side)
+        if row is not self.head:
+            changed = (d.new or Entry(path=d.path, kind=Kind.GONE) for d in differences)
+            self.versions.add(row.seq, changed)
+            self.versions.add_snapshot(row, side_hashes)
+        return row, self._save(delta, side)
+
+    def _row(self, differences: list[Difference], side: SideRecord | None) -> SnapshotRow:
+        head = self.head
+        identity = side.identity if side else head.identity if head else ""
+        if head and not differences and identity == head.identity:
+            return head
+        total = head.total if head else 0
+        for _, old, new in differences:
+            total += (new.token() if new else 0) - (old.token() if old else 0)
+        total %= SUM_MODULUS
+        return SnapshotRow(
+            seq=head.seq + 1 if head else 1,
+            total=total,
+            state_hash=state_hash(total, identity),
+            identity=identity,
+            sandbox_ref=side.sandbox_ref if side else head.sandbox_ref if head else "",
+            stored_bytes=self.contents.stored_bytes,
+        )
+
+    def _side_hashes(self, side: SideRecord | None) -> dict[str, bytes]:
+        if side is None:
+            return self.versions.side_contents(self.head.seq) if self.head else {}
+        stored = {name: self.contents.put(data) for name, data in side.contents.items()}
+        return {**side.inherited, **stored}
+
+    def _save(self, delta: Delta, side: SideRecord | None) -> Manifest:
+        manifest = self.manifest
+        fingerprint = side.fingerprint if side else manifest.fingerprint
+        memory = side.memory if side else manifest.memory or ""
+        if (
+            self.head
+            and not delta.now
+            and (fingerprint, memory)
+            == (
+                manifest.fingerprint,
+                manifest.memory,
+            )
+        ):
+            return manifest
+        return self.present.save(manifest, delta, fingerprint, memory)
+
+
+def open_session(
+    db: sqlite3.Connection, resource: PlanResource, side: SideState, cached: Manifest | None
+) -> Session:
+    tree = str(resource.resource_id)
+    versions = Versions(db, tree)
+    present = Present(db, tree)
+    return Session(
+        resource=resource,
+        side=side,
+        contents=ContentStore(db, resource.name, side.blobs),
+        versions=versions,
+        present=present,
+        manifest=present.load(cached),
+        head=versions.newest(),
+    )
+
+
+def open_sandbox(resource: PlanResource, *, open_up: bool = False) -> Anchor:
+    try:
+        return Anchor(resource.sandbox_path, open_up=open_up)
+    except OSError as error:
+        raise SandboxMissingError(resource.name, resource.sandbox_path) from error
+
+
+def needed_contents(entries: Mapping[bytes, Entry | None]) -> dict[bytes, str]:
+    """The contents that these entries need, each with a path that it belongs to."""
+    return {
+        entry.hash: shown(path)
+        for path, entry in entries.items()
+        if entry is not None and entry.kind is Kind.FILE
+    }
+
+
+def _entry(seen: Seen | None) -> Entry | None:
+    return seen.entry if seen else None

@@ -1,0 +1,68 @@
+"""Owns the files a restore is about to put in place: written and proven before anything changes."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+
+from cleveragents.infrastructure.snapshots.anchor import FOLDER_FLAGS
+from cleveragents.infrastructure.snapshots.contents import ContentStore
+from cleveragents.infrastructure.snapshots.examine import CHUNK
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Staging:
+    """A private folder outside of the sandbox with one file per content, named by its hash."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.fd = os.open(path, FOLDER_FLAGS)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def fill(self, store: ContentStore, wanted: Mapping[bytes, str]) -> None:
+        """Raises SnapshotDamagedError unless every content is there whole."""
+        for key, pieces in store.read(wanted):
+            fd = os.open(key.hex(), _NEW, 0o600, dir_fd=self.fd)
+            with os.fdopen(fd, "wb") as file:
+                file.writelines(pieces)
+
+    def new_copy(self, key: bytes, folder: int) -> tuple[int, str]:
+        """A private copy of a content in `folder`, open for writing, and its name in there."""
+        name = f".cleveragents-{secrets.token_hex(8)}"
+        fd = os.open(name, _NEW, 0o600, dir_fd=folder)
+        source = os.open(key.hex(), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd)
+        try:
+            _copy(source, fd)
+        except BaseException:
+            os.close(fd)
+            os.unlink(name, dir_fd=folder)
+            raise
+        finally:
+            os.close(source)
+        return fd, name
+
+
+@contextmanager
+def staging(scratch_dir: str, name: str) -> Generator[Staging]:
+    """What an earlier, killed restore left behind is cleared away first."""
+    path = os.path.join(scratch_dir, f"restore-{name}")
+    shutil.rmtree(path, ignore_errors=True)
+    os.makedirs(path, mode=0o700)
+    folder = Staging(path)
+    try:
+        yield folder
+    finally:
+        folder.close()
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _copy(source: int, target: int) -> None:
+    with (
+        os.fdopen(source, "rb", closefd=False) as one,
+        os.fdopen(target, "wb", closefd=False) as two,
+    ):
+        shutil.copyfileobj(one, two, CHUNK)

@@ -1,0 +1,166 @@
+"""Owns snapshots of file trees: capture, restore, verify, compare and prune, one file per plan."""
+
+import sqlite3
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
+
+from cleveragents.application.ports import Restored
+from cleveragents.domain.changes import FileChange
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.changes import Difference, file_changes
+from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, shown, state_hash
+from cleveragents.infrastructure.snapshots.examine import examine
+from cleveragents.infrastructure.snapshots.plan_store import PlanStore
+from cleveragents.infrastructure.snapshots.present import Delta, Manifest
+from cleveragents.infrastructure.snapshots.restore import restore
+from cleveragents.infrastructure.snapshots.session import (
+    Session,
+    needed_contents,
+    open_sandbox,
+    open_session,
+)
+from cleveragents.infrastructure.snapshots.side import SideState
+from cleveragents.infrastructure.snapshots.staging import Staging, staging
+from cleveragents.infrastructure.snapshots.tracker import ChangeTracker
+from cleveragents.infrastructure.snapshots.versions import Versions, sweep
+
+
+class TreeEngine:
+    """`side_of` says what belongs to a resource's state beside its files."""
+
+    def __init__(
+        self,
+        snapshots_dir: str,
+        scratch_dir: str,
+        side_of: Callable[[PlanResource], SideState],
+        tracker: ChangeTracker,
+    ) -> None:
+        self._snapshots_dir = snapshots_dir
+        self._scratch_dir = scratch_dir
+        self._side_of = side_of
+        self._tracker = tracker
+        self._manifests: dict[str, Manifest] = {}
+
+    def capture(self, resource: PlanResource) -> Snapshot:
+        with self._store(resource).writing() as db:
+            session = self._session(db, resource)
+            if session.head is None:
+                session.contents.base = session.side.base()
+            delta, special = self._captured(session)
+            side = session.read_side()
+            differences = session.differences(delta) if session.head else []
+            row, manifest = session.record(delta, side)
+            changes = _changes(session.versions, differences, row.seq)
+        self._manifests[resource.resource_id] = manifest
+        unchanged = row is session.head
+        return Snapshot(
+            ref=str(row.seq),
+            state_hash=row.state_hash,
+            sandbox_ref=row.sandbox_ref,
+            size_bytes=0 if unchanged else session.contents.stored_bytes,
+            changes=changes,
+            skipped=tuple(shown(path) for path in special),
+        )
+
+    def restore(self, resource: PlanResource, ref: str) -> Restored:
+        with (
+            self._store(resource).writing() as db,
+            self._staging(resource) as staged,
+        ):
+            session = self._session(db, resource)
+            target = session.snapshot(ref)
+            outcome = restore(session, target, self._tracker, staged)
+            row = outcome.row
+            changes = _changes(session.versions, outcome.differences, row.seq)
+        self._manifests[resource.resource_id] = outcome.manifest
+        snapshot = Snapshot(
+            ref=str(row.seq),
+            state_hash=row.state_hash,
+            sandbox_ref=row.sandbox_ref,
+            size_bytes=0 if row is session.head else session.contents.stored_bytes,
+            changes=changes,
+        )
+        return Restored(snapshot=snapshot, changes=changes)
+
+    def verify(self, resource: PlanResource, ref: str, expected: str) -> None:
+        with self._store(resource).reading() as db:
+            session = self._session(db, resource)
+            row = session.snapshot(ref)
+            entries = {entry.path: entry for entry in session.versions.state(row.seq)}
+            total = sum(entry.token() for entry in entries.values()) % SUM_MODULUS
+            if {state_hash(total, row.identity), row.state_hash} != {expected}:
+                raise SnapshotDamagedError(
+                    resource.name, f"the hash of snapshot {ref} is not the one that was recorded"
+                )
+            needed = needed_contents(entries)
+            needed |= {key: name for name, key in session.versions.side_contents(row.seq).items()}
+            session.contents.check(needed)
+
+    def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
+        with self._store(resource).reading() as db:
+            session = self._session(db, resource)
+            one, two = session.snapshot(old).seq, session.snapshot(new).seq
+            versions = session.versions
+            differences = [
+                Difference(path, versions.at(path, one), versions.at(path, two))
+                for path in versions.touched(min(one, two), max(one, two))
+            ]
+            return _changes(versions, differences, two)
+
+    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+        store = self._store(resource)
+        with store.writing() as db:
+            before = _used_bytes(db)
+            session = self._session(db, resource)
+            if session.head is None:
+                return 0
+            # The newest mirrors the present, from which the next snapshot is told apart.
+            kept = {int(ref) for ref in refs if ref.isdecimal()} | {session.head.seq}
+            session.versions.keep_only(kept)
+            sweep(db)
+        store.compact()
+        with store.reading() as db:
+            return max(0, before - _used_bytes(db))
+
+    def forget(self, plan_id: PlanId) -> None:
+        self._manifests.clear()
+        PlanStore(self._snapshots_dir, plan_id, "").remove()
+
+    def _store(self, resource: PlanResource) -> PlanStore:
+        return PlanStore(self._snapshots_dir, resource.plan_id, resource.name)
+
+    def _session(self, db: sqlite3.Connection, resource: PlanResource) -> Session:
+        cached = self._manifests.get(resource.resource_id)
+        return open_session(db, resource, self._side_of(resource), cached)
+
+    def _staging(self, resource: PlanResource) -> AbstractContextManager[Staging]:
+        return staging(self._scratch_dir, resource.resource_id)
+
+    def _captured(self, session: Session) -> tuple[Delta, tuple[bytes, ...]]:
+        with open_sandbox(session.resource) as anchor:
+            found = self._tracker.candidates(anchor, session.exclude, session.manifest.seen)
+            put = session.contents.put_file
+            return Delta(now={p: examine(anchor, p, put) for p in found.paths}), found.special
+
+
+def _changes(
+    versions: Versions, differences: list[Difference], new_seq: int
+) -> tuple[FileChange, ...]:
+    """`differences` lead to the state at `new_seq`, and are all that does."""
+    brought = {item.path for item in differences if item.old is None}
+
+    def new_has(path: bytes) -> bool:
+        return any(True for _ in versions.state(new_seq, path))
+
+    def old_has(path: bytes) -> bool:
+        return any(entry.path not in brought for entry in versions.state(new_seq, path))
+
+    return file_changes(differences, old_has, new_has)
+
+
+def _used_bytes(db: sqlite3.Connection) -> int:
+    pages = db.execute("PRAGMA page_count").fetchone()[0]
+    return pages * db.execute("PRAGMA page_size").fetchone()[0]

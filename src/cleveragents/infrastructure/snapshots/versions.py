@@ -1,0 +1,182 @@
+"""Owns the history of a tree: each path's versions by number, and the snapshots over them.
+
+The state of a path at k is its version with the greatest seq up to k; nothing is ever rewritten.
+"""
+
+import sqlite3
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+from cleveragents.infrastructure.snapshots.entry import Entry, Kind
+
+_COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRow:
+    seq: int
+    total: int
+    state_hash: str
+    identity: str
+    sandbox_ref: str
+    stored_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    db: sqlite3.Connection
+    tree: str
+
+    def newest(self) -> SnapshotRow | None:
+        return self._snapshot("ORDER BY seq DESC LIMIT 1", ())
+
+    def snapshot(self, seq: int) -> SnapshotRow | None:
+        return self._snapshot("AND seq=?", (seq,))
+
+    def known_refs(self) -> frozenset[str]:
+        rows = self.db.execute("SELECT sandbox_ref FROM snapshots WHERE tree=?", (self.tree,))
+        return frozenset(ref for (ref,) in rows)
+
+    def add_snapshot(self, row: SnapshotRow, side: dict[str, bytes]) -> None:
+        self.db.execute(
+            "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                self.tree,
+                row.seq,
+                row.total.to_bytes(32, "big"),
+                row.state_hash,
+                row.identity,
+                row.sandbox_ref,
+                row.stored_bytes,
+            ),
+        )
+        self.db.executemany(
+            "INSERT INTO side_contents VALUES (?, ?, ?, ?)",
+            [(self.tree, row.seq, name, key) for name, key in side.items()],
+        )
+
+    def side_contents(self, seq: int) -> dict[str, bytes]:
+        rows = self.db.execute(
+            "SELECT name, hash FROM side_contents WHERE tree=? AND seq=?", (self.tree, seq)
+        )
+        return dict(rows.fetchall())
+
+    def add(self, seq: int, changed: Iterable[Entry]) -> None:
+        """`changed` are the entries as they are from `seq` on, of kind GONE where there is none."""
+        rows = (
+            (self.tree, e.path, seq, e.kind, e.mode, e.size, e.mtime_ns, e.hash, e.target)
+            + (e.uid, e.gid)
+            for e in changed
+        )
+        self.db.executemany("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def at(self, path: bytes, seq: int) -> Entry | None:
+        row = self.db.execute(
+            f"SELECT {_COLUMNS} FROM versions WHERE tree=? AND path=? AND seq<=?"
+            " ORDER BY seq DESC LIMIT 1",
+            (self.tree, path, seq),
+        ).fetchone()
+        return _entry(row) if row else None
+
+    def state(self, seq: int, below: bytes | None = None) -> Iterator[Entry]:
+        """All entries at `seq` in path order, or those below one folder."""
+        where, values = "tree=? AND seq<=?", (self.tree, seq)
+        if below is not None:
+            # b"0" is what follows b"/".
+            where, values = where + " AND path>? AND path<?", (*values, below + b"/", below + b"0")
+        rows = self.db.execute(
+            f"SELECT {_COLUMNS} FROM versions WHERE {where} ORDER BY path, seq", values
+        )
+        last = None
+        for row in rows:
+            if last is not None and last[0] != row[0] and (entry := _entry(last)):
+                yield entry
+            last = row
+        if last is not None and (entry := _entry(last)):
+            yield entry
+
+    def touched(self, after: int, until: int) -> set[bytes]:
+        """Paths with a version in (after, until]: all that can differ between the two."""
+        # Not DISTINCT: the planner would then scan the whole primary key.
+        rows = self.db.execute(
+            "SELECT path FROM versions WHERE tree=? AND seq>? AND seq<=?", (self.tree, after, until)
+        )
+        return {path for (path,) in rows}
+
+    def keep_only(self, kept: Collection[int]) -> None:
+        """Delete the snapshots not in `kept`, and the versions that none of the rest sees."""
+        self.db.execute("CREATE TEMP TABLE kept (seq INTEGER PRIMARY KEY)")
+        self.db.executemany("INSERT INTO kept VALUES (?)", [(seq,) for seq in kept])
+        self.db.execute(
+            "DELETE FROM snapshots WHERE tree=? AND seq NOT IN (SELECT seq FROM kept)", (self.tree,)
+        )
+        self.db.execute(_DELETE_UNSEEN, (self.tree, self.tree))
+        # A path that begins with not being there says nothing.
+        self.db.execute(
+            "DELETE FROM versions AS v WHERE tree=? AND kind=0 AND NOT EXISTS (SELECT 1 FROM"
+            " versions w WHERE w.tree=v.tree AND w.path=v.path AND w.seq<v.seq)",
+            (self.tree,),
+        )
+        self.db.execute("DROP TABLE kept")
+
+    def _snapshot(self, condition: str, values: tuple[int, ...]) -> SnapshotRow | None:
+        row = self.db.execute(
+            "SELECT seq, total, state_hash, identity, sandbox_ref, stored_bytes FROM snapshots"
+            f" WHERE tree=? {condition}",
+            (self.tree, *values),
+        ).fetchone()
+        if row is None:
+            return None
+        seq, total, state_hash, identity, sandbox_ref, stored_bytes = row
+        return SnapshotRow(
+            seq=seq,
+            total=int.from_bytes(total, "big"),
+            state_hash=state_hash,
+            identity=identity,
+            sandbox_ref=sandbox_ref,
+            stored_bytes=stored_bytes,
+        )
+
+
+_DELETE_UNSEEN = """
+DELETE FROM versions WHERE tree=? AND (path, seq) IN (
+    SELECT path, seq FROM (
+        SELECT path, seq, LEAD(seq) OVER (PARTITION BY path ORDER BY seq) AS next
+        FROM versions WHERE tree=?
+    ) AS v WHERE NOT EXISTS (
+        SELECT 1 FROM kept WHERE kept.seq>=v.seq AND (v.next IS NULL OR kept.seq<v.next)
+    )
+)
+"""
+
+
+def sweep(db: sqlite3.Connection) -> None:
+    """Delete the contents that no version, no chunk list and no side record names."""
+    db.execute(
+        "DELETE FROM contents WHERE hash NOT IN (SELECT hash FROM versions)"
+        " AND hash NOT IN (SELECT hash FROM side_contents)"
+        " AND hash NOT IN (SELECT chunk FROM file_chunks)"
+    )
+    # Chunk lists went with their files; now the chunks that only those named.
+    db.execute(
+        "DELETE FROM contents WHERE hash NOT IN (SELECT hash FROM versions)"
+        " AND hash NOT IN (SELECT hash FROM side_contents)"
+        " AND hash NOT IN (SELECT chunk FROM file_chunks)"
+    )
+
+
+def _entry(row: tuple[bytes, int, int, int, int, bytes, bytes, int, int]) -> Entry | None:
+    path, kind, mode, size, mtime_ns, key, target, uid, gid = row
+    if kind == Kind.GONE:
+        return None
+    return Entry(
+        path=path,
+        kind=Kind(kind),
+        mode=mode,
+        size=size,
+        mtime_ns=mtime_ns,
+        hash=key,
+        target=target,
+        uid=uid,
+        gid=gid,
+    )

@@ -1,0 +1,109 @@
+"""Owns running a command for a tool: in its own process group, for a limited time and output."""
+
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.errors import ToolError, ToolTimeoutError
+
+_GRACE_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What to run; `name` is the tool's, for messages."""
+
+    name: str
+    argv: Sequence[str]
+    folder: str
+    sandboxes: Mapping[str, str]
+    timeout: float
+
+
+class ProcessRunner:
+    def __init__(self, environ: Mapping[str, str], output_limit: int) -> None:
+        self._environ = environ
+        self._output_limit = output_limit
+
+    def run(self, command: Command) -> ToolResult:
+        """Wait for the command to end; whatever it left running in its group is ended too."""
+        # A file, not a pipe: a process that it leaves in the background cannot keep us waiting.
+        with tempfile.TemporaryFile() as output:
+            process = self._start(command, output)
+            try:
+                code = process.wait(timeout=command.timeout)
+            except subprocess.TimeoutExpired:
+                raise ToolTimeoutError(command.name, command.timeout) from None
+            finally:
+                _end_group(process)
+            text = self._text(output)
+        if code != 0:
+            raise ToolError(
+                f"{command.name} ended with exit code {code}{_tail(text)}",
+                "correct what it ran, then resume the plan or roll it back",
+            )
+        return ToolResult(output=text, values={"exit_code": code})
+
+    def _start(self, command: Command, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                command.argv,
+                cwd=command.folder,
+                env=self._environment(command),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ToolError(
+                f"{command.name} could not be started: {command.argv[0]}: {reason}",
+                "check the command in the action file",
+            ) from error
+
+    def _environment(self, command: Command) -> dict[str, str]:
+        # Without GIT_*: a GIT_DIR of the caller would lead git out of the sandbox.
+        kept = {k: v for k, v in self._environ.items() if not k.startswith("GIT_")}
+        return kept | {
+            f"CLEVERAGENTS_SANDBOX_{_variable(name)}": path
+            for name, path in command.sandboxes.items()
+        }
+
+    def _text(self, output: IO[bytes]) -> str:
+        size = output.seek(0, os.SEEK_END)
+        skipped = max(0, size - self._output_limit)
+        output.seek(skipped)
+        text = output.read(self._output_limit).decode("utf-8", "backslashreplace")
+        return f"[{skipped} bytes left out]\n{text}" if skipped else text
+
+
+def _variable(name: str) -> str:
+    return name.upper().replace("-", "_")
+
+
+def _tail(text: str) -> str:
+    lines = text.strip().splitlines()
+    return ": " + " | ".join(lines[-3:]) if lines else ""
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """Whatever outlives a step could write after its checkpoint, so nothing may."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+        except ProcessLookupError:
+            break
+        except PermissionError:
+            break
+        if process.poll() is None:
+            try:
+                process.wait(timeout=_GRACE_SECONDS)
+            except subprocess.TimeoutExpired:
+                continue
+    process.wait()

@@ -1,0 +1,209 @@
+"""Owns which tools there are, whether a call of one makes sense, and how it is run."""
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from cleveragents.application.ports import ToolContext
+from cleveragents.domain.action import Action, Parameter, Step, ToolSpec
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.errors import ToolArgumentError, ToolNotFoundError
+from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
+from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+
+PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
+_RESOURCE = Parameter(name="resource", required=False, description="which resource it works on")
+_PATH = Parameter(name="path", description="a path in the resource")
+
+
+def _flag(name: str, description: str) -> Parameter:
+    return Parameter(name=name, type="boolean", required=False, description=description)
+
+
+BUILT_IN = (
+    ToolSpec(
+        name="file.read",
+        description="Read a file",
+        parameters=(_RESOURCE, _PATH),
+        idempotent=True,
+    ),
+    ToolSpec(
+        name="file.write",
+        description="Write a whole file, making its folders",
+        parameters=(_RESOURCE, _PATH, Parameter(name="content", description="the new content")),
+        writes=True,
+        idempotent=True,
+    ),
+    ToolSpec(
+        name="file.edit",
+        description="Replace a piece of text in a file",
+        parameters=(
+            _RESOURCE,
+            _PATH,
+            Parameter(name="old", description="the text to replace; it must be there exactly once"),
+            Parameter(name="new", description="what to put in its place"),
+            _flag("all", "replace every occurrence"),
+        ),
+        writes=True,
+    ),
+    ToolSpec(
+        name="file.delete",
+        description="Delete a file, a link or a folder",
+        parameters=(_RESOURCE, _PATH, _flag("recursive", "delete a folder with what is in it")),
+        writes=True,
+    ),
+    ToolSpec(
+        name="file.move",
+        description="Move or rename a file or folder",
+        parameters=(
+            _RESOURCE,
+            _PATH,
+            Parameter(name="to", description="the new path"),
+            _flag("overwrite", "replace what is there"),
+        ),
+        writes=True,
+    ),
+    ToolSpec(
+        name="file.list",
+        description="List a folder",
+        parameters=(
+            _RESOURCE,
+            Parameter(name="path", required=False, description="a folder; default: the top"),
+            _flag("recursive", "list everything below it"),
+        ),
+        idempotent=True,
+    ),
+    ToolSpec(
+        name="file.search",
+        description="Find lines that match a regular expression",
+        parameters=(
+            _RESOURCE,
+            Parameter(name="pattern", description="a regular expression"),
+            Parameter(name="path", required=False, description="a file or folder to search in"),
+        ),
+        idempotent=True,
+    ),
+    ToolSpec(
+        name="shell",
+        description="Run a command line with /bin/sh in the sandbox",
+        parameters=(
+            _RESOURCE,
+            Parameter(name="command", description="what /bin/sh -c gets"),
+            Parameter(name="timeout", type="number", required=False, description="seconds"),
+        ),
+        writes=True,
+    ),
+)
+
+_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "boolean": (bool,),
+    "number": (int, float),
+}
+
+
+class ToolBox:
+    """The built-in tools, and for an action its own ones beside them."""
+
+    def __init__(self, processes: ProcessRunner) -> None:
+        self._processes = processes
+        self._built_in = {spec.name: spec for spec in BUILT_IN}
+
+    def specs(self, action: Action | None) -> Sequence[ToolSpec]:
+        return [*BUILT_IN, *(action.tools if action else ())]
+
+    def find(self, action: Action, name: str) -> ToolSpec:
+        known = {spec.name: spec for spec in self.specs(action)}
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            raise ToolNotFoundError(name, close[0] if close else None)
+        return known[name]
+
+    def check(self, action: Action, step: Step) -> Sequence[str]:
+        try:
+            spec = self.find(action, step.tool)
+        except ToolNotFoundError as error:
+            return [error.message]
+        return [*_argument_problems(spec, step.arguments), *_resource_problems(spec, action, step)]
+
+    def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        problems = _argument_problems(spec, arguments)
+        if problems:
+            raise ToolArgumentError(spec.name, "; ".join(problems))
+        root = _sandbox(spec, arguments, context)
+        if spec.name in FILE_TOOLS and spec.name in self._built_in:
+            return FILE_TOOLS[spec.name](root, arguments)
+        return self._processes.run(_command(spec, arguments, context, root))
+
+
+def _argument_problems(spec: ToolSpec, arguments: Mapping[str, Any]) -> list[str]:
+    known = {parameter.name: parameter for parameter in spec.parameters}
+    problems = [
+        f"`{spec.name}` needs `{name}` under `with`"
+        for name, parameter in known.items()
+        if parameter.required and name not in arguments
+    ]
+    for name, value in arguments.items():
+        if name not in known:
+            problems.append(_unknown_argument(spec, name, list(known)))
+        elif not _fits(value, known[name].type):
+            problems.append(f"`{name}` of `{spec.name}` must be a {known[name].type}")
+    return problems
+
+
+def _unknown_argument(spec: ToolSpec, name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    meant = f"; did you mean `{close[0]}`?" if close else f"; it takes {', '.join(known)}"
+    return f"`{spec.name}` does not take `{name}`{meant}"
+
+
+def _fits(value: object, type_: str) -> bool:
+    if isinstance(value, bool) and type_ != "boolean":
+        return False
+    return isinstance(value, _JSON_TYPES[type_])
+
+
+def _resource_problems(spec: ToolSpec, action: Action, step: Step) -> list[str]:
+    if spec.resource is not None:
+        return []
+    names = [resource.name for resource in action.resources]
+    wanted = step.arguments.get("resource")
+    if wanted is None:
+        return [] if len(names) == 1 else [f"say which `resource`: {', '.join(names)}"]
+    if wanted in names:
+        return []
+    close = get_close_matches(str(wanted), names, n=1)
+    meant = f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(names)}"
+    return [f"unknown resource `{wanted}`{meant}"]
+
+
+def _sandbox(spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> str:
+    name = spec.resource or arguments.get("resource")
+    if name is None and len(context.sandboxes) == 1:
+        return next(iter(context.sandboxes.values()))
+    if name is None or name not in context.sandboxes:
+        raise ToolArgumentError(spec.name, f"there is no resource `{name}` in this plan")
+    return context.sandboxes[name]
+
+
+def _command(
+    spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext, root: str
+) -> Command:
+    if spec.command:
+        # Argument by argument, so that a value can never become another argument or a shell word.
+        argv = [_filled(part, arguments) for part in spec.command]
+    else:
+        argv = ["/bin/sh", "-c", arguments["command"]]
+    return Command(
+        name=spec.name,
+        argv=argv,
+        folder=root,
+        sandboxes=context.sandboxes,
+        timeout=float(arguments.get("timeout", context.timeout)),
+    )
+
+
+def _filled(part: str, arguments: Mapping[str, Any]) -> str:
+    # In one pass, so that a value which looks like a placeholder stays what it is.
+    return PLACEHOLDER.sub(lambda found: str(arguments.get(found[1], found[0])), part)

@@ -1,0 +1,271 @@
+"""Owns YAML text as nodes: JSON-like values that know their lines. Nothing in a file can run."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, cast
+
+import yaml
+
+from cleveragents.infrastructure.yamlscalars import Scalar, core_value
+
+# Limits on what a file means once its aliases are written out: a few hundred bytes of aliases can
+# stand for gigabytes. They are far above any file that a person writes.
+MAX_NODES = 100_000
+MAX_CHARACTERS = 4 * 1024 * 1024
+MAX_DEPTH = 64
+
+Loc = tuple[str | int, ...]
+
+_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_TEXT_TAGS = (None, "!", "tag:yaml.org,2002:str")
+_LIST_TAGS = (None, "!", "tag:yaml.org,2002:seq")
+_MAPPING_TAGS = (None, "!", "tag:yaml.org,2002:map")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_FORBIDDEN = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One value; `nodes`, `characters` and `depth` measure it with all aliases written out."""
+
+    line: int
+    value: "Scalar | Sequence[Node] | dict[str, Entry]"
+    nodes: int = 1
+    characters: int = 0
+    depth: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One value of a mapping, and the line of its key."""
+
+    line: int
+    node: Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Problem:
+    """`line` 0: it is not in the file."""
+
+    line: int
+    column: int = 0
+    text: str
+
+    def __str__(self) -> str:
+        if not self.line:
+            return self.text
+        column = f", column {self.column}" if self.column else ""
+        return f"line {self.line}{column}: {self.text}"
+
+
+class YamlProblemError(Exception):
+    """Text that cannot be read to its end, with all that was found up to there."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__("; ".join(str(problem) for problem in problems))
+        self.problems = tuple(problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    root: Node
+    problems: tuple[Problem, ...]
+
+
+def parse_yaml(text: str, loader: Any = _LOADER) -> Document:
+    """Raises YamlProblemError."""
+    if bad := _FORBIDDEN.search(text):
+        line = text.count("\n", 0, bad.start()) + 1
+        name = f"U+{ord(bad.group()):04X}"
+        raise YamlProblemError([Problem(line=line, text=f"the character {name} is not allowed")])
+    builder = _Builder(text, loader)
+    root = builder.document()
+    return Document(root=root, problems=tuple(builder.problems))
+
+
+def plain(node: Node) -> Any:
+    """The value as JSON has it."""
+    if isinstance(node.value, dict):
+        return {key: plain(entry.node) for key, entry in node.value.items()}
+    if isinstance(node.value, Sequence) and not isinstance(node.value, str):
+        return [plain(item) for item in node.value]
+    return node.value
+
+
+def line_of(root: Node, loc: Loc) -> int:
+    """The line of what `loc` leads to, or of the last thing on the way that is there."""
+    node, line = root, root.line
+    for part in loc:
+        if isinstance(node.value, dict) and part in node.value:
+            entry = node.value[str(part)]
+            node, line = entry.node, entry.line
+        elif isinstance(node.value, list) and isinstance(part, int):
+            node = node.value[part]
+            line = node.line
+        else:
+            break
+    return line
+
+
+def path_text(loc: Loc) -> str:
+    """`steps[0].with.path`; a key that is not a simple word is in quotes."""
+    text = ""
+    for part in loc:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if _is_simple(part) else "." + json.dumps(part[:60])
+    return text.removeprefix(".")
+
+
+def _is_simple(key: str) -> bool:
+    return re.fullmatch(r"[\w-]{1,60}", key) is not None
+
+
+class _Builder:
+    def __init__(self, text: str, loader: Any) -> None:
+        self._text = text
+        self._made = 0
+        parse = cast("Callable[..., Iterator[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType] - its stub leaves the stream open
+        self._events = parse(text, Loader=loader)
+        self._anchors: dict[str, Node | None] = {}
+        self.problems: list[Problem] = []
+
+    def document(self) -> Node:
+        self._next()
+        start = self._next()
+        if isinstance(start, yaml.StreamEndEvent):
+            self._stop(1, "the file is empty")
+        root = self._node(self._next(), ())
+        self._next()
+        extra = self._next()
+        if not isinstance(extra, yaml.StreamEndEvent):
+            self._stop(_line(extra), "a second document starts here; a file holds one action")
+        return root
+
+    def _next(self) -> Any:
+        try:
+            return next(self._events)
+        except yaml.MarkedYAMLError as error:
+            self._stop_at(error)
+        except (yaml.YAMLError, ValueError) as error:
+            self._stop(1, f"not valid YAML: {error}")
+
+    def _node(self, event: Any, loc: Loc) -> Node:
+        if isinstance(event, yaml.AliasEvent):
+            return self._aliased(event)
+        if len(loc) >= MAX_DEPTH:
+            self._stop(_line(event), f"nested more than {MAX_DEPTH} levels deep")
+        self._made += 1
+        if self._made > MAX_NODES:
+            self._stop(_line(event), f"more than {MAX_NODES} values")
+        anchor: str | None = event.anchor
+        if anchor is not None:
+            self._anchors[anchor] = None
+        if isinstance(event, yaml.ScalarEvent):
+            node = self._scalar(event, loc)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = self._sequence(event, loc)
+        else:
+            node = self._mapping(event, loc)
+        if anchor is not None:
+            self._anchors[anchor] = node
+        return node
+
+    def _aliased(self, event: Any) -> Node:
+        if event.anchor not in self._anchors:
+            self._stop(_line(event), f"`*{event.anchor}`: there is no `&{event.anchor}` before it")
+        node = self._anchors[event.anchor]
+        if node is None:
+            self._stop(_line(event), f"`*{event.anchor}` contains itself")
+        return node
+
+    def _scalar(self, event: Any, loc: Loc) -> Node:
+        value: Scalar = event.value
+        self._check_tag(event, _TEXT_TAGS, loc)
+        if _SURROGATE.search(event.value):
+            self._report(_line(event), loc, "half of a surrogate pair is not text")
+        if event.tag is None and event.implicit[0]:
+            value, problem = core_value(event.value)
+            if problem:
+                self._report(_line(event), loc, problem)
+        return Node(line=_line(event), value=value, characters=len(event.value))
+
+    def _sequence(self, event: Any, loc: Loc) -> Node:
+        self._check_tag(event, _LIST_TAGS, loc)
+        items: list[Node] = []
+        while not isinstance(following := self._next(), yaml.SequenceEndEvent):
+            items.append(self._node(following, (*loc, len(items))))
+        return self._measured(event, items, items)
+
+    def _mapping(self, event: Any, loc: Loc) -> Node:
+        self._check_tag(event, _MAPPING_TAGS, loc)
+        entries: dict[str, Entry] = {}
+        parts: list[Node] = []
+        while not isinstance(following := self._next(), yaml.MappingEndEvent):
+            key = self._node(following, (*loc, ""))
+            name = key.value if isinstance(key.value, str) else ""
+            child = (*loc, name)
+            line = _line(following)
+            self._check_key(key, line, child, entries.get(name))
+            entry = Entry(line=line, node=self._node(self._next(), child))
+            parts += (key, entry.node)
+            if isinstance(key.value, str):
+                entries.setdefault(name, entry)
+        return self._measured(event, entries, parts)
+
+    def _check_key(self, key: Node, line: int, loc: Loc, earlier: Entry | None) -> None:
+        if not isinstance(key.value, str):
+            shown = plain(key) if isinstance(key.value, int | float) else "this key"
+            self._report(line, loc[:-1], f"a key must be text; put {shown} in quotes")
+        elif key.value == "<<":
+            self._report(line, loc, "merge keys are not supported; write the keys out")
+        elif earlier is not None:
+            self._report(line, loc, f"duplicate key; it is already on line {earlier.line}")
+
+    def _check_tag(self, event: Any, allowed: Sequence[str | None], loc: Loc) -> None:
+        if event.tag not in allowed:
+            tag = event.tag.replace("tag:yaml.org,2002:", "!!")[:80]
+            self._report(_line(event), loc, f"the tag {tag!r} is not allowed")
+
+    def _measured(self, event: Any, value: Any, parts: Sequence[Node]) -> Node:
+        node = Node(
+            line=_line(event),
+            value=value,
+            nodes=1 + sum(part.nodes for part in parts),
+            characters=sum(part.characters for part in parts),
+            depth=1 + max((part.depth for part in parts), default=0),
+        )
+        if node.depth > MAX_DEPTH:
+            self._stop(node.line, f"nested more than {MAX_DEPTH} levels deep")
+        if node.nodes > MAX_NODES or node.characters > MAX_CHARACTERS:
+            self._stop(node.line, "too large once its aliases are written out")
+        return node
+
+    def _report(self, line: int, loc: Loc, text: str) -> None:
+        where = path_text(loc)
+        self.problems.append(Problem(line=line, text=f"{where}: {text}" if where else text))
+
+    def _stop_at(self, error: yaml.MarkedYAMLError) -> NoReturn:
+        mark = error.problem_mark or error.context_mark
+        if mark is None:
+            self._stop(1, f"not valid YAML: {error.problem}")
+        line = self._text.split("\n")[mark.line : mark.line + 1]
+        if line and "\t" in line[0][: len(line[0]) - len(line[0].lstrip())]:
+            reason = "a tab cannot indent; use spaces"
+        else:
+            context = f" {error.context}" if error.context else ""
+            begin = error.context_mark
+            since = f" that begins on line {begin.line + 1}" if context and begin else ""
+            reason = f"not valid YAML: {error.problem}{context}{since}"
+        problem = Problem(line=mark.line + 1, column=mark.column + 1, text=reason)
+        raise YamlProblemError([*self.problems, problem]) from error
+
+    def _stop(self, line: int, text: str) -> NoReturn:
+        raise YamlProblemError([*self.problems, Problem(line=line, text=text)])
+
+
+def _line(event: Any) -> int:
+    return event.start_mark.line + 1

@@ -1,0 +1,227 @@
+import io
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cleveragents.cli.progress import make_progress
+from cleveragents.cli.progress_view import PlanView, StepState
+from cleveragents.domain.events import (
+    CheckpointRecorded,
+    Event,
+    PlanFinished,
+    PlanStarted,
+    Recovered,
+    SandboxCreating,
+    StepFinished,
+    StepStarted,
+)
+
+HOSTILE = "ev\x1b[2Jil\n[red]"
+
+
+def started(count: int = 3, first: int = 0, plan: str = "P") -> PlanStarted:
+    return PlanStarted(
+        plan_id=plan, steps=tuple(f"step-{n}" for n in range(count)), first_step=first
+    )
+
+
+def begin(index: int, name: str = "") -> StepStarted:
+    return StepStarted(step_index=index, name=name or f"step-{index}", tool="file.write")
+
+
+def end(index: int, files: int = 1, error: str | None = None) -> StepFinished:
+    return StepFinished(step_index=index, name=f"step-{index}", files_changed=files, error=error)
+
+
+CHECKPOINT = CheckpointRecorded(group_id="G", reason="on_tool_write", label="before it")
+FINISHED = PlanFinished(plan_id="P", state="complete")
+RECOVERED = Recovered(message="undid a half-done step")
+RUN: list[Event] = [
+    RECOVERED,
+    SandboxCreating(resource="app"),
+    started(),
+    begin(0),
+    CHECKPOINT,
+    end(0, files=2),
+    begin(1),
+    end(1, error="boom\nbang"),
+    PlanFinished(plan_id="P", state="errored"),
+]
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+
+@pytest.fixture(autouse=True)
+def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("LINES", "24")
+
+
+def shown(events: list[Event], *, interactive: bool, verbose: int = 0) -> str:
+    stderr = Terminal()
+    with make_progress(stderr, interactive=interactive, verbose=verbose) as progress:
+        for event in events:
+            progress.emit(event)
+    return stderr.getvalue()
+
+
+def final_list(events: list[Event]) -> list[str]:
+    """The frame that stays: what was drawn after the last time the cursor went up."""
+    text = shown(events, interactive=True)
+    last = re.split(r"\x1b\[2K(?:\x1b\[1A\x1b\[2K)*|\x1b\[\?25l", text)[-1]
+    return [line.rstrip() for line in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", last).splitlines()]
+
+
+def view_of(*events: Event) -> PlanView:
+    view = PlanView()
+    for event in events:
+        view = view.after(event)
+    return view
+
+
+def test_without_a_terminal_only_a_recovery_is_told() -> None:
+    assert shown(RUN, interactive=False) == "recovered: undid a half-done step\n"
+
+
+def test_verbose_is_one_plain_line_per_event() -> None:
+    assert shown(RUN, interactive=False, verbose=1) == (
+        "recovered: undid a half-done step\n"
+        "sandbox: creating app\n"
+        "plan P: step 1 of 3\n"
+        "step 1: step-0 (file.write)\n"
+        "checkpoint G: on_tool_write (before it)\n"
+        "step 1: done, 2 files\n"
+        "step 2: step-1 (file.write)\n"
+        "step 2: failed: boom\\nbang\n"
+        "plan P: errored\n"
+    )
+
+
+def test_a_checkpoint_line_says_what_it_displaced() -> None:
+    event = CheckpointRecorded(group_id="G", reason="manual", label="mine", pruned=2)
+    assert shown([event], interactive=False, verbose=1) == (
+        "checkpoint G: manual (mine), 2 old removed\n"
+    )
+
+
+def test_the_list_that_stays_shows_what_became_of_each_step() -> None:
+    assert final_list(RUN) == [
+        "Plan P",
+        "✓ 1 step-0 2 files",
+        "✗ 2 step-1 boom",
+        "· 3 step-2",
+        "1 of 3 steps · 1 checkpoint · errored",
+    ]
+
+
+def test_steps_of_an_earlier_run_count_as_done() -> None:
+    lines = final_list([started(first=2), begin(2), end(2, files=0), FINISHED])
+    assert lines[1:] == [
+        "✓ 1 step-0",
+        "✓ 2 step-1",
+        "✓ 3 step-2 no changes",
+        "3 of 3 steps · 0 checkpoints · complete",
+    ]
+
+
+def test_a_step_that_never_ended_is_shown_as_interrupted() -> None:
+    assert "✗ 1 step-0 interrupted" in final_list([started(), begin(0)])
+
+
+def test_a_long_plan_shows_twelve_steps_around_the_last_one() -> None:
+    events: list[Event] = [started(100)]
+    for index in range(51):
+        events += [begin(index), end(index)]
+    lines = final_list(events)
+    assert lines[1].split() == ["…", "42", "before"]
+    assert lines[-2].split() == ["…", "46", "more"]
+    assert sum("step-" in line for line in lines) == 12
+    assert any("step-50" in line for line in lines)
+
+
+def test_a_long_error_does_not_push_the_names_out() -> None:
+    lines = final_list([started(), begin(0), end(0, error="x" * 500)])
+    assert lines[1].startswith("✗ 1 step-0 xxxx")
+    assert lines[1].endswith("…")
+    assert len(lines[1]) <= 80
+
+
+def test_names_cannot_move_the_cursor_nor_style_the_list() -> None:
+    text = shown([started(), begin(0, name=HOSTILE)], interactive=True)
+    assert "\x1b[2Jil" not in text
+    assert "ev\\x1b[2Jil\\n[red]" in text
+
+
+def test_a_thousand_quick_steps_are_not_drawn_a_thousand_times() -> None:
+    events: list[Event] = [started(1000)]
+    for index in range(1000):
+        events += [begin(index), end(index)]
+    before = time.perf_counter()
+    text = shown(events, interactive=True)
+    elapsed = time.perf_counter() - before
+    assert text.count("Plan P") <= elapsed * 10 + 3
+
+
+def test_a_recovery_is_printed_above_a_running_list() -> None:
+    text = shown([started(), RECOVERED, FINISHED], interactive=True)
+    assert text.count("recovered: undid a half-done step") == 1
+
+
+def test_events_of_commands_that_run_no_plan_draw_nothing() -> None:
+    assert shown([CHECKPOINT], interactive=True) == ""
+
+
+def test_a_sandbox_being_made_is_shown_before_there_are_steps() -> None:
+    assert view_of(SandboxCreating(resource="app")).preparing == "app"
+    assert view_of(SandboxCreating(resource="app"), started()).preparing == ""
+    text = shown([SandboxCreating(resource="app")], interactive=True)
+    assert "creating the sandbox of app" in text
+
+
+def test_the_steps_of_a_child_plan_are_not_taken_for_the_parents() -> None:
+    running = view_of(started(), begin(0), started(9, plan="CHILD"), begin(5), end(5))
+    assert len(running.steps) == 3
+    assert running.children == {"CHILD"}
+    after = running.after(PlanFinished(plan_id="CHILD", state="complete")).after(end(0))
+    assert after.children == frozenset()
+    assert after.steps[0].state is StepState.DONE
+
+
+def test_a_running_child_plan_is_mentioned() -> None:
+    assert "1 child plan running" in final_list([started(), started(plan="CHILD")])[-1]
+
+
+def test_a_step_beyond_the_announced_ones_is_added() -> None:
+    view = view_of(started(1), begin(2))
+    assert [step.name for step in view.steps] == ["step-0", "", "step-2"]
+
+
+def test_a_terminal_without_the_characters_gets_lines() -> None:
+    raw = io.BytesIO()
+    stderr = io.TextIOWrapper(raw, encoding="ascii")
+    with make_progress(stderr, interactive=True, verbose=0) as progress:
+        progress.emit(Recovered(message="naïve"))
+        progress.emit(FINISHED)
+    assert raw.getvalue() == b"recovered: na?ve\nplan P: complete\n"
+
+
+def test_lines_do_not_import_rich() -> None:
+    program = (
+        "import sys; from cleveragents.cli.progress import make_progress;"
+        "make_progress(sys.stderr, interactive=False, verbose=1); print('rich' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ},
+    )
+    assert done.stdout == "False\n"

@@ -1,0 +1,445 @@
+import io
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta, timezone
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Any
+
+import pytest
+import yaml
+from rich.cells import cell_len
+
+from cleveragents.cli.framework import FORMATS
+from cleveragents.cli.render import make_renderer
+from cleveragents.cli.render.blocks import (
+    Block,
+    Branch,
+    Cell,
+    Code,
+    Fields,
+    Grid,
+    Outcome,
+    Tree,
+    diff_tone,
+)
+from cleveragents.domain.errors import CheckpointRequiredError, PlanError
+from cleveragents.domain.ids import PlanId
+
+PLAN = "01JCXYZ0000000000000000PAN"
+CHECKPOINT = "01JCXYZ0000000000000000CHK"
+STARTED = datetime(2026, 11, 15, 12, 0, 0, 5000, tzinfo=UTC)
+HOSTILE = "a\x1b[2J\x9b1A\r\n\t\u202eb\udcff[bold red]x[/]"
+SPELLED = "a\\x1b[2J\\x9b1A\\r\\n\\t\\u202eb\\xff[bold red]x[/]"
+HUMAN = ("plain", "color", "table", "rich")
+PATCH = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\tone\n"
+
+SUMMARY = Fields("Rollback Summary", [("plan", PLAN), ("files reverted", Cell("2", "accent"))])
+REVERTED = Grid(
+    "Changes Reverted",
+    ["file", "action", "size"],
+    [["src/app.py", Cell("restored", "good"), "1.2 kB"], ["日本.md", "removed", "-"]],
+)
+DECISIONS = Tree(
+    "Decisions",
+    Branch(
+        "prompt",
+        [Branch("strategy", [Branch("old", dim=True, note="superseded")]), Branch("tool")],
+    ),
+)
+ROLLBACK = Outcome(
+    data={"plan": PLAN},
+    blocks=[SUMMARY, REVERTED, DECISIONS, Code("Patch", PATCH, "diff")],
+    messages=["Rollback complete"],
+    warnings=["a mail was sent\nit stays sent"],
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the machine that runs the tests says about colours."""
+    for name in ("FORCE_COLOR", "NO_COLOR", "COLORTERM", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+class Screen:
+    """Two streams with an encoding, as the operating system gives them."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        self._raw = io.BytesIO(), io.BytesIO()
+        self.stdout = io.TextIOWrapper(self._raw[0], encoding=encoding, newline="")
+        self.stderr = io.TextIOWrapper(self._raw[1], encoding=encoding, newline="")
+
+    @property
+    def out(self) -> str:
+        return self._raw[0].getvalue().decode()
+
+    @property
+    def err(self) -> str:
+        return self._raw[1].getvalue().decode()
+
+
+def show(format: str, outcome: Outcome, *, width: int = 80, **options: Any) -> Screen:
+    screen = Screen(options.pop("encoding", "utf-8"))
+    renderer = make_renderer(
+        format, stdout=screen.stdout, stderr=screen.stderr, width=width, **options
+    )
+    renderer.show("plan rollback", outcome, STARTED, 12)
+    return screen
+
+
+def show_error(format: str, error: PlanError, *, width: int = 80, **options: Any) -> Screen:
+    screen = Screen(options.pop("encoding", "utf-8"))
+    renderer = make_renderer(
+        format, stdout=screen.stdout, stderr=screen.stderr, width=width, **options
+    )
+    renderer.show_error("plan rollback", error, STARTED, 3)
+    return screen
+
+
+def of(*blocks: Block) -> Outcome:
+    return Outcome(data={}, blocks=blocks)
+
+
+def test_plain_is_titles_and_aligned_lines() -> None:
+    assert show("plain", ROLLBACK).out == (
+        "Rollback Summary\n"
+        "  plan:           01JCXYZ0000000000000000PAN\n"
+        "  files reverted: 2\n"
+        "\n"
+        "Changes Reverted\n"
+        "  file        action      size\n"
+        "  src/app.py  restored  1.2 kB\n"
+        "  日本.md     removed        -\n"
+        "\n"
+        "Decisions\n"
+        "  prompt\n"
+        "  ├── strategy\n"
+        "  │   └── old  (superseded)\n"
+        "  └── tool\n"
+        "\n"
+        "Patch\n"
+        "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\tone\n"
+        "\n"
+        "Rollback complete\n"
+    )
+
+
+def test_plain_warnings_go_to_stderr() -> None:
+    assert show("plain", ROLLBACK).err == "warning: a mail was sent\n  it stays sent\n"
+
+
+def test_a_block_without_a_title_starts_at_the_left_edge() -> None:
+    assert show("plain", of(Fields("", [("key", "value"), ("none", "")]))).out == (
+        "key:  value\nnone:\n"
+    )
+
+
+def test_an_empty_grid_says_so() -> None:
+    for format in HUMAN:
+        assert "no plans" in show(format, of(Grid("Plans", ["id"], [], empty="no plans"))).out
+
+
+def test_nothing_to_show_is_nothing_on_stdout() -> None:
+    for format in HUMAN:
+        assert show(format, of()).out == ""
+
+
+def test_color_is_the_plain_layout_with_tones() -> None:
+    screen = show("color", ROLLBACK)
+    assert "\x1b[1mRollback Summary\x1b[0m\n" in screen.out
+    assert "\x1b[32mrestored\x1b[0m" in screen.out
+    assert "\x1b[31m-old\x1b[0m\n\x1b[32m+new\tone\x1b[0m\n" in screen.out
+    assert screen.out.endswith("\x1b[32mRollback complete\x1b[0m\n")
+    assert screen.err.startswith("\x1b[33mwarning:\x1b[0m a mail")
+
+
+def test_color_without_colour_is_plain() -> None:
+    assert show("color", ROLLBACK, no_color=True).out == show("plain", ROLLBACK).out
+
+
+def test_a_human_error_goes_to_stderr_with_its_hint() -> None:
+    screen = show_error("plain", CheckpointRequiredError(PLAN, ["one", "two"]))
+    assert screen.out == ""
+    assert screen.err == (
+        f"error: say which checkpoint plan {PLAN} shall go back to. There are:\n"
+        "    one\n"
+        "    two\n"
+        f"hint: agents plan rollback {PLAN} <CHECKPOINT_ID>\n"
+        "code: checkpoint-required\n"
+    )
+
+
+def test_an_error_without_a_hint_has_no_hint_line() -> None:
+    for format in HUMAN:
+        assert "hint" not in show_error(format, PlanError("it failed", "")).err
+
+
+def test_a_rich_error_is_a_panel_with_hint_and_code() -> None:
+    screen = show_error("rich", PlanError("no plan `X`", "see `agents plan list`"))
+    lines = screen.err.splitlines()
+    assert screen.out == ""
+    assert lines[0].startswith("╭─ Error ─")
+    assert "│ no plan `X`" in lines[1]
+    assert "│ hint: see `agents plan list`" in lines[3]
+    assert "plan-error ─╯" in lines[4]
+
+
+def test_the_json_envelope_has_exactly_its_keys() -> None:
+    screen = show("json", ROLLBACK)
+    assert screen.err == ""
+    assert screen.out == (
+        "{\n"
+        '  "command": "plan rollback",\n'
+        '  "status": "warn",\n'
+        '  "exit_code": 0,\n'
+        '  "data": {\n'
+        f'    "plan": "{PLAN}"\n'
+        "  },\n"
+        '  "timing": {\n'
+        '    "started": "2026-11-15T12:00:00.005Z",\n'
+        '    "duration_ms": 12\n'
+        "  },\n"
+        '  "messages": [\n'
+        '    "Rollback complete",\n'
+        '    "a mail was sent\\nit stays sent"\n'
+        "  ]\n"
+        "}\n"
+    )
+
+
+@pytest.mark.parametrize("format", ["json", "yaml"])
+def test_an_error_is_an_envelope_on_stdout(format: str) -> None:
+    screen = show_error(format, PlanError("it failed", "try again"))
+    assert screen.err == ""
+    envelope = yaml.safe_load(screen.out)
+    assert list(envelope) == ["command", "status", "exit_code", "data", "timing", "messages"]
+    assert envelope["data"] == {
+        "error": {"code": "plan-error", "message": "it failed", "hint": "try again"}
+    }
+    assert (envelope["status"], envelope["exit_code"]) == ("error", 1)
+    assert envelope["messages"] == ["it failed"]
+
+
+def test_yaml_is_the_same_envelope_as_json() -> None:
+    assert yaml.safe_load(show("yaml", ROLLBACK).out) == json.loads(show("json", ROLLBACK).out)
+
+
+def test_yaml_keeps_order_repeats_instead_of_aliases_and_shows_patches_as_lines() -> None:
+    shared = ["x"]
+    text = show("yaml", Outcome(data={"b": shared, "a": shared, "patch": PATCH})).out
+    assert "data:\n  b:\n  - x\n  a:\n  - x\n  patch: " in text
+    assert "&" not in text
+    lines = show("yaml", Outcome(data={"patch": "-old\n+new\n"})).out
+    assert "  patch: |\n    -old\n    +new\n" in lines
+
+
+@pytest.mark.parametrize(
+    ("status", "warnings", "expected"),
+    [("ok", [], "ok"), ("ok", ["w"], "warn"), ("error", ["w"], "error"), ("warn", [], "warn")],
+)
+def test_a_warning_makes_an_ok_a_warn(status: Any, warnings: list[str], expected: str) -> None:
+    outcome = Outcome(data={}, warnings=warnings, status=status, exit_code=1)
+    envelope = json.loads(show("json", outcome).out)
+    assert (envelope["status"], envelope["exit_code"]) == (expected, 1)
+
+
+class Colour(StrEnum):
+    RED = "red"
+
+
+@pytest.mark.parametrize("format", ["json", "yaml"])
+def test_data_of_any_type_becomes_plain_data(format: str) -> None:
+    berlin = timezone(timedelta(hours=1))
+    data = {
+        "id": PlanId(PLAN),
+        "state": Colour.RED,
+        "when": datetime(2026, 11, 15, 13, tzinfo=berlin),
+        "tuple": (1, 2.5, None, True),
+        "set": {"b", "a"},
+        "path": PurePosixPath("/x"),
+        "cell": Cell("text", "good"),
+        "nan": float("nan"),
+        1: "number",
+    }
+    assert yaml.safe_load(show(format, Outcome(data=data)).out)["data"] == {
+        "id": PLAN,
+        "state": "red",
+        "when": "2026-11-15T12:00:00.000Z",
+        "tuple": [1, 2.5, None, True],
+        "set": ["a", "b"],
+        "path": "/x",
+        "cell": "text",
+        "nan": None,
+        "1": "number",
+    }
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize("format", ["json", "yaml"])
+def test_an_envelope_survives_any_text_and_any_encoding(format: str, encoding: str) -> None:
+    data = {"é\udcff": "日本\x9b1A \udcfe"}
+    text = show(format, Outcome(data=data), encoding=encoding).out
+    assert yaml.safe_load(text)["data"] == {"é\\xff": "日本\x9b1A \\xfe"}
+    assert "\x9b" not in text
+    assert ("日本" in text) == (encoding == "utf-8")
+
+
+def hostile_outcome() -> Outcome:
+    return Outcome(
+        data={},
+        blocks=[
+            Fields(HOSTILE, [(HOSTILE, HOSTILE)]),
+            Grid(HOSTILE, [HOSTILE], [[Cell(HOSTILE, "good")]]),
+            Grid("none", ["x"], [], empty=HOSTILE),
+            Tree(HOSTILE, Branch(HOSTILE, [Branch(HOSTILE)], note=HOSTILE)),
+            Code(HOSTILE, HOSTILE, "diff"),
+            Code(HOSTILE, HOSTILE, "text"),
+            Code(HOSTILE, HOSTILE, "python"),
+        ],
+        messages=[HOSTILE],
+        warnings=[HOSTILE],
+    )
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize("format", HUMAN)
+def test_user_content_cannot_control_the_terminal(format: str, encoding: str) -> None:
+    screen = show(format, hostile_outcome(), width=100, encoding=encoding)
+    error = show_error(format, PlanError(HOSTILE, HOSTILE), width=100, encoding=encoding)
+    for text in (screen.out, screen.err, error.err):
+        assert "\x1b[2J" not in text
+        assert not set("\x9b\r\u202e\udcff") & set(text)
+    assert SPELLED in screen.out
+    assert "[bold red]x[/]" in error.err
+
+
+@pytest.mark.parametrize("format", HUMAN)
+def test_a_stream_of_ascii_gets_ascii(format: str) -> None:
+    screen = show(format, ROLLBACK, encoding="ascii")
+    assert "??.md" in screen.out
+    assert "Rollback complete" in screen.out
+    assert screen.out.isascii()
+
+
+def test_trees_are_drawn_in_ascii_where_there_is_nothing_else() -> None:
+    assert "  |-- strategy\n  |   `-- old  (superseded)\n  `-- tool\n" in (
+        show("plain", of(DECISIONS), encoding="ascii").out
+    )
+
+
+@pytest.mark.parametrize("format", ["rich", "table"])
+@pytest.mark.parametrize("width", [30, 40, 80, 200])
+def test_boxes_fit_the_terminal(format: str, width: int) -> None:
+    wide = Grid(
+        "Checkpoints",
+        ["checkpoint", "group", "resource", "label", "step"],
+        [[CHECKPOINT, PLAN, "app", "after writing the new module", str(n)] for n in range(3)],
+    )
+    blocks = [SUMMARY, REVERTED, wide, DECISIONS]
+    screen = show(format, of(*blocks), width=width)
+    error = show_error(format, PlanError("word " * 40, "x" * 300), width=width)
+    for line in (screen.out + error.err).splitlines():
+        assert cell_len(line) <= width
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_ids_stay_in_one_piece_so_that_they_can_be_copied(width: int) -> None:
+    columns = ["checkpoint", "group", "label", "reason", "created"]
+    row = [CHECKPOINT, PLAN, "after writing the new module", "on_tool_write", "2026-11-15 12:00"]
+    text = show("rich", of(SUMMARY, Grid("Checkpoints", columns, [row])), width=width).out
+    assert text.count(PLAN) == 2
+    assert text.count(CHECKPOINT) == 1
+
+
+def test_rich_draws_a_titled_panel_per_block() -> None:
+    lines = show("rich", ROLLBACK).out.splitlines()
+    assert lines[0] == "╭─ Rollback Summary " + "─" * 59 + "╮"
+    assert lines[1] == "│ plan            01JCXYZ0000000000000000PAN".ljust(79) + "│"
+    assert lines[3] == "╰" + "─" * 78 + "╯"
+    assert any(line.startswith("╭─ Changes Reverted ─") for line in lines)
+    assert lines[-1].rstrip() == "✓ Rollback complete"
+
+
+def test_rich_warnings_go_to_stderr_with_their_lines_aligned() -> None:
+    lines = show("rich", ROLLBACK).err.splitlines()
+    assert [line.rstrip() for line in lines] == [
+        "warning: a mail was sent",
+        "         it stays sent",
+    ]
+
+
+def test_a_patch_has_no_frame_and_its_lines_are_not_folded() -> None:
+    text = show("rich", of(Code("Patch", "+" + "long " * 40 + "\n", "diff")), width=40).out
+    assert text.splitlines()[1].rstrip() == ("+" + "long " * 40).rstrip()
+
+
+def test_code_in_a_known_language_keeps_its_text() -> None:
+    for title in ("app.py", ""):
+        text = show("rich", of(Code(title, "def f():\n\treturn [1]\n", "python"))).out
+        assert text.endswith("def f():\n    return [1]\n")
+
+
+def test_a_backtick_without_a_partner_is_left_alone() -> None:
+    assert "it`s odd" in show("rich", Outcome(data={}, messages=["it`s odd"])).out
+
+
+def coloured(monkeypatch: pytest.MonkeyPatch, format: str, **options: Any) -> str:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    return show(format, of(REVERTED), **options).out
+
+
+def test_rich_colours_tones_and_respects_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[32mrestored" in coloured(monkeypatch, "rich")
+    assert "\x1b[32m" not in coloured(monkeypatch, "rich", no_color=True)
+
+
+def test_table_has_boxes_and_never_colour(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = coloured(monkeypatch, "table")
+    assert text.startswith("┌─ Changes Reverted ─")
+    assert "\x1b" not in text
+
+
+def test_combining_marks_take_no_column() -> None:
+    rows = [["e\u0301", "x"], ["ee", "x"]]
+    assert show("plain", of(Grid("", ["ab", "c"], rows))).out == "ab  c\ne\u0301   x\nee  x\n"
+
+
+def test_a_removed_comment_is_not_taken_for_a_file_header() -> None:
+    assert diff_tone("--- a sql comment") == "bad"
+    assert [diff_tone(line) for line in ("--- a/x", "+++ /dev/null", "diff --git")] == ["dim"] * 3
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_closed_pipe_is_left_to_the_caller(format: str) -> None:
+    class Closed(io.StringIO):
+        def flush(self) -> None:
+            raise BrokenPipeError
+
+    renderer = make_renderer(format, stdout=Closed(), stderr=io.StringIO())
+    with pytest.raises(BrokenPipeError):
+        renderer.show("x", ROLLBACK, STARTED, 1)
+
+
+def test_an_unknown_format_is_a_programming_error() -> None:
+    with pytest.raises(ValueError, match="unknown format 'xml'"):
+        make_renderer("xml", stdout=io.StringIO(), stderr=io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("format", "absent"),
+    [("json", "rich yaml"), ("plain", "rich yaml"), ("color", "rich yaml"), ("yaml", "rich")],
+)
+def test_a_format_imports_only_what_it_needs(format: str, absent: str) -> None:
+    program = (
+        "import sys, datetime\n"
+        "from cleveragents.cli.render import make_renderer\n"
+        "from cleveragents.cli.render.blocks import Outcome\n"
+        f"renderer = make_renderer({format!r}, stdout=sys.stdout, stderr=sys.stderr)\n"
+        "renderer.show('x', Outcome(data={}), datetime.datetime.now(datetime.UTC), 1)\n"
+        f"sys.exit(str([m for m in {absent!r}.split() if m in sys.modules]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stderr == "[]\n"

@@ -1,0 +1,115 @@
+"""A project with a worktree as its sandbox, and the store that takes snapshots of it."""
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.ids import PlanId, ResourceId
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+
+PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
+State = dict[bytes, tuple[str, int, bytes]]
+
+
+class World:
+    def __init__(self, top: Path, setup: str = "") -> None:
+        self.top = top
+        self.project = top / "project"
+        self.sandbox = top / "sandbox"
+        self.project.mkdir(parents=True)
+        self.sh("git init -q -b main . && git config user.name n && git config user.email e@x")
+        self.sh("mkdir src && echo one > a.txt && echo two > src/b.txt && printf x > run.sh")
+        self.sh("chmod +x run.sh && ln -s a.txt link && echo '*.log' > .gitignore")
+        self.sh(f"{setup or 'true'}; git add -A && git commit -qm base")
+        base = self.sh("git rev-parse HEAD").strip()
+        self.sh("git worktree add -q -b plan ../sandbox")
+        self.resource = PlanResource(
+            resource_id=TREE,
+            plan_id=PLAN,
+            name="code",
+            type=ResourceType.GIT_CHECKOUT,
+            location=str(self.project),
+            base=base,
+            sandbox_path=str(self.sandbox),
+        )
+        self.store = self.new_process()
+
+    def new_process(self) -> CheckpointManager:
+        self.store = CheckpointManager(str(self.top / "snapshots"), str(self.top / "scratch"))
+        return self.store
+
+    def excluding(self, *patterns: str) -> None:
+        self.resource = replace(self.resource, exclude=patterns)
+
+    def sh(self, command: str, where: Path | None = None) -> str:
+        done = subprocess.run(
+            ["/bin/sh", "-ec", command], cwd=where or self.project, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return os.fsdecode(done.stdout)
+
+    def work(self, command: str) -> str:
+        return self.sh(command, self.sandbox)
+
+    def capture(self):
+        return self.store.capture(self.resource)
+
+    def restore(self, ref: str):
+        return self.store.restore(self.resource, ref)
+
+    def verify(self, ref: str, state_hash: str) -> None:
+        self.store.verify(self.resource, ref, state_hash)
+
+    def git(self) -> str:
+        """HEAD, branch and index, as text."""
+        return self.work("git symbolic-ref -q HEAD || true; git rev-parse HEAD; git ls-files -s")
+
+    def state(self) -> State:
+        return look(os.fsencode(self.sandbox))
+
+    @property
+    def database(self) -> Path:
+        return self.top / "snapshots" / f"{PLAN}.db"
+
+
+def look(root: bytes) -> State:
+    found: State = {}
+    for folder, folders, files in os.walk(root):
+        for name in folders + files:
+            path = os.path.join(folder, name)
+            relative = os.path.relpath(path, root)
+            if relative == b".git" or relative.startswith(b".git/"):
+                continue
+            status = os.lstat(path)
+            mode = stat.S_IMODE(status.st_mode)
+            if stat.S_ISLNK(status.st_mode):
+                found[relative] = ("link", 0, os.readlink(path))
+            elif stat.S_ISDIR(status.st_mode):
+                found[relative] = ("dir", mode, b"")
+            elif stat.S_ISREG(status.st_mode):
+                with open(path, "rb") as file:
+                    found[relative] = ("file", mode, file.read())
+    return found
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path / "w")
+
+
+@pytest.fixture
+def make_world(tmp_path: Path) -> Callable[..., World]:
+    return lambda setup="", top="made": World(tmp_path / top, setup)
+
+
+@pytest.fixture(scope="session")
+def world_class() -> type[World]:
+    return World
