@@ -1,61 +1,77 @@
-"""Owns the wiring: builds every service by hand, once, and hands out nothing else."""
+"""Owns the wiring: builds every service by hand, once, and hands out nothing else.
+
+Each property imports what it builds: a command pays only for the services it uses (ADR 0004).
+"""
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from cleveragents.application.ports import ActionReader, EventSink
-from cleveragents.application.services.apply_service import ApplyService
-from cleveragents.application.services.checkpoint_service import (
-    CheckpointPolicy,
-    CheckpointService,
-)
-from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
-from cleveragents.application.services.plan_executor import PlanExecutor
-from cleveragents.application.services.plan_queries import PlanQueries
-from cleveragents.application.services.plan_resume_service import PlanResumeService
-from cleveragents.application.services.plan_service import PlanService
-from cleveragents.application.services.rollback_service import RollbackService
-from cleveragents.application.services.tool_runner import ToolRunner
 from cleveragents.config import Settings
-from cleveragents.domain.checkpoint import Trigger
-from cleveragents.infrastructure.actors.scripted import ScriptedActor
-from cleveragents.infrastructure.clock import SystemClock, UlidSource
-from cleveragents.infrastructure.database.engine import Database
-from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
-from cleveragents.infrastructure.locks import FilePlanLocks
-from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
-from cleveragents.infrastructure.tools.processes import ProcessRunner
-from cleveragents.infrastructure.tools.toolbox import BUILT_IN, ToolBox
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports import (
+        ActionReader,
+        EventSink,
+        Sandboxes,
+        SnapshotStore,
+        Tools,
+    )
+    from cleveragents.application.services.apply_service import ApplyService
+    from cleveragents.application.services.checkpoint_service import CheckpointService
+    from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
+    from cleveragents.application.services.plan_diff_service import PlanDiffService
+    from cleveragents.application.services.plan_executor import PlanExecutor
+    from cleveragents.application.services.plan_queries import PlanQueries
+    from cleveragents.application.services.plan_resume_service import PlanResumeService
+    from cleveragents.application.services.plan_service import PlanService
+    from cleveragents.application.services.rollback_service import RollbackService
+    from cleveragents.infrastructure.clock import SystemClock, UlidSource
+    from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
+    from cleveragents.infrastructure.locks import FilePlanLocks
 
 _SQLITE = "sqlite:///"
 
 
 class Container:
     def __init__(
-        self, settings: Settings, environ: Mapping[str, str], cwd: str, events: EventSink
+        self, settings: Settings, environ: Mapping[str, str], cwd: str, events: "EventSink"
     ) -> None:
         self._settings = settings
         self._environ = environ
         self._cwd = cwd
         self._events = events
-        self._clock = SystemClock()
-        self._ids = UlidSource()
 
     # --- services -------------------------------------------------------------------------------
 
     @cached_property
-    def plan_service(self) -> PlanService:
+    def plan_service(self) -> "PlanService":
+        from cleveragents.application.services.plan_service import PlanService
+
         return PlanService(
             self._unit_of_work, self._actions, self._sandboxes, self._locks, self._ids, self._clock
         )
 
     @cached_property
-    def plan_queries(self) -> PlanQueries:
-        return PlanQueries(self._unit_of_work, self._sandboxes, self._locks, self._clock)
+    def plan_queries(self) -> "PlanQueries":
+        from cleveragents.application.services.plan_queries import PlanQueries
+
+        return PlanQueries(self._unit_of_work, self._locks, self._clock)
 
     @cached_property
-    def checkpoint_service(self) -> CheckpointService:
+    def plan_diff_service(self) -> "PlanDiffService":
+        from cleveragents.application.services.plan_diff_service import PlanDiffService
+
+        return PlanDiffService(self._unit_of_work, self._sandboxes)
+
+    @cached_property
+    def checkpoint_service(self) -> "CheckpointService":
+        from cleveragents.application.services.checkpoint_service import (
+            CheckpointPolicy,
+            CheckpointService,
+        )
+        from cleveragents.domain.checkpoint import Trigger
+
         policy = CheckpointPolicy(
             triggers=frozenset(Trigger(name) for name in self._settings.auto_create_on),
             max_groups=self._settings.max_checkpoints_per_plan,
@@ -65,13 +81,17 @@ class Container:
         )
 
     @cached_property
-    def manual_checkpoints(self) -> ManualCheckpoints:
+    def manual_checkpoints(self) -> "ManualCheckpoints":
+        from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
+
         return ManualCheckpoints(
             self._unit_of_work, self.checkpoint_service, self.rollback_service, self._locks
         )
 
     @cached_property
-    def rollback_service(self) -> RollbackService:
+    def rollback_service(self) -> "RollbackService":
+        from cleveragents.application.services.rollback_service import RollbackService
+
         return RollbackService(
             self._unit_of_work,
             self.checkpoint_service,
@@ -82,7 +102,9 @@ class Container:
         )
 
     @cached_property
-    def plan_resume_service(self) -> PlanResumeService:
+    def plan_resume_service(self) -> "PlanResumeService":
+        from cleveragents.application.services.plan_resume_service import PlanResumeService
+
         return PlanResumeService(
             self._unit_of_work,
             self._executor,
@@ -93,7 +115,9 @@ class Container:
         )
 
     @cached_property
-    def apply_service(self) -> ApplyService:
+    def apply_service(self) -> "ApplyService":
+        from cleveragents.application.services.apply_service import ApplyService
+
         return ApplyService(
             self._unit_of_work,
             self.checkpoint_service,
@@ -104,13 +128,20 @@ class Container:
         )
 
     @cached_property
-    def tools(self) -> ToolBox:
+    def tools(self) -> "Tools":
+        from cleveragents.infrastructure.tools.processes import ProcessRunner
+        from cleveragents.infrastructure.tools.toolbox import ToolBox
+
         return ToolBox(ProcessRunner(self._environ, self._settings.tool_output_limit))
 
     # --- what they are made of ------------------------------------------------------------------
 
     @cached_property
-    def _executor(self) -> PlanExecutor:
+    def _executor(self) -> "PlanExecutor":
+        from cleveragents.application.services.plan_executor import PlanExecutor
+        from cleveragents.application.services.tool_runner import ToolRunner
+        from cleveragents.infrastructure.actors.scripted import ScriptedActor
+
         runner = ToolRunner(
             self.tools,
             self.checkpoint_service,
@@ -128,32 +159,52 @@ class Container:
         )
 
     @cached_property
-    def _unit_of_work(self) -> SqlUnitOfWorkFactory:
+    def _unit_of_work(self) -> "SqlUnitOfWorkFactory":
+        from cleveragents.infrastructure.database.engine import Database
+        from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
+
         url = self._settings.database_url
         path = url.removeprefix(_SQLITE) if url else self._in_data_dir("cleveragents.db")
         return SqlUnitOfWorkFactory(Database(path))
 
     @cached_property
-    def _actions(self) -> ActionReader:
-        # PyYAML and pydantic together cost more than a whole `plan status`.
-        from cleveragents.infrastructure.actionfile import YamlActionReader  # noqa: PLC0415
+    def _actions(self) -> "ActionReader":
+        from cleveragents.infrastructure.actionfile import YamlActionReader
 
-        names = {spec.name for spec in BUILT_IN}
+        names = {spec.name for spec in self.tools.specs(None)}
         return YamlActionReader(
             base_dir=self._cwd, builtin_names=names, check_step=self.tools.check
         )
 
     @cached_property
-    def _sandboxes(self) -> SandboxRegistry:
+    def _sandboxes(self) -> "Sandboxes":
+        from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
+
         return SandboxRegistry(self._in_data_dir("sandboxes"), self._in_data_dir("scratch"))
 
     @cached_property
-    def _snapshots(self) -> CheckpointManager:
+    def _snapshots(self) -> "SnapshotStore":
+        from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+
         return CheckpointManager(self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
 
     @cached_property
-    def _locks(self) -> FilePlanLocks:
+    def _locks(self) -> "FilePlanLocks":
+        from cleveragents.infrastructure.locks import FilePlanLocks
+
         return FilePlanLocks(self._in_data_dir("locks"), self._clock)
+
+    @cached_property
+    def _clock(self) -> "SystemClock":
+        from cleveragents.infrastructure.clock import SystemClock
+
+        return SystemClock()
+
+    @cached_property
+    def _ids(self) -> "UlidSource":
+        from cleveragents.infrastructure.clock import UlidSource
+
+        return UlidSource()
 
     def _in_data_dir(self, name: str) -> str:
         return f"{self._settings.data_dir}/{name}"

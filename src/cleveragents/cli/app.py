@@ -2,7 +2,6 @@
 
 import os
 import sys
-import tempfile
 import time
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -115,6 +114,8 @@ class App:
 
     def write_crash_report(self, report: str) -> str:
         """Put a traceback away; gives back where."""
+        import tempfile  # noqa: PLC0415 - everyday commands do not pay for bugs
+
         try:
             folder = Path(self.settings.settings.data_dir) / "crashes"
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)

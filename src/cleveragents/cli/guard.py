@@ -2,7 +2,6 @@
 
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 
 import click
@@ -47,6 +46,8 @@ def guarded(root: click.Group, argv: Sequence[str]) -> int:
 
 
 def _bug(app: App, error: Exception) -> BugError:
+    import traceback  # noqa: PLC0415 - everyday commands do not pay for bugs
+
     report = "".join(traceback.format_exception(error))
     where = app.write_crash_report(report)
     return BugError(

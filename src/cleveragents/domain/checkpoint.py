@@ -1,8 +1,6 @@
 """Owns checkpoints, their groups, and the names of the moments at which they are taken."""
 
-import hashlib
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -175,12 +173,6 @@ class RollbackResult:
     checkpoints_remaining: int
     lasting_effects: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
-
-
-def hash_of(value: Mapping[str, Any] | Iterable[Any]) -> str:
-    """The hash of a JSON value in one canonical spelling."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

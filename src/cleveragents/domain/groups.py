@@ -1,6 +1,8 @@
 """Owns how a checkpoint group is put together, complete before it is stored."""
 
-from collections.abc import Callable, Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,7 +14,6 @@ from cleveragents.domain.checkpoint import (
     CheckpointMoment,
     ResourceState,
     Snapshot,
-    hash_of,
 )
 from cleveragents.domain.ids import CheckpointId, GroupId, ResourceId
 from cleveragents.domain.plan import Plan
@@ -74,6 +75,12 @@ def plan_state(plan: Plan) -> Mapping[str, Any]:
         "timeline": plan.timeline,
         "actor_state": plan.actor_state,
     }
+
+
+def hash_of(value: Mapping[str, Any] | Iterable[Any]) -> str:
+    """The hash of a JSON value in one canonical spelling."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 def _resource_state(draft: GroupDraft, resource: PlanResource) -> ResourceState:

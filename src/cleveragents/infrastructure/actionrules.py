@@ -25,9 +25,7 @@ from cleveragents.infrastructure.actionschema import (
     quoted,
     shaped,
 )
-
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
-"""A parameter in the argv of an action's own tool; other braces are ordinary text."""
+from cleveragents.infrastructure.tools.toolbox import PLACEHOLDER
 
 _RESOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
@@ -132,7 +130,8 @@ class Rules:
             if shape is None:
                 continue
             self._check_writes(name, shape)
-            self._check_compensation(name, shape, [*raw, *self.builtin_names])
+            others = [other for other in (*raw, *self.builtin_names) if other != name]
+            self._check_compensation(name, shape, others)
             specs.append(_tool_spec(name, shape, self._tool_resource(name, shape, resource_names)))
         return tuple(specs)
 
@@ -150,14 +149,14 @@ class Rules:
             text = "a tool that does not write has no write_scope"
             self._find(text, "tools", name, "write_scope")
 
-    def _check_compensation(self, name: str, shape: ToolShape, known: Collection[str]) -> None:
+    def _check_compensation(self, name: str, shape: ToolShape, others: Collection[str]) -> None:
         if shape.compensate is None:
             return
         loc = ("tools", name, "compensate")
         if shape.compensate == name:
             self._find("a tool cannot undo itself; name another", *loc)
-        elif shape.compensate not in known:
-            text = f"unknown tool {quoted(shape.compensate)}{meant(shape.compensate, known)}"
+        elif shape.compensate not in others:
+            text = f"unknown tool {quoted(shape.compensate)}{meant(shape.compensate, others)}"
             self._find(text, *loc)
 
     def _tool_resource(

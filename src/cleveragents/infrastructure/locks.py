@@ -26,7 +26,6 @@ class FilePlanLocks:
                 raise PlanLockedError(plan_id, _owner(descriptor))
             self._sign(descriptor, operation)
             yield
-            os.ftruncate(descriptor, 0)
         finally:
             os.close(descriptor)
 

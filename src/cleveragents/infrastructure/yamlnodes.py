@@ -150,8 +150,8 @@ class _Builder:
             return next(self._events)
         except yaml.MarkedYAMLError as error:
             self._stop_at(error)
-        except (yaml.YAMLError, ValueError) as error:
-            self._stop(1, f"not valid YAML: {error}")
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            self._stop(1, f"not valid YAML: {' '.join(str(error).split())}")
 
     def _node(self, event: Any, loc: Loc) -> Node:
         if isinstance(event, yaml.AliasEvent):

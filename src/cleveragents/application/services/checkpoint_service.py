@@ -212,6 +212,7 @@ class CheckpointService:
 
     def verify(self, group: CheckpointGroup) -> None:
         """Raise SnapshotDamagedError unless the group could be restored right now."""
+        self._refuse_if_final(group.plan_id)
         for resource in self.resources(group.plan_id):
             state = group.state_of(resource.resource_id)
             if state is not None:
@@ -221,6 +222,7 @@ class CheckpointService:
         self, old: CheckpointGroup, new: CheckpointGroup
     ) -> Sequence[tuple[str, FileChange]]:
         """What differs from `old` to `new`, each change with its resource's name."""
+        self._refuse_if_final(old.plan_id)
         found: list[tuple[str, FileChange]] = []
         for resource in self.resources(old.plan_id):
             before, after = old.state_of(resource.resource_id), new.state_of(resource.resource_id)
@@ -229,6 +231,11 @@ class CheckpointService:
             changes = self._snapshots.changes_between(resource, before.snapshot, after.snapshot)
             found.extend((resource.name, change) for change in changes)
         return found
+
+    def _refuse_if_final(self, plan_id: PlanId) -> None:
+        # The snapshots of an applied plan are freed: an empty answer would be a lie.
+        with self._unit_of_work.reading() as uow:
+            uow.plans.get(plan_id).refuse_if_final()
 
     def _head_of(self, plan: Plan) -> CheckpointGroup:
         assert plan.head is not None

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from cleveragents.application.ports import Clock, PlanLocks, Sandboxes, UnitOfWorkFactory
-from cleveragents.domain.changes import ResourceDiff
+from cleveragents.application.ports import Clock, PlanLocks, UnitOfWorkFactory
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.sandbox import PlanResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,12 +64,10 @@ class PlanQueries:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        sandboxes: Sandboxes,
         locks: PlanLocks,
         clock: Clock,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._sandboxes = sandboxes
         self._locks = locks
         self._clock = clock
 
@@ -127,23 +124,6 @@ class PlanQueries:
         found = self.record(plan_id)
         failed = tuple(call for call in found.calls if call.status is ToolCallStatus.FAILED)
         return PlanRecord(plan=found.plan, calls=failed)
-
-    def diff(self, plan_id: PlanId) -> dict[str, ResourceDiff]:
-        """By resource: what the plan would change in the project, or has changed."""
-        with self._unit_of_work.reading() as uow:
-            plan = uow.plans.get(plan_id)
-            resources = uow.resources.of_plan(plan_id)
-        if plan.applied_ref is not None:
-            refs = plan.applied_ref.split("\n")
-            pairs = zip(resources, refs, strict=False)
-            return {r.name: self._sandboxes.applied_diff(r, ref) for r, ref in pairs}
-        return {resource.name: self._diff_of(resource) for resource in resources}
-
-    def _diff_of(self, resource: PlanResource) -> ResourceDiff:
-        if resource.status is not SandboxStatus.READY:
-            return ResourceDiff()
-        self._sandboxes.check(resource)
-        return self._sandboxes.diff(resource)
 
     def _elapsed(self, plan: Plan) -> timedelta:
         if plan.started_at is None:

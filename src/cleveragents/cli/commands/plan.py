@@ -133,7 +133,7 @@ def rollback(app: App, plan_id: str, checkpoint_id: str | None, *, yes: bool) ->
 @click.pass_obj
 def diff(app: App, plan_id: str) -> None:
     """Show what applying the plan would change in the project."""
-    found = app.container.plan_queries.diff(PlanId(plan_id))
+    found = app.container.plan_diff_service.diff(PlanId(plan_id))
     app.show(plan_views.diff(PlanId(plan_id), found))
 
 

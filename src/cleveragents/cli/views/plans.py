@@ -1,12 +1,8 @@
 """Owns how plans look: made, listed, running, cancelled, applied, and what they would change."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cleveragents.application.services.apply_service import ApplyResult
-from cleveragents.application.services.plan_queries import PlanStatus
-from cleveragents.application.services.plan_resume_service import ResumePoint
-from cleveragents.application.services.plan_service import CancelledPlan, UsedAction
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
 from cleveragents.cli.views.words import clock_time, count, stamp, toned
 from cleveragents.domain.changes import FileDiff, ResourceDiff
@@ -14,8 +10,14 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure
 from cleveragents.domain.sandbox import PlanResource
 
+if TYPE_CHECKING:  # the services behind these are slow to import, and `plan status` needs none
+    from cleveragents.application.services.apply_service import ApplyResult
+    from cleveragents.application.services.plan_queries import PlanStatus
+    from cleveragents.application.services.plan_resume_service import ResumePoint
+    from cleveragents.application.services.plan_service import CancelledPlan, UsedAction
 
-def used(result: UsedAction) -> Outcome:
+
+def used(result: "UsedAction") -> Outcome:
     plan = result.plan
     next_steps = [f"agents plan execute {plan.plan_id}"]
     return Outcome(
@@ -86,7 +88,7 @@ def listed(plans: Sequence[Plan]) -> Outcome:
     )
 
 
-def status(found: PlanStatus) -> Outcome:
+def status(found: "PlanStatus") -> Outcome:
     plan = found.plan
     return Outcome(
         data=_status_data(found),
@@ -97,7 +99,7 @@ def status(found: PlanStatus) -> Outcome:
     )
 
 
-def executed(found: PlanStatus) -> Outcome:
+def executed(found: "PlanStatus") -> Outcome:
     """A plan that has done all its steps; one that failed is an error instead."""
     outcome = status(found)
     done = f"plan {found.plan.plan_id} is {found.plan.state}"
@@ -109,7 +111,7 @@ def executed(found: PlanStatus) -> Outcome:
     )
 
 
-def _status_data(found: PlanStatus) -> Mapping[str, Any]:
+def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
     plan = found.plan
     data: dict[str, Any] = {
         "plan_id": plan.plan_id,
@@ -162,7 +164,7 @@ def _sandbox_summary(resources: Sequence[PlanResource]) -> str:
     return ", ".join(states)
 
 
-def _status_blocks(found: PlanStatus) -> Sequence[Block]:
+def _status_blocks(found: "PlanStatus") -> Sequence[Block]:
     plan = found.plan
     rows: list[tuple[str, str | Cell]] = [
         ("plan", Cell(plan.plan_id, "accent")),
@@ -206,7 +208,7 @@ def failure_block(failure: PlanFailure) -> Fields:
     return Fields("Error", rows)
 
 
-def _status_warnings(found: PlanStatus) -> Sequence[str]:
+def _status_warnings(found: "PlanStatus") -> Sequence[str]:
     warnings: list[str] = []
     if found.abandoned:
         warnings.append(
@@ -218,7 +220,7 @@ def _status_warnings(found: PlanStatus) -> Sequence[str]:
     return warnings
 
 
-def _next_steps(found: PlanStatus) -> Sequence[str]:
+def _next_steps(found: "PlanStatus") -> Sequence[str]:
     plan = found.plan
     if plan.is_final or found.owner or found.abandoned:
         return []
@@ -237,7 +239,7 @@ def next_after_failure(plan: Plan) -> Sequence[str]:
     return steps
 
 
-def resume_point(point: ResumePoint) -> Outcome:
+def resume_point(point: "ResumePoint") -> Outcome:
     plan = point.plan
     if point.next_step is None:
         where = "every step is done; nothing is left to execute"
@@ -258,7 +260,7 @@ def resume_point(point: ResumePoint) -> Outcome:
     )
 
 
-def cancelled(result: CancelledPlan) -> Outcome:
+def cancelled(result: "CancelledPlan") -> Outcome:
     plan = result.plan
     kept = [f"the sandbox of {name} stays at {path}" for name, path in result.kept.items()]
     return Outcome(
@@ -300,7 +302,7 @@ def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> Outcome:
     )
 
 
-def applied(result: ApplyResult) -> Outcome:
+def applied(result: "ApplyResult") -> Outcome:
     plan = result.plan
     files = _files(result.diffs)
     return Outcome(

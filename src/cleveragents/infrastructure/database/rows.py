@@ -48,7 +48,12 @@ def update(
 
 
 def set_flag(
-    connection: sqlite3.Connection, table: str, key: str, flag: str, plan_id: str, wanted: Collection[str]
+    connection: sqlite3.Connection,
+    table: str,
+    key: str,
+    flag: str,
+    plan_id: str,
+    wanted: Collection[str],
 ) -> None:
     """Make `flag` true for exactly the `wanted` rows of the plan."""
     rows = connection.execute(f"SELECT {key}, {flag} FROM {table} WHERE plan_id = ?", (plan_id,))

@@ -118,10 +118,10 @@ class GitCheckouts:
         repository = _repository(resource)
         if repository is None:
             return
-        for admin in _registrations(resource):
+        for admin in list(_registrations(resource)):
             shutil.rmtree(admin)
-            with suppress(OSError):
-                admin.parent.rmdir()
+        with suppress(OSError):  # as git does: the last one takes the folder along
+            (_git_dir(resource) / "worktrees").rmdir()
         delete_ref(repository, f"refs/heads/{sandbox_branch(resource)}")
 
     def _remove_folder(self, resource: PlanResource) -> None:

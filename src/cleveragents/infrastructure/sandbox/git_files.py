@@ -7,31 +7,20 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from enum import Enum
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git_disk import Disk, DiskState, mode_of
 from cleveragents.infrastructure.sandbox.git_trees import (
     GITLINK,
-    PRIVATE,
     TreeChange,
     Trees,
-    index_path,
-    nul_ended,
     same_content,
 )
 
 _Signature = tuple[int, int, int, int] | None
-
-
-class Disk(Enum):
-    ABSENT = "absent"
-    BLOCKED = "a folder on the way is a file or a link"
-    FILE = "file or link"
-    FOLDER = "folder"
-    STRANGE = "pipe, socket or device"
 
 
 class MovedOnError(Exception):
@@ -58,7 +47,7 @@ class FileUpdate:
         self._made: list[Path] = []
         self._saved: list[tuple[Path, Path | None]] = []
         self._seen = {change.path: _signature(self._top / change.name) for change in changes}
-        self._state = _DiskState(git, trees, changes)
+        self._state = DiskState(git, trees, changes)
 
     def overlaps(self) -> list[bytes]:
         """Paths that do not hold the old content: changing them would lose something."""
@@ -137,109 +126,9 @@ class FileUpdate:
         self._saved.append((path, copy))
 
 
-class _DiskState:
-    """What the working folder holds at the changed paths, compared as git would store it."""
-
-    def __init__(self, git: Git, trees: Trees, changes: Sequence[TreeChange]) -> None:
-        self._top = Path(git.directory)
-        self._leaving = {c.path for c in changes if c.was_file and not c.is_file}
-        self._disk = {change.path: _disk(self._top, change.name) for change in changes}
-        files = [path for path, disk in self._disk.items() if disk is Disk.FILE]
-        with trees.private_index(git, copy_of=index_path(git)) as private:
-            self._sparse = _clear_flags(private, set(self._disk))
-            private.run(
-                *PRIVATE, "update-index", "--add", "--replace", "-z", "--stdin",
-                input=nul_ended(files),
-            )  # fmt: skip
-            self._entries = _entries(private, files)
-
-    def disk(self, path: bytes) -> Disk:
-        return self._disk[path]
-
-    def is_old(self, change: TreeChange) -> bool:
-        match self._disk[change.path]:
-            case Disk.FILE:
-                return self._entries.get(change.path) == (change.old_mode, change.old_oid)
-            case Disk.ABSENT:
-                return not change.was_file or change.path in self._sparse
-            case Disk.BLOCKED:
-                return not change.was_file and self._will_be_free(change.path)
-            case Disk.FOLDER:
-                in_the_way = change.is_file and not self._will_be_empty(change.name)
-                return not change.was_file and not in_the_way
-            case Disk.STRANGE:
-                return False
-
-    def is_new(self, change: TreeChange) -> bool:
-        match self._disk[change.path]:
-            case Disk.FILE:
-                return self._entries.get(change.path) == (change.new_mode, change.new_oid)
-            case Disk.ABSENT | Disk.BLOCKED:
-                return change.was_file and not change.new_oid.strip(b"0")
-            case Disk.FOLDER:
-                return not change.is_file
-            case Disk.STRANGE:
-                return False
-
-    def _will_be_free(self, path: bytes) -> bool:
-        parents = PurePosixPath(os.fsdecode(path)).parents
-        return any(os.fsencode(parent) in self._leaving for parent in parents)
-
-    def _will_be_empty(self, name: str) -> bool:
-        """Everything in the folder is on its way out, so that a file can take its place."""
-        for folder, folders, files in os.walk(self._top / name):
-            links = [item for item in folders if Path(folder, item).is_symlink()]
-            inside = [Path(folder, item).relative_to(self._top) for item in (*files, *links)]
-            if any(os.fsencode(item) not in self._leaving for item in inside):
-                return False
-        return True
-
-
-def _clear_flags(private: Git, paths: set[bytes]) -> set[bytes]:
-    """Look at files that the user told git not to look at; gives those left out as sparse."""
-    listed = private.run("ls-files", "-v", "-z").stdout.split(b"\0")[:-1]
-    flagged = [line for line in listed if line[2:] in paths and not line.startswith(b"H ")]
-    names = nul_ended([line[2:] for line in flagged])
-    for option in ("--no-assume-unchanged", "--no-skip-worktree"):
-        private.run(*PRIVATE, "update-index", option, "-z", "--stdin", input=names)
-    return {line[2:] for line in flagged if line[:1] in b"Ss"}
-
-
-def _entries(private: Git, paths: Iterable[bytes]) -> dict[bytes, tuple[bytes, bytes]]:
-    wanted = set(paths)
-    found: dict[bytes, tuple[bytes, bytes]] = {}
-    for line in private.run("ls-files", "--stage", "-z").stdout.split(b"\0")[:-1]:
-        meta, _, path = line.partition(b"\t")
-        if path in wanted:
-            mode, oid, _ = meta.split(b" ")
-            found[path] = (mode, oid)
-    return found
-
-
-def _disk(top: Path, name: str) -> Disk:
-    path = top
-    for part in PurePosixPath(name).parts[:-1]:
-        path /= part
-        if path.is_symlink() or path.is_file():
-            return Disk.BLOCKED
-    mode = _mode(top / name)
-    if mode is None:
-        return Disk.ABSENT
-    if stat.S_ISDIR(mode):
-        return Disk.FOLDER
-    return Disk.FILE if stat.S_ISREG(mode) or stat.S_ISLNK(mode) else Disk.STRANGE
-
-
-def _mode(path: Path) -> int | None:
-    try:
-        return path.lstat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-
-
 def _signature(path: Path) -> _Signature:
     """Enough to see that a file was written by somebody else; folders may change freely."""
-    if (mode := _mode(path)) is None or stat.S_ISDIR(mode):
+    if (mode := mode_of(path)) is None or stat.S_ISDIR(mode):
         return None
     found = path.lstat()
     return (found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns)

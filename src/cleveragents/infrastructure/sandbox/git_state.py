@@ -164,7 +164,8 @@ class GitState:
     ) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """Packs that, with those of the snapshot before and the base commit, hold all of `tips`."""
         contents = {"tips": "\n".join(tips).encode("ascii")}
-        base = [self._resource.base]
+        # The tree by itself too: of a commit alone, git leaves out only what its history leads to.
+        base = [self._resource.base, f"{self._resource.base}^{{tree}}"]
         if before:
             earlier = {k: v for k, v in before.stored.hashes.items() if k.startswith("pack:")}
             known = [*base, *_lines(before.stored.content("tips"))]

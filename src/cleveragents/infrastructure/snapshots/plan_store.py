@@ -80,7 +80,8 @@ class PlanStore:
     def compact(self) -> None:
         """Give the room of deleted rows back to the file system."""
         with self._translated(), closing(self._connect()) as db:
-            db.execute("PRAGMA incremental_vacuum").fetchall()
+            # As a script, because `execute` stops after the first page.
+            db.executescript("PRAGMA incremental_vacuum")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def remove(self) -> None:

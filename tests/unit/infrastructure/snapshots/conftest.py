@@ -73,31 +73,33 @@ class World:
         return self.work("git symbolic-ref -q HEAD || true; git rev-parse HEAD; git ls-files -s")
 
     def state(self) -> State:
-        return look(os.fsencode(self.sandbox))
+        return look(self.sandbox)
 
     @property
     def database(self) -> Path:
         return self.top / "snapshots" / f"{PLAN}.db"
 
 
-def look(root: bytes) -> State:
+def look(root: Path) -> State:
+    """Every path but the top `.git`, with what it is."""
     found: State = {}
     for folder, folders, files in os.walk(root):
         for name in folders + files:
-            path = os.path.join(folder, name)
-            relative = os.path.relpath(path, root)
-            if relative == b".git" or relative.startswith(b".git/"):
-                continue
-            status = os.lstat(path)
-            mode = stat.S_IMODE(status.st_mode)
-            if stat.S_ISLNK(status.st_mode):
-                found[relative] = ("link", 0, os.readlink(path))
-            elif stat.S_ISDIR(status.st_mode):
-                found[relative] = ("dir", mode, b"")
-            elif stat.S_ISREG(status.st_mode):
-                with open(path, "rb") as file:
-                    found[relative] = ("file", mode, file.read())
+            path = Path(folder, name)
+            relative = path.relative_to(root)
+            seen = _seen(path)
+            if relative.parts[0] != ".git" and seen:
+                found[os.fsencode(relative)] = seen
     return found
+
+
+def _seen(path: Path) -> tuple[str, int, bytes] | None:
+    mode = path.lstat().st_mode
+    if stat.S_ISLNK(mode):
+        return "link", 0, os.fsencode(path.readlink())
+    if stat.S_ISDIR(mode):
+        return "dir", stat.S_IMODE(mode), b""
+    return ("file", stat.S_IMODE(mode), path.read_bytes()) if stat.S_ISREG(mode) else None
 
 
 @pytest.fixture

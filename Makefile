@@ -1,0 +1,31 @@
+# The two commands: `make demo` shows the main job, `make test` runs every check.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test quick bench clean
+
+demo: $(READY)
+	@$(BIN)/python demo/run.py
+
+test: $(READY)
+	@$(BIN)/nox --no-venv
+
+quick: $(READY)
+	@$(BIN)/nox --no-venv -s lint types unit
+
+bench: $(READY)
+	@$(BIN)/nox --no-venv -s bench
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Python 3.11 or newer is needed; say which with make PYTHON=python3.12"; exit 1; }
+	@command -v git >/dev/null || { echo "git is needed"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $(READY)
+
+clean:
+	rm -rf build .demo .pytest_cache .ruff_cache .hypothesis .coverage*

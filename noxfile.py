@@ -1,0 +1,135 @@
+"""Owns the checks; bare `nox`, like CI, runs all but `bench`. Sessions run in the caller's venv."""
+
+import os
+import pathlib
+
+import nox
+
+nox.options.sessions = [
+    "lint",
+    "types",
+    "imports",
+    "pytest",
+    "features",
+    "robot",
+    "docs",
+    "coverage",
+    "counts",
+]
+nox.options.default_venv_backend = "none"
+nox.options.error_on_missing_interpreters = False
+
+REPORTS = pathlib.Path("build/reports")
+PYTEST = ("coverage", "run", "-m", "pytest", "-q", "--no-header")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, and the rules that a tool can check."""
+    session.run("ruff", "format", "--check", "--quiet", ".")
+    session.run("ruff", "check", "--quiet", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Pyright: strict on src, standard on tests."""
+    session.run("pyright", "--warnings")
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """The arrows between layers."""
+    session.run("lint-imports", "--no-cache")
+
+
+@nox.session
+def pytest(session: nox.Session) -> None:
+    """Every pytest suite at once, on all cores, with coverage."""
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    session.run("coverage", "erase")
+    session.run(*PYTEST, "-n", "auto", f"--junitxml={REPORTS / 'pytest.xml'}", *session.posargs)
+
+
+def _suite(session: nox.Session, *folders: str) -> None:
+    there = [folder for folder in folders if pathlib.Path(folder).exists()]
+    session.run("pytest", "-q", "--no-header", "-n", "auto", *there, *session.posargs)
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """Rules, without real processes."""
+    _suite(session, "tests/unit", "tests/architecture")
+
+
+@nox.session
+def contract(session: nox.Session) -> None:
+    """One suite per port, on real git and real SQLite."""
+    _suite(session, "tests/contract")
+
+
+@nox.session
+def e2e(session: nox.Session) -> None:
+    """Promises, through the command."""
+    _suite(session, "tests/e2e")
+
+
+@nox.session
+def features(session: nox.Session) -> None:
+    """Behave: promised behaviour, in process."""
+    report = str(REPORTS / "features")
+    session.run(
+        "coverage",
+        "run",
+        "-m",
+        "behave",
+        "--no-color",
+        "--format",
+        "progress",
+        "--junit",
+        "--junit-directory",
+        report,
+        "features",
+    )
+
+
+@nox.session
+def robot(session: nox.Session) -> None:
+    """Robot: the installed command."""
+    session.run(
+        "robot",
+        "--consolecolors",
+        "off",
+        "--console",
+        "dotted",
+        "--outputdir",
+        "build/robot",
+        "--xunit",
+        str((REPORTS / "robot.xml").resolve()),
+        "robot",
+        env={"PATH": os.pathsep.join((session.bin, os.environ["PATH"]))} if session.bin else None,
+    )
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Generated blocks are fresh."""
+    session.run("python", "docs/generate.py", "--check")
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """At least 97 % of src, over pytest and Behave together, subprocesses included."""
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+
+
+@nox.session
+def counts(session: nox.Session) -> None:
+    """The last line: how many tests ran in all suites."""
+    session.run("python", "tests/support/counts.py", str(REPORTS))
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Ratios against a peer in the same run."""
+    session.run("python", "benchmarks/startup.py")

@@ -1,0 +1,29 @@
+"""Owns what a plan would change in the project, or has changed."""
+
+from cleveragents.application.ports import Sandboxes, UnitOfWorkFactory
+from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+
+class PlanDiffService:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, sandboxes: Sandboxes) -> None:
+        self._unit_of_work = unit_of_work
+        self._sandboxes = sandboxes
+
+    def diff(self, plan_id: PlanId) -> dict[str, ResourceDiff]:
+        """By resource; for an applied plan what was applied, although its sandbox may be gone."""
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            resources = uow.resources.of_plan(plan_id)
+        if plan.applied_ref is not None:
+            refs = plan.applied_ref.split("\n")
+            pairs = zip(resources, refs, strict=True)
+            return {r.name: self._sandboxes.applied_diff(r, ref) for r, ref in pairs}
+        return {resource.name: self._diff_of(resource) for resource in resources}
+
+    def _diff_of(self, resource: PlanResource) -> ResourceDiff:
+        if resource.status is not SandboxStatus.READY:
+            return ResourceDiff()
+        self._sandboxes.check(resource)
+        return self._sandboxes.diff(resource)

@@ -1,0 +1,115 @@
+"""An action survives being stored."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cleveragents.domain.action import (
+    Action,
+    Parameter,
+    ResourceSpec,
+    ResourceType,
+    RollbackPolicy,
+    Step,
+    ToolSpec,
+)
+from cleveragents.domain.actioncodec import action_from_json, action_to_json
+
+TEXTS = st.text(max_size=12)
+NAMES = st.text(min_size=1, max_size=12)
+MANY = st.lists(NAMES, min_size=1, max_size=3).map(tuple)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+RESOURCES = st.builds(
+    ResourceSpec,
+    name=NAMES,
+    type=st.sampled_from(ResourceType),
+    location=NAMES,
+    include=MANY,
+    exclude=MANY,
+    checkpointable=st.just(value=False),
+)
+PARAMETERS = st.builds(
+    Parameter,
+    name=NAMES,
+    type=st.just("integer"),
+    required=st.just(value=False),
+    description=NAMES,
+)
+TOOLS = st.builds(
+    ToolSpec,
+    name=NAMES,
+    description=NAMES,
+    parameters=st.lists(PARAMETERS, min_size=1, max_size=2).map(tuple),
+    writes=st.just(value=True),
+    checkpointable=st.just(value=False),
+    write_scope=MANY,
+    side_effects=MANY,
+    idempotent=st.just(value=True),
+    compensate=NAMES,
+    timeout=st.floats(min_value=0.1, max_value=1000),
+    command=MANY,
+    resource=NAMES,
+)
+STEPS = st.builds(
+    Step,
+    name=NAMES,
+    tool=NAMES,
+    arguments=st.dictionaries(NAMES, JSON, min_size=1, max_size=3),
+)
+FULL_ACTIONS = st.builds(
+    Action,
+    name=NAMES,
+    description=NAMES,
+    resources=st.lists(RESOURCES, min_size=1, max_size=2).map(tuple),
+    steps=st.lists(STEPS, min_size=1, max_size=2).map(tuple),
+    tools=st.lists(TOOLS, min_size=1, max_size=2).map(tuple),
+    rollback_policy=st.builds(
+        RollbackPolicy,
+        enabled=st.just(value=False),
+        require_checkpoints=st.just(value=False),
+        max_checkpoints=st.integers(min_value=1),
+    ),
+)
+
+
+@given(FULL_ACTIONS)
+def test_an_action_with_every_field_set_comes_back_the_same(action: Action) -> None:
+    for value in (action, action.rollback_policy, *action.resources, *action.tools, *action.steps):
+        assert_nothing_is_default(value)
+
+    assert action_from_json(action_to_json(action)) == action
+
+
+def test_an_action_with_nothing_but_what_is_required_comes_back_the_same() -> None:
+    action = Action(name="a", description="d", resources=(), steps=(Step(name="s", tool="t"),))
+
+    assert action_from_json(action_to_json(action)) == action
+
+
+def test_the_text_is_json_that_names_its_format() -> None:
+    action = Action(name="a", description="d", resources=(), steps=())
+
+    assert json.loads(action_to_json(action))["format"] == 1
+
+
+@pytest.mark.parametrize("text", ['{"format": 2}', "{}"])
+def test_text_of_another_format_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="format"):
+        action_from_json(text)
+
+
+def assert_nothing_is_default(value: Any) -> None:
+    for field in dataclasses.fields(value):
+        assert getattr(value, field.name) != field.default, field.name

@@ -1,0 +1,87 @@
+"""Whatever is done to a tree, in whatever order it is undone, each snapshot comes back exactly."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+NAMES = st.sampled_from(
+    ["a.txt", "src", "src/b.txt", "d", "d/e", "d/e/f", os.fsdecode(b"\xff"), "n\nl"]
+)
+OPERATIONS = st.one_of(
+    st.tuples(st.just("write"), NAMES, st.binary(max_size=6)),
+    st.tuples(st.just("remove"), NAMES, st.none()),
+    st.tuples(st.just("folder"), NAMES, st.none()),
+    st.tuples(st.just("link"), NAMES, st.sampled_from(["nowhere", "src", "/etc", ".."])),
+    st.tuples(st.just("mode"), NAMES, st.sampled_from([0o600, 0o755, 0o444, 0o500, 0o1777])),
+    st.tuples(st.just("rename"), NAMES, NAMES),
+)
+
+
+def _do(root: Path, operation: str, name: str, value) -> None:
+    path = root / name
+    if operation == "mode":
+        if path.exists() and not path.is_symlink():
+            path.chmod(value)
+    elif operation == "rename":
+        if os.path.lexists(path) and not value.startswith(name):
+            _clear(root, value)
+            if os.path.lexists(path):
+                path.rename(root / value)
+    else:
+        _clear(root, name)
+        _make(path, operation, value)
+
+
+def _make(path: Path, operation: str, value) -> None:
+    if operation == "write":
+        path.write_bytes(value)
+    elif operation == "folder":
+        path.mkdir()
+    elif operation == "link":
+        path.symlink_to(value)
+
+
+def _clear(root: Path, name: str) -> None:
+    """Make room at a path: real folders above it, nothing at it."""
+    path = root / name
+    for parent in reversed(path.relative_to(root).parents[:-1]):
+        folder = root / parent
+        if folder.is_symlink() or folder.is_file():
+            folder.unlink()
+        folder.mkdir(exist_ok=True)
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+    elif path.is_dir():
+        path.chmod(0o700)
+        shutil.rmtree(path)
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    history=st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), min_size=1, max_size=5),
+    picks=st.lists(st.integers(0, 5), min_size=1, max_size=5),
+    fresh=st.booleans(),
+)
+def test_any_history_can_be_walked_in_any_order(world_class, history, picks, fresh) -> None:
+    with tempfile.TemporaryDirectory() as top:
+        world = world_class(Path(top) / "w")
+        taken = [(world.capture(), world.state())]
+        for operations in history:
+            for operation, name, value in operations:
+                _do(world.sandbox, operation, name, value)
+            taken.append((world.capture(), world.state()))
+        for pick in picks:
+            if fresh:
+                world.new_process()
+            snapshot, state = taken[pick % len(taken)]
+            restored = world.restore(snapshot.ref)
+            assert world.state() == state
+            assert restored.snapshot.state_hash == snapshot.state_hash
+        for snapshot, _ in taken:
+            world.verify(snapshot.ref, snapshot.state_hash)

@@ -1,0 +1,434 @@
+"""The rules of the store: what counts as a change, what is kept, what is refused."""
+
+import os
+import pathlib
+import socket
+import sqlite3
+import stat
+import subprocess
+import time
+from dataclasses import replace
+
+import pytest
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.changes import ChangeKind
+from cleveragents.domain.errors import (
+    DatabaseBusyError,
+    DatabaseTooNewError,
+    SandboxMissingError,
+    SnapshotDamagedError,
+    SnapshotFailedError,
+)
+from cleveragents.infrastructure.snapshots import plan_store
+
+
+def _changes(result) -> dict[str, ChangeKind]:
+    return {change.path: change.kind for change in result.changes}
+
+
+ADDED, MODIFIED, DELETED = ChangeKind.ADDED, ChangeKind.MODIFIED, ChangeKind.DELETED
+
+
+# --- what counts as a change --------------------------------------------------------------------
+
+
+def test_an_unchanged_sandbox_gives_the_same_snapshot(world) -> None:
+    first = world.capture()
+    for _ in range(2):
+        again = world.capture()
+        assert (again.ref, again.state_hash) == (first.ref, first.state_hash)
+        assert (again.changes, again.size_bytes) == ((), 0)
+        world.new_process()
+
+
+def test_a_first_snapshot_has_no_changes(world) -> None:
+    assert world.capture().changes == ()
+
+
+def test_changes_name_files_links_and_empty_folders(world) -> None:
+    world.capture()
+    world.work("echo x > a.txt; rm src/b.txt; mkdir -p new/empty; echo y > new/y; ln -sf x link")
+    second = world.capture()
+    expected = {"a.txt": MODIFIED, "src/b.txt": DELETED, "new/empty": ADDED}
+    assert _changes(second) == expected | {"new/y": ADDED, "link": MODIFIED}
+
+
+def test_a_folder_counts_only_where_it_is_empty(world) -> None:
+    world.work("mkdir hollow")
+    world.capture()
+    world.work("chmod 700 hollow src; rm -r src/b.txt; echo x > src/c")
+    assert _changes(world.capture()) == {
+        "hollow": MODIFIED,
+        "src/b.txt": DELETED,
+        "src/c": ADDED,
+    }
+    world.work("rmdir hollow; echo x > hollow")
+    assert _changes(world.capture()) == {"hollow": MODIFIED}
+    world.work("rm hollow; mkdir hollow; echo x > hollow/x")
+    assert _changes(world.capture()) == {"hollow": DELETED, "hollow/x": ADDED}
+
+
+def test_a_restore_tells_what_it_did(world) -> None:
+    first = world.capture()
+    world.work("echo x > a.txt; rm src/b.txt; echo new > new")
+    restored = world.restore(first.ref)
+    assert _changes(restored) == {"a.txt": MODIFIED, "src/b.txt": ADDED, "new": DELETED}
+    assert world.restore(first.ref).changes == ()
+
+
+def test_changes_between_any_two(world) -> None:
+    first = world.capture()
+    world.work("echo x > a.txt; mkdir e")
+    second = world.capture()
+    world.work("echo one > a.txt; rmdir e; rm src/b.txt")
+    third = world.capture()
+
+    def between(old, new) -> dict[str, ChangeKind]:
+        found = world.store.changes_between(world.resource, old.ref, new.ref)
+        return {change.path: change.kind for change in found}
+
+    assert between(first, second) == {"a.txt": MODIFIED, "e": ADDED}
+    assert between(second, first) == {"a.txt": MODIFIED, "e": DELETED}
+    assert between(first, third) == {"src/b.txt": DELETED}
+    assert between(third, third) == {}
+
+
+def test_the_same_state_has_the_same_hash_on_another_way(world) -> None:
+    first = world.capture()
+    world.work("mv a.txt b; echo x > c")
+    assert world.capture().state_hash != first.state_hash
+    world.work("mv b a.txt; rm c; touch a.txt")
+    again = world.capture()
+    assert again.state_hash == first.state_hash
+    assert again.ref != first.ref
+
+
+def test_a_same_size_edit_with_the_old_times_is_seen(world) -> None:
+    world.work("touch -d '2020-01-01' a.txt")
+    time.sleep(0.1)  # old enough to be trusted by its times
+    world.capture()
+    path = world.sandbox / "a.txt"
+    before = path.stat()
+    path.write_text("eno\n")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    world.new_process()
+    assert _changes(world.capture()) == {"a.txt": MODIFIED}
+
+
+def test_edits_within_one_clock_tick_are_seen(world) -> None:
+    path = world.sandbox / "a.txt"
+    for number in range(60):
+        path.write_text(f"{number:04}")
+        assert world.capture().ref == str(number + 1)
+
+
+def test_names_that_are_not_utf8_are_shown_escaped(world) -> None:
+    world.capture()
+    (world.sandbox / os.fsdecode(b"\xffx\n")).touch()
+    assert _changes(world.capture()) == {"\\xffx\n": ADDED}
+
+
+def test_sockets_and_pipes_are_reported_and_left_alone(world) -> None:
+    first = world.capture()
+    os.mkfifo(world.sandbox / "pipe")
+    with socket.socket(socket.AF_UNIX) as server:
+        here = os.open(world.sandbox, os.O_RDONLY)
+        server.bind(f"/proc/self/fd/{here}/sock")
+        os.close(here)
+    again = world.capture()
+    assert (again.ref, again.skipped) == (first.ref, ("pipe", "sock"))
+    world.restore(first.ref)
+    assert stat.S_ISFIFO((world.sandbox / "pipe").stat().st_mode)
+
+
+def test_a_pipe_does_not_keep_its_folder_alive(world) -> None:
+    first = world.capture()
+    world.work("mkdir d; mkfifo d/pipe; echo x > d/x; rm a.txt; mkfifo a.txt")
+    world.restore(first.ref)
+    assert not (world.sandbox / "d").exists()
+    assert (world.sandbox / "a.txt").read_text() == "one\n"
+
+
+# --- excludes -----------------------------------------------------------------------------------
+
+
+def test_excluded_paths_are_not_captured_and_left_in_place(world) -> None:
+    world.excluding("target/", "*.tmp", "src/gen", "./cache")
+    first, before = world.capture(), world.state()
+    world.work("mkdir -p target/x src/gen cache new/deep; echo 1 > target/x/y; echo 1 > src/gen/g")
+    world.work("echo 1 > cache/c; echo 1 > new/deep/a.tmp; echo 1 > new/f; echo 1 > b.tmp")
+    second = world.capture()
+    assert _changes(second) == {"new/f": ADDED}
+    world.restore(first.ref)
+    left = set(world.state()) - set(before)
+    assert left == {b"target", b"target/x", b"target/x/y", b"src/gen", b"src/gen/g", b"cache"} | {
+        b"cache/c",
+        b"b.tmp",
+        b"new",
+        b"new/deep",
+        b"new/deep/a.tmp",
+    }
+    assert world.capture().state_hash == first.state_hash
+    world.restore(second.ref)
+    assert world.capture().state_hash == second.state_hash
+    assert (world.sandbox / "new/f").exists()
+
+
+def test_a_folder_pattern_does_not_match_a_file(world) -> None:
+    world.excluding("target/")
+    world.capture()
+    world.work("echo x > target")
+    assert _changes(world.capture()) == {"target": ADDED}
+
+
+# --- contents -----------------------------------------------------------------------------------
+
+MIB = 1 << 20
+
+
+def test_one_changed_chunk_of_a_large_file_stores_one_chunk(world) -> None:
+    path = world.sandbox / "large"
+    path.write_bytes(os.urandom(21 * MIB))
+    first = world.capture()
+    assert first.size_bytes > 21 * MIB
+    before = path.read_bytes()
+    with path.open("r+b") as file:
+        file.seek(9 * MIB)
+        file.write(b"changed")
+    second = world.capture()
+    assert 4 * MIB <= second.size_bytes < 4.1 * MIB
+    world.restore(first.ref)
+    assert path.read_bytes() == before
+    assert world.store.keep_only(world.resource, [first.ref]) >= 3.9 * MIB
+    world.verify(first.ref, first.state_hash)
+
+
+def test_equal_content_is_stored_once(world) -> None:
+    world.capture()
+    data = os.urandom(100_000)
+    for name in "abc":
+        (world.sandbox / name).write_bytes(data)
+    assert world.capture().size_bytes < 110_000
+
+
+def test_the_store_is_private(world) -> None:
+    world.capture()
+    assert stat.S_IMODE(world.database.stat().st_mode) == 0o600
+    assert stat.S_IMODE(world.database.parent.stat().st_mode) == 0o700
+
+
+# --- damage and refusal -------------------------------------------------------------------------
+
+
+def _edit(world, *statements: str) -> None:
+    with sqlite3.connect(world.database) as db:
+        for statement in statements:
+            db.execute(statement)
+    db.close()
+
+
+DAMAGE = {
+    "a flipped byte": "UPDATE contents SET data = CAST(X'00' || substr(data, 2) AS BLOB) WHERE codec IN (0, 1)",
+    "a missing content": "DELETE FROM contents WHERE codec IN (0, 1)",
+    "a missing chunk": "DELETE FROM file_chunks WHERE position = 1",
+    "another mode": "UPDATE versions SET mode = 511 WHERE path = X'6E6577'",
+    "a missing version": "DELETE FROM versions WHERE path = X'6E6577'",
+    "another total": "UPDATE snapshots SET identity = '{}'",
+    "a missing snapshot": "DELETE FROM snapshots",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=list(DAMAGE))
+def test_damage_is_found(world, damage: str) -> None:
+    (world.sandbox / "new").write_bytes(os.urandom(5 * MIB))
+    first = world.capture()
+    world.verify(first.ref, first.state_hash)
+    _edit(world, damage)
+    with pytest.raises(SnapshotDamagedError):
+        world.verify(first.ref, first.state_hash)
+
+
+def test_nothing_is_touched_when_content_is_damaged(world) -> None:
+    world.work("echo 1234567890 > new; mkdir ro; chmod 0500 ro")
+    first = world.capture()
+    world.work("rm new; echo y > a.txt; git add a.txt; rm src/b.txt")
+    world.capture()
+    before = (world.state(), world.git())
+    _edit(
+        world, "UPDATE contents SET data = CAST(X'00' || substr(data, 2) AS BLOB) WHERE size = 11"
+    )
+    with pytest.raises(SnapshotDamagedError, match="'new'"):
+        world.restore(first.ref)
+    assert (world.state(), world.git()) == before
+
+
+def test_a_blob_that_git_lost_is_named(world) -> None:
+    first = world.capture()
+    blob = world.sh("git rev-parse HEAD:a.txt").strip()
+    (world.project / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    with pytest.raises(SnapshotDamagedError, match=r"a\.txt"):
+        world.verify(first.ref, first.state_hash)
+
+
+@pytest.mark.parametrize("ref", ["77", "", "x", "-1", "1.0"])
+def test_an_unknown_ref_is_damage(world, ref: str) -> None:
+    first = world.capture()
+    with pytest.raises(SnapshotDamagedError):
+        world.verify(ref, first.state_hash)
+    with pytest.raises(SnapshotDamagedError):
+        world.restore(ref)
+
+
+def test_another_hash_is_damage(world) -> None:
+    first = world.capture()
+    with pytest.raises(SnapshotDamagedError):
+        world.verify(first.ref, "sha256:" + "0" * 64)
+
+
+def test_a_newer_format_is_refused(world) -> None:
+    world.capture()
+    _edit(world, f"PRAGMA user_version={plan_store.FORMAT + 1}")
+    with pytest.raises(DatabaseTooNewError):
+        world.capture()
+
+
+def test_a_file_that_is_no_database_is_damage(world) -> None:
+    world.capture()
+    world.store.forget(world.resource.plan_id)
+    world.database.write_bytes(b"nonsense" * 1000)
+    with pytest.raises(SnapshotDamagedError):
+        world.capture()
+
+
+def test_a_locked_store_is_busy(world, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.capture()
+    monkeypatch.setattr(plan_store, "_BUSY_TIMEOUT", 0.05)
+    other = sqlite3.connect(world.database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(DatabaseBusyError):
+        world.capture()
+    other.close()
+
+
+def test_a_type_without_engine_is_refused(world) -> None:
+    world.resource = replace(world.resource, type=ResourceType.POSTGRES)
+    with pytest.raises(SnapshotFailedError):
+        world.capture()
+
+
+def test_a_missing_sandbox_is_named(world) -> None:
+    first = world.capture()
+    world.sandbox.rename(world.top / "moved")
+    with pytest.raises(SandboxMissingError):
+        world.capture()
+    with pytest.raises(SandboxMissingError):
+        world.restore(first.ref)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_an_unreadable_file_stops_a_snapshot_but_no_restore(world) -> None:
+    first = world.capture()
+    world.work("echo x > secret; chmod 0 secret a.txt; mkdir d; echo x > d/x; chmod 0 d")
+    with pytest.raises(SnapshotFailedError):
+        world.capture()
+    world.restore(first.ref)
+    assert world.capture().state_hash == first.state_hash
+
+
+def test_a_file_that_never_holds_still_stops_a_snapshot(world) -> None:
+    (world.sandbox / "busy").write_bytes(bytes(48 * MIB))
+    command = ["/bin/sh", "-c", "while :; do echo x >> busy; done"]
+    with subprocess.Popen(command, cwd=world.sandbox) as writer:
+        try:
+            with pytest.raises(SnapshotFailedError, match="busy"):
+                world.capture()
+        finally:
+            writer.kill()
+    assert world.capture().ref == "1"
+
+
+# --- restore stays inside -----------------------------------------------------------------------
+
+
+def test_a_planted_link_is_never_followed(world) -> None:
+    first, before = world.capture(), world.state()
+    outside = world.top / "outside"
+    outside.mkdir()
+    (outside / "b.txt").write_text("mine")
+    world.work("rm -r src; ln -s ../outside src")
+    world.restore(first.ref)
+    assert world.state() == before
+    assert (outside / "b.txt").read_text() == "mine"
+
+
+def test_hard_linked_files_are_replaced(world) -> None:
+    first = world.capture()
+    outside = world.top / "outside"
+    world.work(f"echo changed > a.txt; chmod 600 a.txt; ln a.txt {outside}")
+    world.restore(first.ref)
+    assert outside.read_text() == "changed\n"
+    assert stat.S_IMODE(outside.stat().st_mode) == 0o600
+
+
+def test_what_a_killed_restore_left_is_cleared(world) -> None:
+    first, before = world.capture(), world.state()
+    world.work("echo x > a.txt; mkdir -p d/e; echo x > d/e/f")
+    world.capture()
+    # As a kill in the middle leaves it: some paths done, some not, scratch files around.
+    world.work("echo one > a.txt; rm d/e/f; chmod 700 d; echo half > .cleveragents-0011")
+    leftover = world.top / "scratch" / f"restore-{world.resource.resource_id}"
+    leftover.mkdir(parents=True)
+    (leftover / "junk").write_text("x")
+    world.new_process()
+    world.restore(first.ref)
+    assert world.state() == before
+    assert list((world.top / "scratch").iterdir()) == []
+
+
+# --- keeping and forgetting ---------------------------------------------------------------------
+
+
+def test_keep_only_frees_what_nobody_needs(world) -> None:
+    kept, states = [], []
+    for number in range(6):
+        (world.sandbox / "big").write_bytes(os.urandom(MIB))
+        (world.sandbox / f"f{number}").write_text(str(number))
+        (world.sandbox / f"f{number - 2}").unlink(missing_ok=True)
+        kept.append(world.capture())
+        states.append(world.state())
+    size = world.database.stat().st_size
+    freed = world.store.keep_only(world.resource, [kept[1].ref, kept[3].ref])
+    assert 3 * MIB <= freed < 3.2 * MIB
+    assert world.database.stat().st_size <= size - 2.9 * MIB
+    assert world.capture().ref == kept[5].ref
+    for number in (0, 2, 4):
+        with pytest.raises(SnapshotDamagedError):
+            world.verify(kept[number].ref, kept[number].state_hash)
+    for number in (3, 1, 5, 3):
+        world.verify(kept[number].ref, kept[number].state_hash)
+        world.restore(kept[number].ref)
+        assert world.state() == states[number]
+    assert world.store.keep_only(world.resource, [one.ref for one in kept]) >= 0
+
+
+def test_two_trees_of_one_plan_share_a_store_but_no_state(world) -> None:
+    first = world.capture()
+    one = world.resource
+    world.sh("git worktree add -q -b second ../second")
+    world.resource = replace(
+        one, resource_id="01ARZ3NDEKTSV4RRFFQ69G5FAX", sandbox_path=str(world.top / "second")
+    )
+    other = world.capture()
+    world.store.keep_only(world.resource, [other.ref])
+    world.verify(other.ref, other.state_hash)
+    world.resource = one
+    world.verify(first.ref, first.state_hash)
+
+
+def test_forget_removes_the_files(world) -> None:
+    world.capture()
+    world.store.forget(world.resource.plan_id)
+    world.store.forget(world.resource.plan_id)
+    assert list(world.database.parent.iterdir()) == []
+    assert world.capture().ref == "1"
