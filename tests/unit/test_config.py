@@ -611,6 +611,14 @@ def test_a_place_that_cannot_be_written_is_a_problem_with_a_reason(world: World)
     assert caught.value.kind == "bad-file"
 
 
+def test_a_symlink_that_leads_nowhere_is_a_problem_with_a_reason(world: World) -> None:
+    world.global_file.parent.mkdir()
+    world.global_file.symlink_to(world.home / "gone" / "config.toml")
+
+    with pytest.raises(ConfigProblem, match="cannot write it"):
+        world.set("format", "json")
+
+
 # --- descriptions -------------------------------------------------------------------------------
 
 

@@ -89,6 +89,14 @@ class Plan:
         if self.state is State.CANCELLED:
             raise PlanCancelledError(self.plan_id)
 
+    def refuse_if_applying(self) -> None:
+        """An apply that died half-way is finished by the next one, before anything else happens."""
+        if self.phase is Phase.APPLY and self.state is State.PROCESSING:
+            raise PlanStateError(
+                f"applying plan {self.plan_id} was interrupted, and may have changed the project",
+                f"finish it with `agents plan apply {self.plan_id}`",
+            )
+
     def start(self, now: datetime) -> "Plan":
         """Begin or continue Execute; an interrupted or errored plan may go on."""
         self.refuse_if_final()
@@ -168,4 +176,5 @@ class Plan:
 
     def cancel(self, now: datetime) -> "Plan":
         self.refuse_if_final()
+        self.refuse_if_applying()
         return replace(self, state=State.CANCELLED, finished_at=now)

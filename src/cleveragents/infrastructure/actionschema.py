@@ -154,7 +154,8 @@ def shaped(
     try:
         return model.model_validate(raw)
     except ValidationError as error:
-        details = error.errors(include_url=False)[:MOST_FINDINGS]
+        # One more than is shown, so that it is seen that there are more.
+        details = error.errors(include_url=False)[: MOST_FINDINGS + 1]
         keys = [field.alias or name for name, field in model.model_fields.items()]
         findings += [Finding(loc=(*loc, *d["loc"]), text=_in_words(d, keys)) for d in details]
         return None

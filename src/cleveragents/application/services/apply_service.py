@@ -94,7 +94,7 @@ class ApplyService:
                 step_index=max(plan.last_completed_step, 0),
             )
             trigger = Trigger.BEFORE_APPLY
-            plan = self._checkpoints.auto_create_if_configured(trigger, plan, moment)
+            plan = self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
             resources = self._resources(plan.plan_id)
         marked = [
             replace(r, details={**r.details, _TOKEN: dict(prepared[r.name].token)})

@@ -46,6 +46,15 @@ class Additions:
     tool_call: ToolCall | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The plan as it is stored now, and what had changed since the snapshot before."""
+
+    plan: Plan
+    group: CheckpointGroup | None
+    changes: tuple[FileChange, ...]
+
+
 NOTHING_ELSE = Additions()
 Captured = Mapping[ResourceId, Snapshot]
 
@@ -74,7 +83,7 @@ class CheckpointService:
     ) -> Plan:
         """Store a decision with the group that lets people come back to the moment before it."""
         wanted = plan.action.rollback_policy.enabled
-        return self._commit(plan, moment, Additions(decision=decision), with_group=wanted)
+        return self._commit(plan, moment, Additions(decision=decision), with_group=wanted).plan
 
     def auto_create_if_configured(
         self,
@@ -82,15 +91,15 @@ class CheckpointService:
         plan: Plan,
         moment: CheckpointMoment,
         additions: Additions = NOTHING_ELSE,
-    ) -> Plan:
+    ) -> Committed:
         """Store the plan's progress, and a group with it if the settings name this trigger."""
         wanted = self.is_on(trigger) and plan.action.rollback_policy.enabled
         return self._commit(plan, moment, additions, with_group=wanted)
 
     def record(self, plan: Plan, moment: CheckpointMoment) -> tuple[Plan, CheckpointGroup]:
         """A group whatever the settings say: by hand, or as the safety net of a rollback."""
-        plan = self._commit(plan, moment, NOTHING_ELSE, with_group=True)
-        return plan, self._head_of(plan)
+        done = self._commit(plan, moment, NOTHING_ELSE, with_group=True)
+        return done.plan, self._head_of(done.plan)
 
     def save_progress(self, plan: Plan, additions: Additions = NOTHING_ELSE) -> Plan:
         """Store progress that changed no file."""
@@ -125,7 +134,7 @@ class CheckpointService:
 
     def _commit(
         self, plan: Plan, moment: CheckpointMoment, additions: Additions, *, with_group: bool
-    ) -> Plan:
+    ) -> Committed:
         # Files before record: a record whose files are missing cannot be restored (ADR 0002).
         resources = self.resources(plan.plan_id)
         captured: Captured = {}
@@ -144,7 +153,7 @@ class CheckpointService:
             uow.commit()
         if group is not None:
             self._announce(group, pruned)
-        return plan
+        return Committed(plan=plan, group=group, changes=changes)
 
     def _add_group(
         self,

@@ -87,11 +87,18 @@ class PlanExecutor:
             next_actor_state=proposal.actor_state,
             resources=self._checkpoints.sandboxes(plan.plan_id),
         )
-        plan = self._runner.run(plan, task)
+        done = self._runner.run(plan, task)
+        plan = done.plan
         if plan.state is State.PROCESSING:
             plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, live)
-        failure = plan.error.message if plan.error else None
-        self._events.emit(StepFinished(step_index=index, name=step.name, error=failure))
+        self._events.emit(
+            StepFinished(
+                step_index=index,
+                name=step.name,
+                files_changed=len(done.changes),
+                error=plan.error.message if plan.error else None,
+            )
+        )
         return plan
 
     def _decide(
@@ -146,4 +153,4 @@ class PlanExecutor:
             decision_id=live[-1].decision_id,
             step_index=index,
         )
-        return self._checkpoints.auto_create_if_configured(trigger, plan, moment)
+        return self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan

@@ -54,6 +54,7 @@ class PlanResumeService:
         with self._locks.hold(plan_id, "execute"):
             plan = self._rollbacks.recover(self._load(plan_id))
             plan.refuse_if_final()
+            plan.refuse_if_applying()
             if plan.executed:
                 return plan
             try:

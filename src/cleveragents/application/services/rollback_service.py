@@ -104,13 +104,12 @@ class RollbackService:
             return plan
         if not self._is_head({key: snapshot.state_hash for key, snapshot in present.items()}, plan):
             plan, _ = self._keep_the_present(plan, "before resume", None)
-        changed = 0
+        restored = [(r, self._snapshots.restore(r, r.boundary or "")) for r in resources]
         with self._unit_of_work() as uow:
-            for resource in resources:
-                restored = self._snapshots.restore(resource, resource.boundary or "")
-                changed += len(restored.changes)
-                uow.resources.save(resource.at_boundary(restored.snapshot.ref))
+            for resource, result in restored:
+                uow.resources.save(resource.at_boundary(result.snapshot.ref))
             uow.commit()
+        changed = sum(len(result.changes) for _, result in restored)
         self._events.emit(Recovered(message=f"undid {changed} changes of an unfinished step"))
         return plan
 
@@ -118,6 +117,7 @@ class RollbackService:
 
     def _guarded(self, plan: Plan, wanted: str | None) -> CheckpointGroup:
         plan.refuse_if_final()
+        plan.refuse_if_applying()
         if wanted is None:
             groups = self._checkpoints.list_checkpoints(plan.plan_id)
             names = [f"{group.group_id}  {group.label}" for group in groups]

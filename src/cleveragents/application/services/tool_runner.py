@@ -2,10 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from cleveragents.application.ports import Clock, IdSource, ToolContext, Tools
-from cleveragents.application.services.checkpoint_service import Additions, CheckpointService
+from cleveragents.application.services.checkpoint_service import (
+    Additions,
+    CheckpointService,
+    Committed,
+)
 from cleveragents.domain.action import Step, ToolSpec
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
@@ -41,7 +46,7 @@ class ToolRunner:
         self._clock = clock
         self._default_timeout = default_timeout
 
-    def run(self, plan: Plan, task: Task) -> Plan:
+    def run(self, plan: Plan, task: Task) -> Committed:
         """Carry the task out and store that it is done; an errored plan means that it failed."""
         started_at = self._clock.now()
         try:
@@ -81,19 +86,20 @@ class ToolRunner:
 
     def _before_write(self, plan: Plan, task: Task) -> Plan:
         moment = _moment(task, CheckpointReason.ON_TOOL_WRITE, f"before {_what(task)}")
-        return self._checkpoints.auto_create_if_configured(Trigger.ON_TOOL_WRITE, plan, moment)
+        return self._checkpoints.auto_create_if_configured(Trigger.ON_TOOL_WRITE, plan, moment).plan
 
-    def _succeeded(self, plan: Plan, task: Task, spec: ToolSpec, call: ToolCall) -> Plan:
+    def _succeeded(self, plan: Plan, task: Task, spec: ToolSpec, call: ToolCall) -> Committed:
         plan = plan.advance(task.step_index, task.next_actor_state)
         additions = Additions(tool_call=call)
         if not spec.writes:
-            return self._checkpoints.save_progress(plan, additions)
+            plan = self._checkpoints.save_progress(plan, additions)
+            return Committed(plan=plan, group=None, changes=())
         moment = _moment(task, CheckpointReason.ON_TOOL_WRITE_COMPLETE, f"after {_what(task)}")
         return self._checkpoints.auto_create_if_configured(
             Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, additions
         )
 
-    def _failed(self, plan: Plan, task: Task, error: PlanError, call: ToolCall) -> Plan:
+    def _failed(self, plan: Plan, task: Task, error: PlanError, call: ToolCall) -> Committed:
         failure = PlanFailure(
             message=error.message,
             hint=error.hint,
@@ -111,7 +117,7 @@ class ToolRunner:
     def _ended(
         self,
         task: Task,
-        started_at: Any,
+        started_at: datetime,
         result: ToolResult | None = None,
         spec: ToolSpec | None = None,
         error: PlanError | None = None,

@@ -2,10 +2,10 @@
 
 import os
 import shutil
-import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 NAMES = st.sampled_from(
@@ -60,28 +60,35 @@ def _clear(root: Path, name: str) -> None:
         shutil.rmtree(path)
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@pytest.fixture(scope="module")
+def shared(world_class, tmp_path_factory: pytest.TempPathFactory):
+    """One world for all histories: each begins where the first snapshot was taken."""
+    world = world_class(tmp_path_factory.mktemp("histories") / "w")
+    world.capture()
+    return world
+
+
+@settings(max_examples=30, deadline=None)
 @given(
     history=st.lists(st.lists(OPERATIONS, min_size=1, max_size=4), min_size=1, max_size=5),
     picks=st.lists(st.integers(0, 5), min_size=1, max_size=5),
     fresh=st.booleans(),
 )
-def test_any_history_can_be_walked_in_any_order(world_class, history, picks, fresh) -> None:
-    with tempfile.TemporaryDirectory() as top:
-        world = world_class(Path(top) / "w")
-        taken = [(world.capture(), world.state())]
-        for operations in history:
-            for operation, name, value in operations:
-                _do(world.sandbox, operation, name, value)
-            taken.append((world.capture(), world.state()))
-        for pick in picks:
-            if fresh:
-                world.new_process()
-            snapshot, state = taken[pick % len(taken)]
-            restored = world.restore(snapshot.ref)
-            assert world.state() == state
-            assert restored.snapshot.state_hash == snapshot.state_hash
-        for snapshot, _ in taken:
-            world.verify(snapshot.ref, snapshot.state_hash)
+def test_any_history_can_be_walked_in_any_order(shared, history, picks, fresh) -> None:
+    shared.restore("1")
+    taken = [(shared.capture(), shared.state())]
+    for operations in history:
+        for operation, name, value in operations:
+            _do(shared.sandbox, operation, name, value)
+        taken.append((shared.capture(), shared.state()))
+    for pick in picks:
+        if fresh:
+            shared.new_process()
+        snapshot, state = taken[pick % len(taken)]
+        restored = shared.restore(snapshot.ref)
+        assert shared.state() == state
+        assert restored.snapshot.state_hash == snapshot.state_hash
+    for snapshot, _ in taken:
+        shared.verify(snapshot.ref, snapshot.state_hash)
+    shared.store.keep_only(shared.resource, ["1", taken[-1][0].ref])
+    shared.verify(taken[-1][0].ref, taken[-1][0].state_hash)

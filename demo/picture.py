@@ -1,0 +1,90 @@
+"""Makes docs/images/demo.svg from a real run: the plan goes wrong, and is taken back."""
+
+import os
+import pty
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import TerminalTheme
+from rich.text import Text
+from world import ACTION, BEFORE_THE_GENERATOR, ROOT, World
+
+WIDTH, TALLEST = 100, 60
+PICTURE = ROOT / "docs/images/demo.svg"
+# What a live list does before it is drawn again: back to the line's start, up, erase.
+REDRAWN = re.compile(r"(?:\r|\x1b\[\d*[AK])*\x1b\[\d*A(?:\r|\x1b\[\d*[AK])*")
+CURSOR = re.compile(r"\x1b\[\?25[hl]")
+THEME = TerminalTheme(
+    (22, 27, 34),
+    (214, 220, 228),
+    [
+        (72, 79, 88), (255, 123, 114), (86, 211, 100), (227, 179, 65),
+        (88, 166, 255), (188, 140, 255), (86, 212, 221), (200, 206, 214),
+    ],
+    [
+        (110, 118, 129), (255, 161, 152), (110, 231, 135), (242, 204, 96),
+        (121, 192, 255), (210, 168, 255), (118, 227, 234), (240, 246, 252),
+    ],
+)  # fmt: skip
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        lines = record(World(Path(folder), width=WIDTH, colours=True))
+    if len(lines) > TALLEST:
+        raise SystemExit(f"{len(lines)} lines are too many for a picture, at most {TALLEST}")
+    console = Console(width=WIDTH, record=True, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115, PTH123
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    PICTURE.parent.mkdir(parents=True, exist_ok=True)
+    svg = console.export_svg(title="agents", theme=THEME, unique_id="demo")
+    PICTURE.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
+    sys.stdout.write(f"{PICTURE.relative_to(ROOT)}: {len(lines)} lines\n")
+
+
+def record(world: World) -> list[Text]:
+    world.build()
+    world.output("agents", "plan", "use", ACTION)
+    plan_id = world.plan_id()
+    lines: list[Text] = []
+    for words in (
+        ("plan", "execute", plan_id),
+        ("plan", "rollback", "--yes", plan_id, BEFORE_THE_GENERATOR),
+    ):
+        lines += [Text(f"$ agents {shlex.join(words)}", style="bold"), *typed(world, words), Text()]
+    return lines[:-1]
+
+
+def typed(world: World, words: tuple[str, ...]) -> list[Text]:
+    """What a person sees who types this on a terminal."""
+    ours, theirs = pty.openpty()
+    environment = world.environment | {"TERM": "xterm-256color", "LINES": "50"}
+    process = subprocess.Popen(
+        ["agents", "--format", "rich", *words],
+        **{"cwd": world.shop, "env": environment, "stdout": theirs, "stderr": theirs},
+    )
+    os.close(theirs)
+    seen = b""
+    while piece := _read(ours):
+        seen += piece
+    os.close(ours)
+    process.wait()
+    text = CURSOR.sub("", seen.decode()).replace("\r\n", "\n")
+    last_frame = REDRAWN.split(text)[-1]
+    return [line for line in Text.from_ansi(last_frame.strip("\r\n")).split("\n")]
+
+
+def _read(descriptor: int) -> bytes:
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # how a terminal says that nobody is left on its other side
+        return b""
+
+
+if __name__ == "__main__":
+    main()

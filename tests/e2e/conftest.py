@@ -1,0 +1,30 @@
+"""Fixtures of the end-to-end tests: each test has a home and a project of its own."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+# `tests` is no installed package; with this, `tests.support` is found however pytest is called.
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.support.world import World  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The project and the migrated database that the others are copied from."""
+    made = World(tmp_path_factory.mktemp("template"))
+    made.agents("plan", "list").ok()
+    return made
+
+
+@pytest.fixture
+def world(tmp_path: Path, template: World) -> World:
+    return World(tmp_path / "w", template)
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> World:
+    """Nothing prepared: a HOME as it is before the first command."""
+    return World(tmp_path / "fresh")

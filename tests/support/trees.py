@@ -1,0 +1,34 @@
+"""What a folder holds, byte for byte, in a form that compares and prints well."""
+
+import os
+import stat
+from pathlib import Path
+
+Tree = dict[bytes, tuple[str, int, bytes]]
+"""Path to (kind, permissions, content or link target)."""
+
+
+def tree_of(root: Path) -> Tree:
+    """Everything below `root` but its own top `.git`; links are not followed."""
+    top = os.fsencode(root)
+    found: Tree = {}
+    for folder, folders, files in os.walk(top):
+        if folder == top:
+            folders[:] = [name for name in folders if name != b".git"]
+        for name in (*folders, *files):
+            path = os.path.join(folder, name)
+            relative = os.path.relpath(path, top)
+            if relative != b".git":
+                found[relative] = _entry(path)
+    return found
+
+
+def _entry(path: bytes) -> tuple[str, int, bytes]:
+    mode = os.lstat(path).st_mode
+    if stat.S_ISLNK(mode):
+        return "link", 0, os.readlink(path)
+    if stat.S_ISDIR(mode):
+        return "folder", stat.S_IMODE(mode), b""
+    if stat.S_ISREG(mode):
+        return "file", stat.S_IMODE(mode), Path(os.fsdecode(path)).read_bytes()
+    return "special", stat.S_IMODE(mode), b""
