@@ -18,6 +18,7 @@ from cleveragents.cli.render.blocks import Outcome
 from cleveragents.config import ConfigProblem, LoadedSettings, load_settings
 from cleveragents.container import Container
 from cleveragents.domain.errors import (
+    ConfigFileError,
     ConfigKeyError,
     ConfigValueError,
     ConfirmationNeededError,
@@ -92,7 +93,7 @@ class App:
             raise DeclinedError("it")
 
     def show(self, outcome: Outcome) -> None:
-        extra = self.settings.warnings
+        extra = self._setting_warnings()
         if extra:
             outcome = Outcome(
                 data=outcome.data,
@@ -104,6 +105,12 @@ class App:
             )
         self.exit_code = outcome.exit_code
         self._renderer().show(self._command(), outcome, self._started, self._duration())
+
+    def _setting_warnings(self) -> tuple[str, ...]:
+        try:
+            return self.settings.warnings
+        except ConfigProblem:
+            return ()  # `config set` must be able to mend a broken file
 
     # --- what the guard uses --------------------------------------------------------------------
 
@@ -159,4 +166,7 @@ class App:
 def as_plan_error(problem: ConfigProblem) -> PlanError:
     if problem.kind == "unknown-key":
         return ConfigKeyError(problem.key, problem.where, problem.suggestion)
-    return ConfigValueError(problem.key, problem.where, problem.problem)
+    if problem.kind == "bad-file":
+        return ConfigFileError(str(problem))
+    meant = f"; did you mean `{problem.suggestion}`?" if problem.suggestion else ""
+    return ConfigValueError(problem.key, problem.where, problem.problem + meant)

@@ -79,11 +79,12 @@ def files_changed(count: int) -> str:
 def _sentence(event: Event) -> str:
     match event:
         case PlanStarted():
-            return f"plan {event.plan_id}: step {event.first_step + 1} of {len(event.steps)}"
+            steps = "1 step" if len(event.steps) == 1 else f"{len(event.steps)} steps"
+            return f"plan {event.plan_id}: {steps}, from step {event.first_step}"
         case SandboxCreating():
             return f"sandbox: creating {event.resource}"
         case StepStarted() | StepFinished():
-            return f"step {event.step_index + 1}: {_of_step(event)}"
+            return f"step {event.step_index}: {_of_step(event)}"
         case CheckpointRecorded():
             return f"checkpoint {event.group_id}: {event.reason} ({event.label}){_pruned(event)}"
         case PlanFinished():

@@ -119,7 +119,7 @@ class LiveProgress:
         mark: RenderableType = self._spinner
         if step.state is not StepState.RUNNING:
             mark = Text(*_MARKS[step.state])
-        number = Text(str(index + 1), style="dim")
+        number = Text(str(index), style="dim")
         return mark, number, name, _one(many_lines(step.detail)[0], _detail_style(step.state))
 
 

@@ -6,6 +6,7 @@ PlanError                      exit 1: the operation was refused or failed
 │   ├── CheckpointRequiredError  checkpoint-required
 │   ├── ConfigKeyError           unknown-config-key
 │   ├── ConfigValueError         invalid-config-value
+│   ├── ConfigFileError          config-file
 │   └── ConfirmationNeededError  confirmation-needed
 ├── ActionFileError            action-invalid
 ├── ActionNotFoundError        action-not-found
@@ -104,6 +105,15 @@ class ConfigValueError(UsageError):
         super().__init__(
             f"`{key}` in {where}: {problem}", f"set it with `agents config set {key} <VALUE>`"
         )
+
+
+class ConfigFileError(UsageError):
+    """A config file that cannot be read or written."""
+
+    code = "config-file"
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, "correct that file, or use another one with --config-path")
 
 
 class ConfirmationNeededError(UsageError):

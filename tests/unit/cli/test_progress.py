@@ -94,12 +94,12 @@ def test_verbose_is_one_plain_line_per_event() -> None:
     assert shown(RUN, interactive=False, verbose=1) == (
         "recovered: undid a half-done step\n"
         "sandbox: creating app\n"
-        "plan P: step 1 of 3\n"
-        "step 1: step-0 (file.write)\n"
+        "plan P: 3 steps, from step 0\n"
+        "step 0: step-0 (file.write)\n"
         "checkpoint G: on_tool_write (before it)\n"
-        "step 1: done, 2 files\n"
-        "step 2: step-1 (file.write)\n"
-        "step 2: failed: boom\\nbang\n"
+        "step 0: done, 2 files\n"
+        "step 1: step-1 (file.write)\n"
+        "step 1: failed: boom\\nbang\n"
         "plan P: errored\n"
     )
 
@@ -114,9 +114,9 @@ def test_a_checkpoint_line_says_what_it_displaced() -> None:
 def test_the_list_that_stays_shows_what_became_of_each_step() -> None:
     assert final_list(RUN) == [
         "Plan P",
-        "✓ 1 step-0 2 files",
-        "✗ 2 step-1 boom",
-        "· 3 step-2",
+        "✓ 0 step-0 2 files",
+        "✗ 1 step-1 boom",
+        "· 2 step-2",
         "1 of 3 steps · 1 checkpoint · errored",
     ]
 
@@ -124,15 +124,15 @@ def test_the_list_that_stays_shows_what_became_of_each_step() -> None:
 def test_steps_of_an_earlier_run_count_as_done() -> None:
     lines = final_list([started(first=2), begin(2), end(2, files=0), FINISHED])
     assert lines[1:] == [
-        "✓ 1 step-0",
-        "✓ 2 step-1",
+        "✓ 0 step-0",
+        "✓ 1 step-1",
         "✓ 3 step-2 no changes",
         "3 of 3 steps · 0 checkpoints · complete",
     ]
 
 
 def test_a_step_that_never_ended_is_shown_as_interrupted() -> None:
-    assert "✗ 1 step-0 interrupted" in final_list([started(), begin(0)])
+    assert "✗ 0 step-0 interrupted" in final_list([started(), begin(0)])
 
 
 def test_a_long_plan_shows_twelve_steps_around_the_last_one() -> None:
@@ -148,7 +148,7 @@ def test_a_long_plan_shows_twelve_steps_around_the_last_one() -> None:
 
 def test_a_long_error_does_not_push_the_names_out() -> None:
     lines = final_list([started(), begin(0), end(0, error="x" * 500)])
-    assert lines[1].startswith("✗ 1 step-0 xxxx")
+    assert lines[1].startswith("✗ 0 step-0 xxxx")
     assert lines[1].endswith("…")
     assert len(lines[1]) <= 80
 

@@ -127,8 +127,9 @@ def _grid(grid: Grid) -> Table:
         border_style="dim",
         header_style="bold",
     )
-    needed = [_needed(column) for column in _columns(grid)]
-    for name, least, right in zip(grid.columns, needed, numeric_columns(grid), strict=True):
+    for name, least, right in zip(
+        grid.columns, _least_widths(grid), numeric_columns(grid), strict=True
+    ):
         table.add_column(
             Text(one_line(name)),
             min_width=least,
@@ -170,8 +171,16 @@ def _branch_text(branch: Branch) -> Text:
 
 
 def _least_width(grid: Grid) -> int:
-    needed = [_needed(column) for column in _columns(grid)]
+    needed = _least_widths(grid)
     return sum(needed) + _GAP * (len(needed) - 1)
+
+
+def _least_widths(grid: Grid) -> list[int]:
+    """A number stays on one line with its unit; of other cells, only each word does."""
+    return [
+        max(cell.cell_len for cell in column) if number else _needed(column)
+        for column, number in zip(_columns(grid), numeric_columns(grid), strict=True)
+    ]
 
 
 def _needed(column: Sequence[Text]) -> int:

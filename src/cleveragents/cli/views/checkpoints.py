@@ -22,7 +22,7 @@ def listed(plan: Plan, groups: Sequence[CheckpointGroup]) -> Outcome:
         blocks=[
             Grid(
                 "Checkpoints",
-                ["", "group", "step", "label", "reason", "changed", "size", "created"],
+                ["", "group", "step", "label", "changed", "size"],
                 [_group_cells(plan, group) for group in groups],
                 empty="no checkpoints yet: agents plan execute makes them",
             )
@@ -41,10 +41,8 @@ def _group_cells(plan: Plan, group: CheckpointGroup) -> Sequence[str | Cell]:
         group.group_id,
         str(group.step_index),
         group.label,
-        group.reason,
         ", ".join(changed) or "-",
         size(group.size_bytes),
-        clock_time(group.created_at),
     ]
     if not group.superseded:
         return cells

@@ -89,13 +89,11 @@ def listed(plans: Sequence[Plan]) -> Outcome:
 
 
 def status(found: "PlanStatus") -> Outcome:
-    plan = found.plan
     return Outcome(
         data=_status_data(found),
         blocks=_status_blocks(found),
         messages=_next_steps(found),
         warnings=_status_warnings(found),
-        status="error" if plan.error else "ok",
     )
 
 
