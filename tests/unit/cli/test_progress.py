@@ -126,7 +126,7 @@ def test_steps_of_an_earlier_run_count_as_done() -> None:
     assert lines[1:] == [
         "✓ 0 step-0",
         "✓ 1 step-1",
-        "✓ 3 step-2 no changes",
+        "✓ 2 step-2 no changes",
         "3 of 3 steps · 0 checkpoints · complete",
     ]
 

@@ -443,3 +443,14 @@ def test_a_format_imports_only_what_it_needs(format: str, absent: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stderr == "[]\n"
+
+
+def test_no_column_is_lost_when_a_grid_must_wrap() -> None:
+    rows = [
+        ["●", "01M7GVZTYJGNTJSSE3BHS9JH0Y", "0", "after file.write src/login.py", "code", "5 B"]
+    ]
+    grid = Grid("Checkpoints", ["", "group", "step", "label", "changed", "size"], rows)
+    text = show("table", of(grid)).out
+    assert "01M7GVZTYJGNTJSSE3BHS9JH0Y" in text
+    assert "size" in text
+    assert "5 B" in text

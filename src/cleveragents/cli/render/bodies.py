@@ -127,13 +127,15 @@ def _grid(grid: Grid) -> Table:
         border_style="dim",
         header_style="bold",
     )
-    for name, least, right in zip(
-        grid.columns, _least_widths(grid), numeric_columns(grid), strict=True
-    ):
+    widest = [max(cell.cell_len for cell in column) for column in _columns(grid)]
+    measures = zip(_least_widths(grid), widest, numeric_columns(grid), strict=True)
+    for name, (least, most, right) in zip(grid.columns, measures, strict=True):
         table.add_column(
             Text(one_line(name)),
             min_width=least,
             justify="right" if right else "left",
+            # Rich takes from the widest column first, and cuts the table if that cannot give.
+            no_wrap=least == most,
             overflow="fold",
         )
     for row in grid.rows:
