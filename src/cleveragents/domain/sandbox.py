@@ -20,7 +20,8 @@ class PlanResource:
     """One resource of one plan.
 
     `base` is what the sandbox is made from, fixed when the plan is made (for git: a commit).
-    `boundary` is the snapshot of the last committed step boundary, once there is a sandbox.
+    Once there is a sandbox, `base_snapshot` is how it began, and `boundary` the snapshot of the
+    last committed step boundary.
     """
 
     resource_id: ResourceId
@@ -34,6 +35,7 @@ class PlanResource:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     checkpointable: bool = True
+    base_snapshot: str | None = None
     boundary: str | None = None
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -41,8 +43,12 @@ class PlanResource:
     def strategy(self) -> str:
         return {ResourceType.GIT_CHECKOUT: "git worktree"}.get(self.type, "copy")
 
-    def ready(self, boundary: str) -> "PlanResource":
-        return replace(self, status=SandboxStatus.READY, boundary=boundary)
+    def ready(self, base: str) -> "PlanResource":
+        return replace(self, status=SandboxStatus.READY, base_snapshot=base, boundary=base)
+
+    def needed_snapshots(self) -> frozenset[str]:
+        """What must be kept for this resource, whatever groups there are."""
+        return frozenset(ref for ref in (self.base_snapshot, self.boundary) if ref is not None)
 
     def at_boundary(self, snapshot: str) -> "PlanResource":
         return replace(self, boundary=snapshot)

@@ -269,9 +269,7 @@ class CheckpointService:
         for resource in self.resources(plan_id):
             states = [group.state_of(resource.resource_id) for group in groups]
             refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
-            if resource.boundary is not None:
-                refs.add(resource.boundary)
-            freed += self._snapshots.keep_only(resource, refs)
+            freed += self._snapshots.keep_only(resource, refs | resource.needed_snapshots())
         return freed
 
     def retention(self, plan: Plan) -> RetentionDecision:

@@ -271,6 +271,7 @@ def _resource_values(resource: PlanResource) -> dict[str, object]:
         "include_json": to_json(resource.include),
         "exclude_json": to_json(resource.exclude),
         "checkpointable": resource.checkpointable,
+        "base_snapshot": resource.base_snapshot,
         "boundary": resource.boundary,
         "details_json": to_json(resource.details),
     }
@@ -289,6 +290,7 @@ def _resource(row: Row) -> PlanResource:
         include=tuple(from_json(row["include_json"])),
         exclude=tuple(from_json(row["exclude_json"])),
         checkpointable=bool(row["checkpointable"]),
+        base_snapshot=row["base_snapshot"],
         boundary=row["boundary"],
         details=from_json(row["details_json"]),
     )

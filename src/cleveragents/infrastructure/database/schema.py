@@ -59,6 +59,7 @@ plan_resources = Table(
     Column("include_json", Text, nullable=False),
     Column("exclude_json", Text, nullable=False),
     Column("checkpointable", Boolean, nullable=False),
+    Column("base_snapshot", Text),
     Column("boundary", Text),
     Column("details_json", Text, nullable=False),
     UniqueConstraint("plan_id", "name"),

@@ -70,6 +70,7 @@ def upgrade() -> None:
         sa.Column("include_json", sa.Text(), nullable=False),
         sa.Column("exclude_json", sa.Text(), nullable=False),
         sa.Column("checkpointable", sa.Boolean(), nullable=False),
+        sa.Column("base_snapshot", sa.Text(), nullable=True),
         sa.Column("boundary", sa.Text(), nullable=True),
         sa.Column("details_json", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(
