@@ -224,6 +224,6 @@ def _facts(path: Path) -> tuple[object, ...]:
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode):
         return (found.st_mode, path.readlink())
-    if stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISREG(found.st_mode):
         return (found.st_mode,)
     return (found.st_mode, found.st_mtime_ns, path.read_bytes())

@@ -1,12 +1,13 @@
-"""The main path through the installed command; every command is a process of its own."""
+"""The main path through the command, with processes restarted where that could matter."""
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
+from tests.support.agents import Answer
 from tests.support.promises import (
     CHECKPOINT_ROW,
     EXECUTION,
@@ -30,21 +31,21 @@ COMMANDS = (
 class Run:
     """A plan whose every step is a shell command, and the tree that each group must stand for."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, agents: Callable[..., Answer]) -> None:
         self.world = world
+        self.agents = agents
         self.trees = world.replay(COMMANDS)
         steps = [shell(command, f"step {index}") for index, command in enumerate(COMMANDS)]
-        used = world.agents.json("plan", "use", world.write_action(action(*steps))).ok()
+        used = agents("plan", "use", world.write_action(action(*steps))).ok()
         self.plan_id = used.data["plan_id"]
-        self.executed = world.agents.json("plan", "execute", self.plan_id).ok()
+        self.executed = agents("plan", "execute", self.plan_id).ok()
         self.plan = PlanHandle(world.agents, self.plan_id)
 
     def ask(self, *words: str) -> Mapping[str, Any]:
-        return self.world.agents.json("plan", *words, self.plan_id).ok().data
+        return self.agents("plan", *words, self.plan_id).ok().data
 
     def rollback(self, wanted: str) -> Mapping[str, Any]:
-        answer = self.world.agents.json("plan", "rollback", "--yes", self.plan_id, wanted)
-        return answer.ok().data
+        return self.agents("plan", "rollback", "--yes", self.plan_id, wanted).ok().data
 
     def expected(self, group: Group) -> Tree:
         done = group.reason == "on_tool_write_complete"
@@ -57,12 +58,19 @@ class Run:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Only looked at, so one is enough. In a new HOME: the first command makes everything."""
-    return Run(World(tmp_path_factory.mktemp("must-show")))
+    world = World(tmp_path_factory.mktemp("must-show"))
+    return Run(world, world.agents.json)
+
+
+@pytest.fixture
+def processes(world: World) -> Run:
+    return Run(world, world.agents.json)
 
 
 @pytest.fixture
 def run(world: World) -> Run:
-    return Run(world)
+    """The same in one process, for what does not depend on a restart."""
+    return Run(world, world.agents)
 
 
 def test_execute_completes_the_plan_and_the_sandbox_holds_the_result(finished: Run) -> None:
@@ -123,7 +131,10 @@ def test_the_head_after_execute_is_the_newest_group(finished: Run) -> None:
     assert finished.ask("status")["last_checkpoint_id"] == groups[-1].head
 
 
-def test_rollback_to_the_head_and_to_each_group_gives_the_tree_of_that_moment(run: Run) -> None:
+def test_rollback_to_the_head_and_to_each_group_gives_the_tree_of_that_moment(
+    processes: Run,
+) -> None:
+    run = processes
     groups = groups_of(run.ask("checkpoint", "list"))
     run.rollback(run.ask("status")["last_checkpoint_id"])
     assert run.sandbox() == run.trees[-1]
@@ -197,7 +208,8 @@ def test_after_a_rollback_the_plan_stands_on_the_target_and_later_decisions_do_n
     assert undone == [False, False, True, True]
 
 
-def test_a_rollback_can_be_undone_by_the_group_that_it_names(run: Run) -> None:
+def test_a_rollback_can_be_undone_by_the_group_that_it_names(processes: Run) -> None:
+    run = processes
     head = run.ask("status")["last_checkpoint_id"]
     answer = run.world.agents.json("plan", "rollback", "--yes", run.plan_id, "start").ok()
     assert run.sandbox() == run.trees[0]
@@ -214,7 +226,7 @@ def test_a_rollback_can_be_undone_by_the_group_that_it_names(run: Run) -> None:
         "superseded": 0,
     }
     assert status["last_checkpoint_id"] != head
-    assert run.world.agents.json("plan", "execute", run.plan_id).ok().data["state"] == "complete"
+    assert run.ask("execute")["state"] == "complete"
 
 
 @pytest.mark.parametrize("label", ["start", "after shell step 1", "before shell step 3"])
@@ -228,7 +240,7 @@ def test_resume_after_a_rollback_gives_the_same_final_tree(run: Run, label: str)
 
 def test_executing_a_complete_plan_again_changes_nothing(run: Run) -> None:
     before = run.world.records()
-    assert run.world.agents.json("plan", "execute", run.plan_id).ok().data["state"] == "complete"
+    assert run.ask("execute")["state"] == "complete"
     assert run.world.records() == before
 
 

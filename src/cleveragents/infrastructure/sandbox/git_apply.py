@@ -4,6 +4,7 @@ Nothing of the user's changes here: objects are added, and one reference of ours
 """
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -163,7 +164,9 @@ def _merged_tree(git: Git, resource: PlanResource, ours: str, result: str) -> st
         git.run(*args)  # the same again, for its error
     tree, *files = merged.stdout.split(b"\0")[:-1]
     if merged.code == 1:
-        names = sorted({text_of(path) for path in files if path})
+        # Where file and folder collide, git makes up a second name out of ours.
+        made_up = re.compile(f"~({mine}|{theirs})(_[0-9]+)?$")
+        names = sorted({made_up.sub("", text_of(path)) for path in files if path})
         why = "the project changed the same lines since the plan was made"
         raise ApplyConflictError(resource.plan_id, resource.name, names, why)
     return tree.decode()

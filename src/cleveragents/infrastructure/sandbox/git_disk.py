@@ -86,6 +86,8 @@ def _clear_flags(private: Git, paths: set[bytes]) -> set[bytes]:
     """Look at files that the user told git not to look at; gives those left out as sparse."""
     listed = private.run("ls-files", "-v", "-z").stdout.split(b"\0")[:-1]
     flagged = [line for line in listed if line[2:] in paths and not line.startswith(b"H ")]
+    if not flagged:
+        return set()
     names = nul_ended([line[2:] for line in flagged])
     for option in ("--no-assume-unchanged", "--no-skip-worktree"):
         private.run(*PRIVATE, "update-index", option, "-z", "--stdin", input=names)

@@ -24,7 +24,12 @@ _IDENTITY = {
     "GIT_COMMITTER_NAME": "cleveragents",
     "GIT_COMMITTER_EMAIL": "cleveragents@localhost",
 }
-_OTHER_HEADS = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD")
+# Files of an operation in progress that name commits it still needs.
+_OTHER_HEADS = (
+    *("MERGE_HEAD", "MERGE_AUTOSTASH", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD"),
+    *("rebase-merge/orig-head", "rebase-merge/onto", "rebase-merge/autostash"),
+    *("rebase-apply/orig-head", "rebase-apply/onto", "rebase-apply/autostash", "sequencer/head"),
+)
 _EMPTY_PACK = 0
 
 
@@ -120,7 +125,7 @@ class GitState:
         folder = self._folder(memory)
         git = self._git(folder)
         self._refuse_foreign_branch(git, folder, json.loads(target.identity), known_refs)
-        request = _revisions(_lines(target.content("tips")), [])
+        request = _revisions(_lines(target.content("tips")), self._base())
         if _is_whole(git, request):
             return
         for name in sorted(target.hashes):
@@ -159,13 +164,17 @@ class GitState:
         places = {"GIT_DIR": folder.gitdir, "GIT_WORK_TREE": self._resource.sandbox_path}
         return Git(folder.gitdir, {**_IDENTITY, **places})
 
+    def _base(self) -> list[str]:
+        """What is kept alive for us, and need neither be stored nor looked through."""
+        # The tree by itself too: of a commit alone, git leaves out only what its history leads to.
+        return [self._resource.base, f"{self._resource.base}^{{tree}}"]
+
     def _objects(
         self, git: Git, tips: Sequence[str], before: Before | None
     ) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """Packs that, with those of the snapshot before and the base commit, hold all of `tips`."""
         contents = {"tips": "\n".join(tips).encode("ascii")}
-        # The tree by itself too: of a commit alone, git leaves out only what its history leads to.
-        base = [self._resource.base, f"{self._resource.base}^{{tree}}"]
+        base = self._base()
         if before:
             earlier = {k: v for k, v in before.stored.hashes.items() if k.startswith("pack:")}
             known = [*base, *_lines(before.stored.content("tips"))]
@@ -232,7 +241,9 @@ def _tips(git: Git, folder: GitFolder, state: _Identity) -> list[str]:
         files = (line.split(b"\t")[0].decode("ascii").split(" ") for line in listing)
         tips += [oid for mode, oid, _ in files if mode != "160000"]
     heads = (_lines(folder.read(name) or b"") for name in _OTHER_HEADS)
-    return sorted({*tips, *(oid for lines in heads for oid in lines)})
+    # A stale one may name what is gone already; that must not stop a snapshot.
+    others = [oid for oids in heads for oid in oids if git.succeeds("cat-file", "-e", oid)]
+    return sorted({*tips, *others})
 
 
 def _revisions(wanted: Sequence[str], known: Sequence[str]) -> bytes:

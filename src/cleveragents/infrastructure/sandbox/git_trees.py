@@ -18,9 +18,16 @@ GITLINK = b"160000"
 _REGULAR = (b"100644", b"100755")
 _FILES = (*_REGULAR, b"120000")
 
-# A private index must not leave a shared part in the user's git folder, and line ends that the
-# user wants to be warned about are no reason to lose a file.
-PRIVATE = ("-c", "core.splitIndex=false", "-c", "core.safecrlf=false")
+# A private index must not leave a shared part in the user's git folder. Line ends that the user
+# wants to be warned about are no reason to lose a file, and no setting may make git trust a file
+# to be unchanged more than it has to.
+PRIVATE = (
+    *("-c", "core.splitIndex=false"),
+    *("-c", "core.safecrlf=false"),
+    *("-c", "core.trustctime=true"),
+    *("-c", "core.checkStat=default"),
+    *("-c", "core.ignoreStat=false"),
+)
 _OURS = {
     "GIT_AUTHOR_NAME": "CleverAgents",
     "GIT_AUTHOR_EMAIL": "noreply@localhost",
@@ -76,8 +83,7 @@ class Trees:
         with self.private_index(git) as private:
             private.run(*PRIVATE, "read-tree", base)
             nested = _stage_folder(private)
-            self._drop_untouched(private, base)
-            return FolderTree(tree=private.text("write-tree"), nested=nested)
+            return FolderTree(tree=self._tree_of_changes(private, base), nested=nested)
 
     def of_checkout(self, git: Git) -> FolderTree:
         """What the user's working folder holds, as `git add -A` would see it."""
@@ -115,24 +121,27 @@ class Trees:
             )
             elsewhere.run("checkout-index", "-z", "--stdin", input=nul_ended(paths))
 
-    def _drop_untouched(self, private: Git, base: str) -> None:
-        """Take back changes that only the filters made.
+    def _tree_of_changes(self, private: Git, base: str) -> str:
+        """The staged tree without changes that only the filters made.
 
         A file with the very bytes that a checkout of the base gives it is not a change, even if
         git would store it differently today (line ends that were never normalised, for example).
         """
-        staged = private.text("write-tree")
+        tree = private.text("write-tree")
         suspects = [
             change
-            for change in tree_changes(private, base, staged)
+            for change in tree_changes(private, base, tree)
             if change.old_mode == change.new_mode and change.old_mode in _REGULAR
         ]
         with self.folder() as folder:
             self.materialise(private, base, [change.path for change in suspects], folder)
             top = Path(private.directory)
             same = [c for c in suspects if same_content(top / c.name, folder / c.name)]
+        if not same:
+            return tree
         entries = b"".join(b"%s %s\t%s\0" % (c.old_mode, c.old_oid, c.path) for c in same)
         private.run("update-index", "-z", "--index-info", input=entries)
+        return private.text("write-tree")
 
 
 def tree_changes(git: Git, old: str, new: str) -> tuple[TreeChange, ...]:
@@ -177,7 +186,8 @@ def _stage_folder(private: Git) -> tuple[bytes, ...]:
     nested = tuple(path for path in untracked if path.endswith(b"/"))
     files = [path for path in untracked if not path.endswith(b"/")]
     files += _outside_sparse(private)
-    private.run(*PRIVATE, "update-index", "--add", "-z", "--stdin", input=nul_ended(files))
+    if files:
+        private.run(*PRIVATE, "update-index", "--add", "-z", "--stdin", input=nul_ended(files))
     return nested
 
 

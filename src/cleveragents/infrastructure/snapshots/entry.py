@@ -5,6 +5,7 @@ import os
 import stat
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 SUM_MODULUS = 1 << 256
 # Kernel timestamps move in ticks of up to 10 ms: a file touched this close to the moment it was
@@ -71,9 +72,11 @@ class Seen:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
-    """The part of an lstat that matters; `kind` is None for sockets, pipes and devices."""
+class Status(NamedTuple):
+    """The part of an lstat that matters; `kind` is None for sockets, pipes and devices.
+
+    One is made for every path at every look, so it is of the kind that is made fastest.
+    """
 
     kind: Kind | None
     mode: int

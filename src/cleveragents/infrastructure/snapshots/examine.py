@@ -5,7 +5,6 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.snapshots.anchor import Anchor
@@ -68,7 +67,7 @@ def _look(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
         return _look_at_link(folder, name, path, status)
     if status.kind is Kind.DIR:
         # What the anchor did to get in is not the folder's own mode.
-        return replace(status, mode=anchor.opened_up.get(path, status.mode)).seen(path)
+        return status._replace(mode=anchor.opened_up.get(path, status.mode)).seen(path)
     return _look_at_file(folder, name, path, sink)
 
 

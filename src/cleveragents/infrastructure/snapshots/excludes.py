@@ -17,6 +17,8 @@ class Excludes:
         path, is_folder = candidate
         if path in self.hidden:
             return True
+        if not self.patterns:
+            return False
         base = path.rpartition(b"/")[2]
         return any(
             (is_folder or not folders_only) and _matches(pattern, path, base)

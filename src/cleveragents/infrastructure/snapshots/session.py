@@ -42,7 +42,9 @@ class Session:
         return excludes(self.resource.exclude, self.side.hidden(self.manifest.memory))
 
     def snapshot(self, ref: str) -> SnapshotRow:
-        row = self.versions.snapshot(int(ref)) if ref.isdecimal() else None
+        # Other stores' refs are anything; ours are numbers that the database can hold.
+        ours = ref.isascii() and ref.isdecimal() and len(ref) < 18
+        row = self.versions.snapshot(int(ref)) if ours else None
         if row is None:
             raise SnapshotDamagedError(self.resource.name, f"there is no snapshot {ref!r}")
         return row

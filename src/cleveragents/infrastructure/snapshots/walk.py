@@ -78,6 +78,8 @@ def _drop_mere_holders(listing: Listing) -> None:
         while folder and folder not in holders:
             holders.add(folder)
             folder = parent_of(folder)
+    if not holders:
+        return
     counts = Counter(parent_of(path) for path in listing.found)
     for holder in sorted(holders, key=lambda path: path.count(b"/"), reverse=True):
         if not counts[holder] and holder in listing.found:

@@ -102,7 +102,7 @@ def test_head_branch_and_index_come_back_even_after_gc(world, command: str) -> N
 
 def test_commits_survive_several_snapshots_and_a_prune_between_them(world) -> None:
     world.work("git config user.name n; git config user.email e")
-    world.capture()
+    last = world.capture()
     for name in "xyz":
         world.work(f"echo {name} > {name}; git add {name}; git commit -qm {name}")
         last = world.capture()

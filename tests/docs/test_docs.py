@@ -1,0 +1,147 @@
+"""Docs are tests: what they show is fresh, complete, linked and accepted by the program."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cleveragents.cli.guard import BugError
+from cleveragents.domain.errors import PlanError
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md")])
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+
+
+def test_generated_blocks_are_fresh() -> None:
+    done = _run(sys.executable, "docs/generate.py", "--check", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_stale_block_is_noticed(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    (docs / "reference").mkdir(parents=True)
+    (docs / "generate.py").write_text(_text(ROOT / "docs/generate.py"))
+    for page in ROOT.glob("docs/reference/*.md"):
+        text = _text(page).replace("| `plan_id` | text |", "| `plan_id` | blob |")
+        (docs / "reference" / page.name).write_text(text)
+
+    done = _run(sys.executable, "docs/generate.py", "--check", cwd=tmp_path)
+
+    assert done.returncode == 1
+    assert "stale: database.md" in done.stderr
+
+
+def test_every_error_code_has_a_section_of_its_own() -> None:
+    documented = re.findall(r"^### (\S+)$", _text(ROOT / "docs/reference/errors.md"), re.MULTILINE)
+    codes = {kind.code for kind in (PlanError, BugError, *_subclasses(PlanError))}
+    assert sorted(documented) == sorted(codes)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    assert [link for link in _relative_links(page) if not _leads_somewhere(page, link)] == []
+
+
+def test_every_decision_record_is_in_the_index() -> None:
+    folder = ROOT / "docs/adr"
+    records = {path.name for path in folder.glob("[0-9]*.md")}
+    assert set(_relative_links(folder / "README.md")) == records
+
+
+def test_every_runtime_dependency_is_explained() -> None:
+    project = tomllib.loads(_text(ROOT / "pyproject.toml"))["project"]
+    names = {re.split(r"[<>=\[]", text)[0] for text in project["dependencies"]}
+    explained = re.findall(
+        r"^\| ([\w-]+) \|", _text(ROOT / "docs/adr/0006-dependencies.md"), re.MULTILINE
+    )
+    assert set(explained) - {"dependency"} == names
+
+
+def test_the_action_file_of_the_readme_runs_as_the_readme_says(tmp_path: Path) -> None:
+    readme = _text(ROOT / "README.md")
+    (example,) = re.findall(r"^```yaml\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
+    label = re.search(r"agents plan rollback PLAN_ID '([^']+)'", readme)
+    assert label is not None
+    shop = _repository(tmp_path)
+    (tmp_path / "hello.yaml").write_text(example)
+
+    used = _agents(tmp_path, shop, "plan", "use", str(tmp_path / "hello.yaml"))
+    plan_id = re.search(r"[0-9A-Z]{26}", used)
+    assert plan_id is not None
+    _agents(tmp_path, shop, "plan", "execute", plan_id[0])
+    _agents(tmp_path, shop, "plan", "rollback", "--yes", plan_id[0], label[1])
+    _agents(tmp_path, shop, "plan", "resume", plan_id[0])
+    _agents(tmp_path, shop, "plan", "apply", "--yes", plan_id[0])
+
+    assert (shop / "hello.txt").read_text() == "Hello\n"
+
+
+def test_the_demo_keeps_what_it_claims(tmp_path: Path) -> None:
+    done = _run(
+        sys.executable, "demo/run.py", "--fast", "--folder", str(tmp_path / "demo"), cwd=ROOT
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "It worked" in done.stdout.splitlines()[-1]
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def _subclasses(kind: type[PlanError]) -> Iterator[type[PlanError]]:
+    # Only the program's own: tests make errors too.
+    for inner in kind.__subclasses__():
+        if inner.__module__.startswith("cleveragents."):
+            yield inner
+            yield from _subclasses(inner)
+
+
+def _relative_links(page: Path) -> list[str]:
+    return [link for link in LINK.findall(FENCED.sub("", _text(page))) if "://" not in link]
+
+
+def _leads_somewhere(page: Path, link: str) -> bool:
+    name, _, anchor = link.partition("#")
+    target = page.parent / name if name else page
+    if not target.exists():
+        return False
+    return not anchor or anchor in _anchors(target)
+
+
+def _anchors(page: Path) -> set[str]:
+    titles = HEADING.findall(FENCED.sub("", _text(page)))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def _repository(folder: Path) -> Path:
+    shop = folder / "shop"
+    shop.mkdir()
+    (folder / ".gitconfig").write_text("[user]\n\tname = Test\n\temail = test@example.com\n")
+    (shop / "readme.txt").write_text("A shop\n")
+    for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "start")):
+        assert _run("git", *words, cwd=shop, home=folder).returncode == 0
+    return shop
+
+
+def _agents(home: Path, cwd: Path, *words: str) -> str:
+    done = _run(sys.executable, "-m", "cleveragents", *words, cwd=cwd, home=home)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def _run(*argv: str, cwd: Path, home: Path | None = None) -> subprocess.CompletedProcess[str]:
+    ours = ("GIT_", "CLEVERAGENTS_")
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
+    if home is not None:
+        environment["HOME"] = str(home)
+    return subprocess.run(
+        argv, cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )

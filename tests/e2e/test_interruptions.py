@@ -1,0 +1,230 @@
+"""Ctrl-C, a polite kill and a hard one: nothing half-done is kept, and nothing is done twice."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import Answer
+from tests.support.trees import tree_of
+from tests.support.world import World, shell, wait_for, write
+
+
+class Slow:
+    """A plan that stands in its second step until `gate` is there; each step leaves a tally."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.gate = world.top / "gate"
+        self.reached = world.top / "reached"
+        self.tally = world.top / "tally"
+        wait = f"touch {self.reached}; while ! test -e {self.gate}; do sleep 0.05; done"
+        self.plan = world.use(
+            shell(f"echo first >> first.txt; echo 1 >> {self.tally}", "first"),
+            shell(f"echo half >> second.txt; rm README.md; {wait}; echo 2 >> {self.tally}", "slow"),
+            write("third.txt", "third\n", "third"),
+        )
+        self.start_tree, self.before = world.replay(["echo first >> first.txt"])
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        self.reached.unlink(missing_ok=True)
+        process = self.world.agents.start("--format", "json", "plan", "execute", self.plan.id)
+        wait_for(self.reached.exists)
+        return process
+
+    def finish(self) -> None:
+        """Go on in a new process, and check that all is as if nothing had happened."""
+        self.gate.touch()
+        self.world.agents.json("plan", "resume", self.plan.id).ok()
+        status = self.plan.status
+        assert status["state"] == "complete"
+        sandbox = self.plan.sandbox
+        assert (sandbox / "first.txt").read_text() == "first\n"
+        assert (sandbox / "second.txt").read_text() == "half\n"
+        assert (sandbox / "third.txt").read_text() == "third\n"
+        assert self.tally.read_text() == "1\n2\n"
+        calls = [call for call in self.plan("artifacts").data["artifacts"] if not call["undone"]]
+        assert [call["step_index"] for call in calls] == [0, 1, 2]
+        assert status["execution"]["tool_calls"] == 3
+        tree = self.plan("tree").data["tree"]
+        assert [node["description"] for node in tree["children"]] == [
+            "shell: first",
+            "shell: slow",
+            "file.write: third",
+        ]
+
+
+@pytest.fixture
+def slow(world: World) -> Slow:
+    return Slow(world)
+
+
+def ended(process: "subprocess.Popen[bytes]") -> Answer:
+    out, err = process.communicate(timeout=20)
+    return Answer(argv=(), code=process.returncode, out=out.decode(), err=err.decode())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_plan_undoes_the_running_step_and_can_go_on(
+    slow: Slow, number: signal.Signals
+) -> None:
+    process = slow.start()
+    process.send_signal(number)
+    answer = ended(process)
+    assert answer.code == 130
+    assert answer.error["code"] == "interrupted"
+    assert f"agents plan resume {slow.plan.id}" in answer.error["hint"]
+    assert "Traceback" not in answer.err
+    assert slow.plan.tree() == slow.before
+    status = slow.plan.status
+    assert (status["state"], status["last_completed_step"]) == ("queued", 0)
+    slow.finish()
+
+
+def test_an_interrupted_plan_can_be_rolled_back_at_once_because_its_lock_is_free(
+    slow: Slow,
+) -> None:
+    process = slow.start()
+    process.send_signal(signal.SIGINT)
+    assert ended(process).code == 130
+    slow.plan.rollback("start").ok()
+    assert slow.plan.tree() == slow.start_tree
+    slow.tally.unlink()
+    slow.finish()
+
+
+def test_nothing_that_an_interrupted_step_started_goes_on(world: World) -> None:
+    marker, reached = world.top / "survivor", world.top / "reached"
+    plan = world.use(shell(f"(sleep 1; touch {marker}) & touch {reached}; sleep 20", "fork"))
+    process = world.agents.start("plan", "execute", plan.id)
+    wait_for(reached.exists)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+    time.sleep(1.2)
+    assert not marker.exists()
+
+
+def test_a_second_ctrl_c_does_not_leave_the_step_half_done(slow: Slow) -> None:
+    process = slow.start()
+    for _ in range(3):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.03)
+    answer = ended(process)
+    assert answer.code in (130, -signal.SIGINT)
+    assert "Traceback" not in answer.err
+    slow.finish()
+
+
+def test_a_killed_plan_says_so_and_goes_on_from_the_step_boundary(slow: Slow) -> None:
+    process = slow.start()
+    process.kill()
+    ended(process)
+    end_orphans(slow)
+    answer = slow.world.agents.json("plan", "status", slow.plan.id).ok()
+    assert answer.data["state"] == "processing"
+    assert answer.envelope["status"] == "warn"
+    told = [text for text in answer.envelope["messages"] if "process" in text]
+    assert f"agents plan resume {slow.plan.id}" in told[0]
+    assert (slow.plan.sandbox / "second.txt").exists()
+    slow.finish()
+
+
+def test_plan_execute_goes_on_with_a_killed_plan_as_resume_does(slow: Slow) -> None:
+    process = slow.start()
+    process.kill()
+    ended(process)
+    end_orphans(slow)
+    slow.gate.touch()
+    answer = slow.world.agents.json("plan", "execute", slow.plan.id).ok()
+    assert answer.data["state"] == "complete"
+    assert (slow.plan.sandbox / "second.txt").read_text() == "half\n"
+
+
+def test_what_a_killed_step_left_is_kept_in_a_group_before_it_is_undone(slow: Slow) -> None:
+    process = slow.start()
+    process.kill()
+    ended(process)
+    end_orphans(slow)
+    left = slow.plan.tree()
+    slow.finish()
+    kept = [group for group in slow.plan.groups if group.reason == "before_rollback"]
+    assert len(kept) == 1
+    slow.plan.rollback(kept[0].group_id).ok()
+    assert slow.plan.tree() == left
+
+
+def test_a_killed_plan_can_be_rolled_back_without_resuming_it(slow: Slow) -> None:
+    process = slow.start()
+    process.kill()
+    ended(process)
+    end_orphans(slow)
+    slow.plan.rollback("decision 1: slow").ok()
+    assert slow.plan.tree() == slow.before
+    slow.finish()
+
+
+def test_a_killed_plan_can_be_cancelled(slow: Slow) -> None:
+    process = slow.start()
+    process.kill()
+    ended(process)
+    end_orphans(slow)
+    assert slow.plan("cancel").ok().data["state"] == "cancelled"
+
+
+def test_resume_says_where_it_would_go_on_and_changes_nothing(slow: Slow) -> None:
+    process = slow.start()
+    process.kill()
+    ended(process)
+    end_orphans(slow)
+    before, records = slow.plan.tree(), slow.world.records()
+    answer = slow.plan("resume", "--dry-run").ok()
+    assert answer.data["next_step"] == 1
+    assert slow.plan.tree() == before
+    assert slow.world.records() == records
+
+
+def test_a_plan_killed_many_times_still_gives_the_right_tree(world: World) -> None:
+    commands = [f"echo {index} >> f{index}; echo {index} >> all; sleep 0.05" for index in range(6)]
+    trees = world.replay(commands)
+    plan = world.use(*(shell(command, f"s{i}") for i, command in enumerate(commands)))
+    for delay in (0.3, 0.35, 0.4, 0.45):
+        process = world.agents.start("plan", "execute", plan.id)
+        time.sleep(delay)
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        time.sleep(0.1)  # a step's own session is not ours to kill; it ends by itself
+    world.agents.json("plan", "execute", plan.id).ok()
+    assert plan.tree() == trees[-1]
+    plan.rollback("start").ok()
+    assert plan.tree() == trees[0]
+    assert plan.status["last_completed_step"] == -1
+
+
+def test_a_killed_rollback_is_finished_or_undone_by_the_next_command(world: World) -> None:
+    command = "for i in $(seq 1 400); do echo $i > f$i; done"
+    trees = world.replay([command])
+    plan = world.run(shell(command, "many"))
+    lock = world.agents.data_dir / "locks" / plan.id
+    for pause in (0.0, 0.02, 0.05, 0.1):
+        process = world.agents.start("plan", "rollback", "--yes", plan.id, "start")
+        wait_for(lambda: process.poll() is not None or b"rollback" in lock.read_bytes())
+        time.sleep(pause)
+        process.kill()
+        process.communicate()
+        plan.execute().ok()
+        assert tree_of(plan.sandbox) == trees[1]
+        assert plan.status["state"] == "complete"
+
+
+def end_orphans(slow: Slow) -> None:
+    """A hard kill leaves the step's shell running; end it, as a reboot would."""
+    wanted = str(slow.reached).encode()
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if wanted in entry.read_bytes():
+                os.kill(int(entry.parent.name), signal.SIGKILL)
+        except (OSError, ValueError):
+            continue

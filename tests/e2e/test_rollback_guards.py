@@ -1,0 +1,377 @@
+"""Every guard of a rollback, through the command: refused, told why, and nothing has changed."""
+
+import hashlib
+import os
+import pty
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import COMMAND, Answer
+from tests.support.trees import tree_of
+from tests.support.world import PlanHandle, World, shell, wait_for, write
+
+BIG = "".join(f"line {number}\n" for number in range(4000))
+
+
+@pytest.fixture
+def plan(world: World) -> PlanHandle:
+    return world.run(
+        write("one.txt", "one\n", "one"),
+        shell(f"cat > big.txt <<'E'\n{BIG}E", "two"),
+        shell("rm README.md one.txt; chmod 700 run.sh; echo 3 > src/app.py", "three"),
+    )
+
+
+@contextmanager
+def nothing_changes(world: World, sandbox: Path) -> Generator[None]:
+    user, files, records = world.project.fingerprint(), tree_of(sandbox), world.records()
+    yield
+    assert tree_of(sandbox) == files
+    assert world.records() == records
+    assert world.project.fingerprint() == user
+
+
+def refused(answer: Answer, code: str, exit_code: int = 1) -> str:
+    """Checks an error envelope; gives back everything that it tells people."""
+    assert (answer.error["code"], answer.code) == (code, exit_code), answer
+    assert answer.envelope["status"] == "error"
+    assert answer.envelope["exit_code"] == exit_code
+    assert answer.error["hint"].strip()
+    assert "Traceback" not in answer.err
+    return f"{answer.error['message']} {answer.error['hint']}"
+
+
+# --- which checkpoint ---------------------------------------------------------------------------
+
+
+def test_an_unknown_checkpoint_is_refused(world: World, plan: PlanHandle) -> None:
+    with nothing_changes(world, plan.sandbox):
+        for wanted in ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "no such label", "zz", "-1", "01"):
+            said = refused(
+                world.agents("plan", "rollback", "--yes", plan.id, "--", wanted),
+                "checkpoint-not-found",
+            )
+            assert f"agents plan checkpoint list {plan.id}" in said
+
+
+def test_a_checkpoint_of_another_plan_is_refused(world: World, plan: PlanHandle) -> None:
+    other = world.run(write("other.txt", "x"))
+    head = other.status["last_checkpoint_id"]
+    with nothing_changes(world, plan.sandbox):
+        for wanted in (head, other.groups[0].group_id):
+            said = refused(plan.rollback(wanted), "checkpoint-of-another-plan")
+            assert other.id in said
+            assert f"agents plan checkpoint list {plan.id}" in said
+
+
+def test_an_ambiguous_prefix_is_refused_and_the_matches_are_named(
+    world: World, plan: PlanHandle
+) -> None:
+    groups = plan.groups
+    prefix = os.path.commonprefix([group.group_id for group in groups])
+    with nothing_changes(world, plan.sandbox):
+        said = refused(plan.rollback(prefix), "checkpoint-ambiguous")
+    assert all(group.group_id in said for group in groups)
+
+
+def test_an_ambiguous_label_is_refused(world: World) -> None:
+    plan = world.run(write("a", "1", "same"), write("a", "2", "same"))
+    with nothing_changes(world, plan.sandbox):
+        refused(plan.rollback("after file.write a"), "checkpoint-ambiguous")
+
+
+def test_a_missing_checkpoint_is_a_usage_error_that_lists_what_there_is(
+    world: World, plan: PlanHandle
+) -> None:
+    with nothing_changes(world, plan.sandbox):
+        said = refused(plan("rollback", "--yes"), "checkpoint-required", exit_code=2)
+    for group in plan.groups:
+        assert group.group_id in said
+        assert group.label in said
+
+
+def test_an_unambiguous_prefix_a_checkpoint_and_a_label_all_work(plan: PlanHandle) -> None:
+    groups = plan.groups
+    target = groups[3]
+    names = [name for group in groups for name in (group.group_id, group.head)]
+    mine = {target.group_id, target.head, *(row["checkpoint_id"] for row in target.rows)}
+    others = [name for name in names if name not in mine]
+    prefix = next(
+        target.group_id[:length]
+        for length in range(4, 27)
+        if not any(name.startswith(target.group_id[:length]) for name in others)
+    )
+    expected = None
+    for wanted in (target.label, target.head, target.rows[0]["checkpoint_id"], prefix.lower()):
+        plan.rollback("start").ok()
+        plan.rollback(wanted).ok()
+        expected = expected or plan.tree()
+        assert plan.tree() == expected
+        assert plan.status["last_checkpoint_id"] == target.head
+
+
+def test_a_plan_that_is_not_there_is_refused(world: World) -> None:
+    said = refused(
+        world.agents("plan", "rollback", "--yes", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "x"),
+        "plan-not-found",
+    )
+    assert "agents plan list" in said
+
+
+def test_a_plan_that_has_not_run_has_nothing_to_go_back_to(world: World) -> None:
+    plan = world.use(write("a", "1"))
+    assert "(none yet)" in refused(plan("rollback", "--yes"), "checkpoint-required", exit_code=2)
+    refused(plan.rollback("start"), "checkpoint-not-found")
+
+
+# --- the plan's state ---------------------------------------------------------------------------
+
+
+def test_an_applied_plan_is_refused(world: World, plan: PlanHandle) -> None:
+    target = plan.groups[0].group_id
+    plan("apply", "--yes").ok()
+    user, records = world.project.fingerprint(), world.records()
+    said = refused(plan.rollback(target), "plan-applied")
+    assert "git revert" in said
+    assert (world.project.fingerprint(), world.records()) == (user, records)
+
+
+def test_a_cancelled_plan_is_refused(world: World, plan: PlanHandle) -> None:
+    target = plan.groups[0].group_id
+    sandbox = plan.sandbox
+    plan("cancel").ok()
+    with nothing_changes(world, sandbox):
+        assert "agents plan use" in refused(plan.rollback(target), "plan-cancelled")
+
+
+def test_a_plan_in_use_by_a_live_process_is_refused_and_its_owner_named(world: World) -> None:
+    plan = world.use(write("a", "1", "one"), shell("touch started; sleep 30", "slow"))
+    running = world.agents.start("plan", "execute", plan.id)
+    try:
+        wait_for(lambda: bool(plan.status["sandboxes"]) and (plan.sandbox / "started").exists())
+        target = plan.groups[0].group_id
+        with nothing_changes(world, plan.sandbox):
+            for words in (
+                ("plan", "rollback", "--yes", plan.id, target),
+                ("plan", "execute", plan.id),
+                ("plan", "apply", "--yes", plan.id),
+                ("plan", "cancel", plan.id),
+                ("plan", "checkpoint", "create", "--label", "x", plan.id),
+                ("plan", "checkpoint", "delete", "--yes", plan.id, target),
+            ):
+                said = refused(world.agents(*words), "plan-locked")
+                assert str(running.pid) in said
+                assert f"agents plan status {plan.id}" in said
+    finally:
+        running.terminate()
+        assert running.wait(10) == 130
+    plan.rollback(target).ok()
+
+
+# --- the sandbox --------------------------------------------------------------------------------
+
+
+def test_a_deleted_sandbox_is_refused(world: World, plan: PlanHandle) -> None:
+    sandbox, target = plan.sandbox, plan.groups[0].group_id
+    shutil.rmtree(sandbox)
+    user, records = world.project.fingerprint(), world.records()
+    said = refused(plan.rollback(target), "sandbox-missing")
+    assert str(sandbox) in said
+    assert "agents plan cancel" in said
+    assert not sandbox.exists()
+    assert (world.project.fingerprint(), world.records()) == (user, records)
+
+
+def test_a_sandbox_replaced_by_a_link_is_refused_and_the_link_not_followed(
+    world: World, plan: PlanHandle
+) -> None:
+    sandbox, target = plan.sandbox, plan.groups[0].group_id
+    elsewhere = world.top / "elsewhere"
+    sandbox.rename(elsewhere)
+    sandbox.symlink_to(elsewhere)
+    with nothing_changes(world, elsewhere):
+        refused(plan.rollback(target), "sandbox-missing")
+    sandbox.unlink()
+    elsewhere.rename(sandbox)
+    plan.rollback(target).ok()
+
+
+def test_a_sandbox_replaced_by_the_users_own_project_is_refused(
+    world: World, plan: PlanHandle
+) -> None:
+    sandbox, target = plan.sandbox, plan.groups[0].group_id
+    shutil.rmtree(sandbox)
+    sandbox.symlink_to(world.project.path)
+    with nothing_changes(world, world.project.path):
+        refused(plan.rollback(target), "sandbox-missing")
+        assert plan("execute").code == 0  # complete: there is nothing to do
+        assert plan("apply", "--yes").code == 1
+
+
+# --- the snapshot -------------------------------------------------------------------------------
+
+
+def _flip(data: bytes) -> bytes:
+    middle = len(data) // 2
+    return data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
+
+
+def _flip_content(database: sqlite3.Connection, content: bytes) -> int:
+    key = hashlib.sha256(content).digest()
+    rows = database.execute("SELECT data FROM contents WHERE hash=?", (key,)).fetchall()
+    for (data,) in rows:
+        database.execute("UPDATE contents SET data=? WHERE hash=?", (_flip(data), key))
+    return len(rows)
+
+
+def _small_file(database: sqlite3.Connection) -> int:
+    return _flip_content(database, b"one\n")
+
+
+def _compressed_file(database: sqlite3.Connection) -> int:
+    return _flip_content(database, BIG.encode())
+
+
+def _missing_content(database: sqlite3.Connection) -> int:
+    key = hashlib.sha256(b"one\n").digest()
+    database.execute("PRAGMA foreign_keys=OFF")
+    return database.execute("DELETE FROM contents WHERE hash=?", (key,)).rowcount
+
+
+def _mode(database: sqlite3.Connection) -> int:
+    return database.execute("UPDATE versions SET mode=mode | 2 WHERE path=?", (b"one.txt",)).rowcount
+
+
+def _link_target(database: sqlite3.Connection) -> int:
+    sql = "UPDATE versions SET target=? WHERE path=?"
+    return database.execute(sql, (b"/etc/passwd", b"link")).rowcount
+
+
+def _path(database: sqlite3.Connection) -> int:
+    sql = "UPDATE versions SET path=? WHERE path=?"
+    return database.execute(sql, (b"../one.txt", b"one.txt")).rowcount
+
+
+def _forgotten_file(database: sqlite3.Connection) -> int:
+    return database.execute("DELETE FROM versions WHERE path=?", (b"big.txt",)).rowcount
+
+
+def _forgotten_snapshots(database: sqlite3.Connection) -> int:
+    database.execute("PRAGMA foreign_keys=OFF")
+    return database.execute("DELETE FROM snapshots WHERE seq > 1").rowcount
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        _small_file,
+        _compressed_file,
+        _missing_content,
+        _mode,
+        _link_target,
+        _path,
+        _forgotten_file,
+        _forgotten_snapshots,
+    ],
+)
+def test_a_damaged_snapshot_is_refused_and_verify_finds_it(
+    world: World, plan: PlanHandle, damage: Callable[[sqlite3.Connection], int]
+) -> None:
+    target = plan.group("after shell two").group_id
+    with closing(sqlite3.connect(snapshot_file(world, plan))) as database:
+        assert damage(database) > 0
+        database.commit()
+    with nothing_changes(world, plan.sandbox):
+        said = refused(plan.rollback(target), "snapshot-damaged")
+        assert "agents plan checkpoint verify" in said
+        refused(world.agents("plan", "checkpoint", "verify", plan.id, target), "snapshot-damaged")
+        refused(world.agents("plan", "checkpoint", "verify", plan.id), "snapshot-damaged")
+
+
+def test_other_groups_of_a_damaged_store_can_still_be_gone_back_to(
+    world: World, plan: PlanHandle
+) -> None:
+    with closing(sqlite3.connect(snapshot_file(world, plan))) as database:
+        _compressed_file(database)
+        database.commit()
+    refused(plan.rollback("after shell two"), "snapshot-damaged")
+    target = plan.group("after file.write one.txt")
+    expected = world.replay(["printf 'one\\n' > one.txt"])[-1]
+    # The safety group needs the present content, which the sandbox itself still has.
+    plan.rollback(target.group_id).ok()
+    assert plan.tree() == expected
+
+
+def test_a_base_file_that_git_has_lost_is_a_damaged_snapshot(
+    world: World, plan: PlanHandle
+) -> None:
+    oid = world.project.git("rev-parse", "HEAD:README.md")
+    stored = world.project.git_dir / "objects" / oid[:2] / oid[2:]
+    stored.chmod(0o600)
+    stored.unlink()
+    with nothing_changes(world, plan.sandbox):
+        assert "README.md" in refused(plan.rollback("start"), "snapshot-damaged")
+
+
+@pytest.mark.parametrize("content", [b"this is no database at all" * 100, b"", None])
+def test_a_snapshot_file_that_is_garbage_empty_or_gone_is_refused(
+    world: World, plan: PlanHandle, content: bytes | None
+) -> None:
+    target = plan.groups[0].group_id
+    file = snapshot_file(world, plan)
+    for path in file.parent.glob(f"{file.name}*"):
+        path.unlink()
+    if content is not None:
+        file.write_bytes(content)
+    before, sandbox = plan.tree(), plan.status
+    refused(plan.rollback(target), "snapshot-damaged")
+    assert plan.tree() == before
+    assert plan.status == sandbox
+
+
+def snapshot_file(world: World, plan: PlanHandle) -> Path:
+    return world.agents.data_dir / "snapshots" / f"{plan.id}.db"
+
+
+# --- the person ---------------------------------------------------------------------------------
+
+
+def test_without_a_terminal_a_rollback_needs_yes(world: World, plan: PlanHandle) -> None:
+    with nothing_changes(world, plan.sandbox):
+        said = refused(
+            world.agents("plan", "rollback", plan.id, "start"), "confirmation-needed", exit_code=2
+        )
+    assert "--yes" in said
+
+
+@pytest.mark.parametrize(("answer", "code"), [("n", 1), ("y", 0)])
+def test_on_a_terminal_a_rollback_asks_first(
+    world: World, plan: PlanHandle, answer: str, code: int
+) -> None:
+    before = plan.tree()
+    terminal, ours = pty.openpty()
+    with subprocess.Popen(
+        [COMMAND, "--format", "json", "plan", "rollback", plan.id, "start"],
+        cwd=world.project.path,
+        env=world.agents.environ,
+        stdin=ours,
+        stdout=subprocess.PIPE,
+        stderr=ours,
+    ) as process:
+        os.close(ours)
+        os.write(terminal, f"{answer}\n".encode())
+        out, _ = process.communicate(timeout=20)
+    os.close(terminal)
+    told = Answer(argv=(), code=process.returncode, out=out.decode(), err="")
+    assert told.code == code
+    if code:
+        refused(told, "declined")
+        assert plan.tree() == before
+    else:
+        assert plan.tree() == world.replay([])[0]

@@ -1,0 +1,587 @@
+"""Every port in memory, with one place through which faults come in.
+
+`Faults.reach` is called at each port call. It can kill the "process" there: from then on nothing
+that it tries has any effect, as after a power cut, and only what was committed or written is left.
+"""
+
+import hashlib
+import json
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from cleveragents.application.ports import (
+    ApplyOptions,
+    PreparedApply,
+    Proposal,
+    Restored,
+    ToolContext,
+)
+from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step, ToolSpec
+from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
+from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
+from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
+from cleveragents.domain.errors import (
+    DatabaseUnusableError,
+    DecisionNotFoundError,
+    PlanLockedError,
+    PlanNotFoundError,
+    SandboxMissingError,
+    SnapshotDamagedError,
+    ToolError,
+    ToolNotFoundError,
+)
+from cleveragents.domain.events import Event
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+
+T = TypeVar("T")
+Files = dict[str, str]
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+
+class Killed(BaseException):
+    """What a SIGKILL looks like from inside."""
+
+
+class Faults:
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.kill_at: int | None = None
+        self.errors: dict[str, list[BaseException]] = {}
+        self._dead = False
+
+    def reach(self, call: str) -> None:
+        if self._dead:
+            raise Killed(call)
+        self.calls.append(call)
+        if len(self.calls) == self.kill_at:
+            self._dead = True
+            raise Killed(call)
+        waiting = self.errors.get(call)
+        if waiting:
+            raise waiting.pop(0)
+
+    def fail(self, call: str, *errors: BaseException) -> None:
+        """The next calls of this name raise these, one after the other."""
+        self.errors.setdefault(call, []).extend(errors)
+
+    def revive(self) -> None:
+        """A new process: the calls are counted anew, and nothing is wrong any more."""
+        self.calls, self.kill_at, self.errors, self._dead = [], None, {}, False
+
+
+class TickingClock:
+    """Each look at it is one second later."""
+
+    def __init__(self) -> None:
+        self.moment = datetime(2025, 3, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+
+class CountingIds:
+    def __init__(self) -> None:
+        self._last = 0
+
+    def new(self) -> str:
+        self._last += 1
+        return "01" + "".join(_ALPHABET[(self._last >> s) & 31] for s in range(115, -1, -5))
+
+
+class EventLog:
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.events.append(event)
+
+    def of(self, kind: type[T]) -> list[T]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+class MemoryLocks:
+    def __init__(self) -> None:
+        self.holders: dict[PlanId, str] = {}
+
+    @contextmanager
+    def hold(self, plan_id: PlanId, operation: str) -> Generator[None]:
+        if plan_id in self.holders:
+            raise PlanLockedError(plan_id, self.holders[plan_id])
+        self.holders[plan_id] = operation
+        try:
+            yield
+        finally:
+            del self.holders[plan_id]
+
+    def owner(self, plan_id: PlanId) -> str | None:
+        return self.holders.get(plan_id)
+
+
+# --- database -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Tables:
+    plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
+    resources: dict[str, PlanResource] = field(default_factory=dict[str, PlanResource])
+    decisions: dict[str, Decision] = field(default_factory=dict[str, Decision])
+    tool_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
+    groups: dict[str, CheckpointGroup] = field(default_factory=dict[str, CheckpointGroup])
+    forks: dict[tuple[str, int], Fork] = field(default_factory=dict[tuple[str, int], Fork])
+
+    def copy(self) -> "Tables":
+        return Tables(
+            dict(self.plans),
+            dict(self.resources),
+            dict(self.decisions),
+            dict(self.tool_calls),
+            dict(self.groups),
+            dict(self.forks),
+        )
+
+
+class MemoryPlans:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, plan: Plan) -> None:
+        assert plan.plan_id not in self._tables.plans
+        self._tables.plans[plan.plan_id] = plan
+
+    def save(self, plan: Plan) -> None:
+        self.get(plan.plan_id)
+        self._tables.plans[plan.plan_id] = plan
+
+    def get(self, plan_id: PlanId) -> Plan:
+        if plan_id not in self._tables.plans:
+            raise PlanNotFoundError(plan_id)
+        return self._tables.plans[plan_id]
+
+    def list(self) -> Sequence[Plan]:
+        return sorted(self._tables.plans.values(), key=lambda plan: plan.plan_id, reverse=True)
+
+
+class MemoryResources:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, resource: PlanResource) -> None:
+        self._tables.resources[resource.resource_id] = resource
+
+    def save(self, resource: PlanResource) -> None:
+        assert resource.resource_id in self._tables.resources
+        self._tables.resources[resource.resource_id] = resource
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        return [r for _, r in sorted(self._tables.resources.items()) if r.plan_id == plan_id]
+
+
+class MemoryDecisions:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, decision: Decision) -> None:
+        assert decision.decision_id not in self._tables.decisions
+        self._tables.decisions[decision.decision_id] = decision
+
+    def get(self, decision_id: DecisionId) -> Decision:
+        if decision_id not in self._tables.decisions:
+            raise DecisionNotFoundError(decision_id)
+        return self._tables.decisions[decision_id]
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[Decision]:
+        found = [d for d in self._tables.decisions.values() if d.plan_id == plan_id]
+        return sorted(found, key=lambda decision: decision.position.seq)
+
+    def mark_superseded(self, plan_id: PlanId, superseded: Collection[DecisionId]) -> None:
+        for decision in self.of_plan(plan_id):
+            gone = decision.decision_id in superseded
+            self._tables.decisions[decision.decision_id] = replace(decision, superseded=gone)
+
+
+class MemoryToolCalls:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, call: ToolCall) -> None:
+        assert call.decision_id in self._tables.decisions
+        self._tables.tool_calls[call.call_id] = call
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[ToolCall]:
+        found = [c for c in self._tables.tool_calls.values() if c.plan_id == plan_id]
+        return sorted(found, key=lambda call: call.position.seq)
+
+    def mark_undone(self, plan_id: PlanId, undone: Collection[str]) -> None:
+        for call in self.of_plan(plan_id):
+            self._tables.tool_calls[call.call_id] = replace(call, undone=call.call_id in undone)
+
+
+class MemoryCheckpoints:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, group: CheckpointGroup) -> None:
+        assert group.group_id not in self._tables.groups
+        assert group.decision_id is None or group.decision_id in self._tables.decisions
+        self._tables.groups[group.group_id] = group
+
+    def get(self, group_id: GroupId) -> CheckpointGroup:
+        if group_id not in self._tables.groups:
+            raise DatabaseUnusableError("", f"checkpoint group {group_id} is missing")
+        return self._tables.groups[group_id]
+
+    def holding(self, checkpoint_id: CheckpointId) -> CheckpointGroup:
+        for group in self._tables.groups.values():
+            if any(item.checkpoint_id == checkpoint_id for item in group.checkpoints):
+                return group
+        raise DatabaseUnusableError("", f"checkpoint {checkpoint_id} is missing")
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
+        found = [g for g in self._tables.groups.values() if g.plan_id == plan_id]
+        return sorted(found, key=lambda group: group.position.seq)
+
+    def owner_of(self, name: str) -> PlanId | None:
+        owners = (g.plan_id for g in self._tables.groups.values() if name in g.names())
+        return next(owners, None)
+
+    def mark_superseded(self, plan_id: PlanId, superseded: Collection[GroupId]) -> None:
+        for group in self.of_plan(plan_id):
+            gone = group.group_id in superseded
+            self._tables.groups[group.group_id] = replace(group, superseded=gone)
+
+    def delete(self, group_ids: Collection[GroupId]) -> None:
+        for group_id in group_ids:
+            self._tables.groups.pop(group_id, None)
+
+    def count(self, plan_id: PlanId) -> int:
+        return len(self.of_plan(plan_id))
+
+
+class MemoryTimelines:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, plan_id: PlanId, fork: Fork) -> None:
+        assert (plan_id, fork.timeline) not in self._tables.forks
+        self._tables.forks[plan_id, fork.timeline] = fork
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[Fork]:
+        return [fork for (owner, _), fork in sorted(self._tables.forks.items()) if owner == plan_id]
+
+
+class MemoryUnitOfWork:
+    def __init__(self, database: "MemoryDatabase", *, writing: bool) -> None:
+        self._database = database
+        self._writing = writing
+        self._tables = tables = database.tables.copy()
+        self.plans = MemoryPlans(tables)
+        self.resources = MemoryResources(tables)
+        self.decisions = MemoryDecisions(tables)
+        self.tool_calls = MemoryToolCalls(tables)
+        self.checkpoints = MemoryCheckpoints(tables)
+        self.timelines = MemoryTimelines(tables)
+
+    def commit(self) -> None:
+        assert self._writing
+        self._database.keep(self._tables)
+
+
+class MemoryDatabase:
+    """`history` holds the tables as each commit left them."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self._open = False
+        self.tables = Tables()
+        self.history: list[Tables] = []
+
+    def __call__(self):
+        return self._transaction(writing=True)
+
+    def reading(self):
+        return self._transaction(writing=False)
+
+    def keep(self, tables: Tables) -> None:
+        self._faults.reach("commit")
+        self.tables = tables.copy()
+        self.history.append(tables.copy())
+        self._faults.reach("committed")
+
+    @contextmanager
+    def _transaction(self, *, writing: bool) -> Generator[MemoryUnitOfWork]:
+        assert not self._open, "one connection has one transaction at a time"
+        self._faults.reach("begin" if writing else "read")
+        self._open = True
+        try:
+            yield MemoryUnitOfWork(self, writing=writing)
+        finally:
+            self._open = False
+
+
+# --- sandboxes, snapshots, project --------------------------------------------------------------
+
+
+class MemoryDisk:
+    """The real project by location, and the sandboxes by path. It survives every crash."""
+
+    def __init__(self) -> None:
+        self.projects: dict[str, Files] = {}
+        self.sandboxes: dict[str, Files] = {}
+
+
+def hash_files(files: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(sorted(files.items())).encode()).hexdigest()
+
+
+def differences(old: Mapping[str, str], new: Mapping[str, str]) -> tuple[FileChange, ...]:
+    found: list[FileChange] = []
+    for path in sorted(old.keys() | new.keys()):
+        if path not in old:
+            found.append(FileChange(path=path, kind=ChangeKind.ADDED))
+        elif path not in new:
+            found.append(FileChange(path=path, kind=ChangeKind.DELETED))
+        elif old[path] != new[path]:
+            found.append(FileChange(path=path, kind=ChangeKind.MODIFIED))
+    return tuple(found)
+
+
+class MemorySnapshots:
+    """Like the real store: the same content has the same ref only as long as nothing changes."""
+
+    def __init__(self, disk: MemoryDisk, faults: Faults) -> None:
+        self._disk = disk
+        self._faults = faults
+        self.versions: dict[ResourceId, dict[str, Files]] = {}
+        self.latest: dict[ResourceId, str] = {}
+        self.damaged: set[str] = set()
+        self.wrong_hashes = 0
+        self.forgotten: list[PlanId] = []
+
+    def capture(self, resource: PlanResource) -> Snapshot:
+        self._faults.reach("capture")
+        return self._taken(resource)
+
+    def restore(self, resource: PlanResource, ref: str) -> Restored:
+        self._faults.reach("restore")
+        wanted = self._content(resource, ref)
+        files = self._disk.sandboxes[resource.sandbox_path]
+        changes = differences(files, wanted)
+        for change in changes:
+            if change.kind is ChangeKind.DELETED:
+                del files[change.path]
+            else:
+                files[change.path] = wanted[change.path]
+            self._faults.reach("restored a file")
+        snapshot = self._taken(resource)
+        if self.wrong_hashes:
+            self.wrong_hashes -= 1
+            snapshot = replace(snapshot, state_hash="wrong")
+        return Restored(snapshot=snapshot, changes=changes)
+
+    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
+        self._faults.reach("verify")
+        if ref in self.damaged or hash_files(self._content(resource, ref)) != state_hash:
+            raise SnapshotDamagedError(resource.name, "its hash differs")
+
+    def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
+        return differences(self._content(resource, old), self._content(resource, new))
+
+    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+        self._faults.reach("keep_only")
+        versions = self.versions.setdefault(resource.resource_id, {})
+        missing = set(refs) - versions.keys()
+        assert not missing, "what is kept must be there"
+        latest = self.latest.get(resource.resource_id)
+        gone = [ref for ref in versions if ref not in refs and ref != latest]
+        for ref in gone:
+            del versions[ref]
+        return len(gone)
+
+    def forget(self, plan_id: PlanId) -> None:
+        self._faults.reach("forget")
+        self.forgotten.append(plan_id)
+
+    def _content(self, resource: PlanResource, ref: str) -> Files:
+        versions = self.versions.get(resource.resource_id, {})
+        if ref not in versions:
+            raise SnapshotDamagedError(resource.name, f"{ref} is not there")
+        return versions[ref]
+
+    def _taken(self, resource: PlanResource) -> Snapshot:
+        files = dict(self._disk.sandboxes[resource.sandbox_path])
+        versions = self.versions.setdefault(resource.resource_id, {})
+        before = versions.get(self.latest.get(resource.resource_id, ""), {})
+        if not versions or before != files:
+            number = sum(len(known) for known in self.versions.values()) + len(self._faults.calls)
+            ref = f"{resource.name}@{number}-{hash_files(files)[:6]}"
+            while ref in versions:
+                ref += "'"
+            versions[ref] = files
+            self.latest[resource.resource_id] = ref
+        return Snapshot(
+            ref=self.latest[resource.resource_id],
+            state_hash=hash_files(files),
+            sandbox_ref=f"commit of {resource.name}",
+            changes=differences(before, files),
+            size_bytes=sum(len(text) for text in files.values()),
+        )
+
+
+class MemorySandboxes:
+    def __init__(self, disk: MemoryDisk, faults: Faults) -> None:
+        self._disk = disk
+        self._faults = faults
+        self.released: list[str] = []
+        self.carried_out: list[str] = []
+        self.left_behind: tuple[str, ...] = ()
+        self.prepared_with: list[ApplyOptions] = []
+
+    def inspect(
+        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+    ) -> ResourceInspection:
+        self._faults.reach(f"inspect {spec.name}")
+        self._disk.projects.setdefault(spec.location, {"README": "hello"})
+        notices = ("takes uncommitted work along",) if include_uncommitted else ()
+        return ResourceInspection(location=spec.location, base="base", notices=notices)
+
+    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType) -> str:
+        return f"/sandboxes/{plan_id}/{name}"
+
+    def create(self, resource: PlanResource) -> None:
+        self._faults.reach(f"create {resource.name}")
+        self._disk.sandboxes[resource.sandbox_path] = dict(self._disk.projects[resource.location])
+        self._faults.reach(f"created {resource.name}")
+
+    def check(self, resource: PlanResource) -> None:
+        self._faults.reach("check")
+        if resource.sandbox_path not in self._disk.sandboxes:
+            raise SandboxMissingError(resource.name, resource.sandbox_path)
+
+    def remove(self, resource: PlanResource) -> None:
+        self._faults.reach("remove")
+        self._disk.sandboxes.pop(resource.sandbox_path, None)
+
+    def release(self, resource: PlanResource) -> None:
+        self.released.append(resource.name)
+
+    def diff(self, resource: PlanResource) -> ResourceDiff:
+        old = self._disk.projects[resource.location]
+        return _as_diff(old, self._disk.sandboxes[resource.sandbox_path], self.left_behind)
+
+    def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
+        return ResourceDiff(patch=applied_ref)
+
+    def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
+        self._faults.reach(f"prepare {resource.name}")
+        self.prepared_with.append(options)
+        files = dict(self._disk.sandboxes[resource.sandbox_path])
+        return PreparedApply(
+            resource_id=resource.resource_id, token={"files": files}, diff=self.diff(resource)
+        )
+
+    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
+        self._faults.reach(f"carry out {resource.name}")
+        self._disk.projects[resource.location] = dict(prepared.token["files"])
+        self.carried_out.append(resource.name)
+        self._faults.reach(f"carried out {resource.name}")
+        return f"commit of {resource.name}"
+
+
+def _as_diff(
+    old: Mapping[str, str], new: Mapping[str, str], left_behind: tuple[str, ...]
+) -> ResourceDiff:
+    files = tuple(
+        FileDiff(path=change.path, kind=change.kind, insertions=1, deletions=0)
+        for change in differences(old, new)
+    )
+    return ResourceDiff(files=files, left_behind=left_behind)
+
+
+# --- tools and actors ---------------------------------------------------------------------------
+
+TOOLS = (
+    ToolSpec(name="append", writes=True, description="adds a line to two files, one by one"),
+    ToolSpec(name="look"),
+    ToolSpec(name="publish", writes=True, side_effects=("the page is public",)),
+    ToolSpec(name="untraceable", writes=True, checkpointable=False),
+    ToolSpec(name="slow", writes=True, timeout=7.0),
+)
+
+
+class MemoryTools:
+    """`append` is not idempotent, and can be caught between its two files."""
+
+    def __init__(self, disk: MemoryDisk, faults: Faults) -> None:
+        self._disk = disk
+        self._faults = faults
+        self.broken: set[str] = set()
+        self.contexts: list[ToolContext] = []
+
+    def specs(self, action: Action | None) -> Sequence[ToolSpec]:
+        return [*TOOLS, *(action.tools if action else ())]
+
+    def find(self, action: Action, name: str) -> ToolSpec:
+        for spec in self.specs(action):
+            if spec.name == name:
+                return spec
+        raise ToolNotFoundError(name, None)
+
+    def check(self, action: Action, step: Step) -> Sequence[str]:
+        return []
+
+    def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        self._faults.reach("run a tool")
+        self.contexts.append(context)
+        if not spec.writes:
+            return ToolResult(output="seen", values={"size": 4})
+        name = spec.resource or arguments.get("resource") or next(iter(context.sandboxes))
+        files = self._disk.sandboxes[context.sandboxes[name]]
+        self._append(files, "one.txt", arguments["line"])
+        if arguments["line"] in self.broken:
+            raise ToolError("the tool is broken", "mend it")
+        self._append(files, "two.txt", arguments["line"])
+        return ToolResult(output="appended")
+
+    def _append(self, files: Files, path: str, line: str) -> None:
+        files[path] = files.get(path, "") + line + "\n"
+        self._faults.reach("wrote a file")
+
+
+class ListActor:
+    """Takes the steps of the action in their order, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def outline(self, action: Action) -> Sequence[str]:
+        return [step.name for step in action.steps]
+
+    def decide(
+        self, action: Action, step_index: int, actor_state: Mapping[str, Any]
+    ) -> Proposal | None:
+        self.asked.append(step_index)
+        if step_index >= len(action.steps):
+            return None
+        step = action.steps[step_index]
+        return Proposal(
+            step=step,
+            question=f"What is step {step_index}?",
+            rationale="the list says so",
+            actor_state={"seen": [*actor_state.get("seen", []), step.name]},
+            alternatives=("wait",),
+            confidence=0.5,
+        )
+
+
+class OneAction:
+    def __init__(self, action: Action) -> None:
+        self.action = action
+
+    def read(self, path: str, overrides: Mapping[str, str]) -> Action:
+        return self.action

@@ -1,0 +1,215 @@
+"""The services over fakes, one plan on them, and what can be said about it."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fakes import (
+    CountingIds,
+    EventLog,
+    Faults,
+    Files,
+    Killed,
+    ListActor,
+    MemoryDatabase,
+    MemoryDisk,
+    MemoryLocks,
+    MemorySandboxes,
+    MemorySnapshots,
+    MemoryTools,
+    OneAction,
+    Tables,
+    TickingClock,
+)
+
+from cleveragents.application.ports import ApplyOptions
+from cleveragents.application.services.apply_service import ApplyResult, ApplyService
+from cleveragents.application.services.checkpoint_service import (
+    CheckpointPolicy,
+    CheckpointService,
+)
+from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
+from cleveragents.application.services.plan_diff_service import PlanDiffService
+from cleveragents.application.services.plan_executor import PlanExecutor
+from cleveragents.application.services.plan_queries import PlanQueries
+from cleveragents.application.services.plan_resume_service import PlanResumeService
+from cleveragents.application.services.plan_service import PlanService
+from cleveragents.application.services.rollback_service import RollbackService
+from cleveragents.application.services.tool_runner import ToolRunner
+from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
+from cleveragents.domain.checkpoint import (
+    DEFAULT_TRIGGERS,
+    CheckpointGroup,
+    RollbackResult,
+    Trigger,
+)
+from cleveragents.domain.decision import Decision, ToolCall
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.sandbox import PlanResource
+
+DEFAULT_TIMEOUT = 60.0
+BASE = {"README": "hello"}
+OPTIONS = ApplyOptions(message="done")
+
+
+def append(line: str, resource: str | None = "code", tool: str = "append") -> Step:
+    arguments = {"line": line} if resource is None else {"line": line, "resource": resource}
+    return Step(name=f"add {line}", tool=tool, arguments=arguments)
+
+
+def look() -> Step:
+    return Step(name="look", tool="look")
+
+
+def resource(name: str, **fields: Any) -> ResourceSpec:
+    return ResourceSpec(
+        name=name, type=ResourceType.GIT_CHECKOUT, location=f"/projects/{name}", **fields
+    )
+
+
+CODE, DOCS = resource("code"), resource("docs")
+THREE_STEPS = (append("a"), append("b"), append("c"))
+TWO_PLACES = (append("a"), append("b", "docs"), append("c"))
+
+
+def after(*lines: str) -> Files:
+    """What a sandbox holds once these lines were appended to a new one."""
+    text = "".join(f"{line}\n" for line in lines)
+    return {**BASE, "one.txt": text, "two.txt": text} if lines else dict(BASE)
+
+
+class ServiceWorld:
+    def __init__(
+        self,
+        *steps: Step,
+        resources: tuple[ResourceSpec, ...] = (CODE,),
+        triggers: Iterable[Trigger] = DEFAULT_TRIGGERS,
+        max_groups: int = 50,
+        **action_fields: Any,
+    ) -> None:
+        self.faults = Faults()
+        self.clock, self.ids = TickingClock(), CountingIds()
+        self.locks, self.events = MemoryLocks(), EventLog()
+        self.database = MemoryDatabase(self.faults)
+        self.disk = MemoryDisk()
+        self.snapshots = MemorySnapshots(self.disk, self.faults)
+        self.sandboxes = MemorySandboxes(self.disk, self.faults)
+        self.tools = MemoryTools(self.disk, self.faults)
+        self.actor = ListActor()
+        self.policy = CheckpointPolicy(triggers=frozenset(triggers), max_groups=max_groups)
+        self.action = Action(
+            name="demo",
+            description="Do it",
+            resources=resources,
+            steps=steps or THREE_STEPS,
+            **action_fields,
+        )
+        self.restart()
+        self.plan_id = self.plans.use("a.yaml", {}, include_uncommitted=False).plan.plan_id
+
+    def restart(self) -> None:
+        """A new process over what is on disk."""
+        self.faults.revive()
+        workplace = (self.sandboxes, self.snapshots)
+        chronicle = (self.clock, self.ids)
+        self.checkpoints = CheckpointService(
+            self.database, self.snapshots, self.ids, self.clock, self.events, self.policy
+        )
+        self.rollbacks = RollbackService(
+            self.database, self.checkpoints, self.snapshots, self.sandboxes, self.locks, self.events
+        )
+        runner = ToolRunner(self.tools, self.checkpoints, self.ids, self.clock, DEFAULT_TIMEOUT)
+        executor = PlanExecutor(
+            self.database, self.checkpoints, runner, self.actor, chronicle, self.events
+        )
+        self.resume = PlanResumeService(
+            self.database, executor, self.rollbacks, workplace, self.locks, self.events
+        )
+        self.applies = ApplyService(
+            self.database, self.checkpoints, self.rollbacks, workplace, self.locks, self.clock
+        )
+        actions = OneAction(self.action)
+        self.plans = PlanService(
+            self.database, actions, self.sandboxes, self.locks, self.ids, self.clock
+        )
+        self.manual = ManualCheckpoints(self.database, self.checkpoints, self.rollbacks, self.locks)
+        self.queries = PlanQueries(self.database, self.locks, self.clock)
+        self.diffs = PlanDiffService(self.database, self.sandboxes)
+
+    # --- doing ----------------------------------------------------------------------------------
+
+    def run(self) -> Plan:
+        return self.resume.run(self.plan_id)
+
+    def roll_back(self, wanted: str) -> RollbackResult:
+        return self.rollbacks.rollback(self.plan_id, wanted, lambda _: True)
+
+    def apply(self) -> ApplyResult:
+        return self.applies.apply(self.plan_id, OPTIONS, lambda _: True)
+
+    def recover(self) -> Plan:
+        with self.locks.hold(self.plan_id, "test"):
+            return self.rollbacks.recover(self.plan)
+
+    def kill_at(self, number: int, work: Callable[[], object]) -> bool:
+        """Do the work in a process that dies at its nth port call; False if it got through."""
+        self.faults.revive()
+        self.faults.kill_at = number
+        try:
+            work()
+        except Killed:
+            self.restart()
+            return True
+        self.restart()
+        return False
+
+    # --- looking --------------------------------------------------------------------------------
+
+    @property
+    def tables(self) -> Tables:
+        return self.database.tables
+
+    @property
+    def plan(self) -> Plan:
+        return self.tables.plans[self.plan_id]
+
+    @property
+    def groups(self) -> list[CheckpointGroup]:
+        return sorted(self.tables.groups.values(), key=lambda group: group.position.seq)
+
+    @property
+    def reasons(self) -> list[str]:
+        return [group.reason.value for group in self.groups]
+
+    def group(self, label: str) -> CheckpointGroup:
+        (found,) = [group for group in self.groups if group.label == label]
+        return found
+
+    @property
+    def resources(self) -> list[PlanResource]:
+        return [found for _, found in sorted(self.tables.resources.items())]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Those that still count."""
+        found = sorted(self.tables.decisions.values(), key=lambda item: item.position.seq)
+        return [decision for decision in found if not decision.superseded]
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """Those that still count."""
+        found = sorted(self.tables.tool_calls.values(), key=lambda item: item.position.seq)
+        return [call for call in found if not call.undone]
+
+    def files(self, name: str = "code") -> Files:
+        return self.disk.sandboxes[f"/sandboxes/{self.plan_id}/{name}"]
+
+    def all_files(self) -> dict[str, Files]:
+        return {name: dict(files) for name, files in self.disk.sandboxes.items()}
+
+    def project(self, name: str = "code") -> Files:
+        return self.disk.projects[f"/projects/{name}"]
+
+
+def plan_of(world: ServiceWorld, tables: Tables) -> Plan:
+    return tables.plans[PlanId(world.plan_id)]

@@ -1,0 +1,251 @@
+"""A checkpoint group is complete before it is stored, and proves what it holds by hashes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from domain_builders import CODE, DOCS, LATER, NOW, a_group, a_plan, a_resource, ids, stood_at, ulid
+
+from cleveragents.domain.changes import ChangeKind, FileChange
+from cleveragents.domain.checkpoint import (
+    CheckpointGroup,
+    CheckpointMoment,
+    CheckpointReason,
+    Snapshot,
+)
+from cleveragents.domain.decision import Position
+from cleveragents.domain.groups import GroupDraft, build_group, hash_of
+from cleveragents.domain.ids import DecisionId
+from cleveragents.domain.plan import Phase
+
+DECISION = DecisionId(ulid(70))
+MOMENT = CheckpointMoment(
+    reason=CheckpointReason.ON_TOOL_WRITE,
+    source="file.write",
+    label="before file.write a",
+    decision_id=DECISION,
+    step_index=3,
+)
+PLAN = a_plan(
+    phase=Phase.EXECUTE,
+    timeline=2,
+    seq=9,
+    last_completed_step=2,
+    attempt=4,
+    actor_state={"next_step": 3},
+)
+
+
+def captured(**hashes: str) -> dict[Any, Snapshot]:
+    keys = {"code": CODE, "docs": DOCS}
+    return {
+        keys[name]: Snapshot(
+            ref=f"ref of {name}",
+            state_hash=state_hash,
+            sandbox_ref=f"commit of {name}",
+            size_bytes=40,
+            changes=(FileChange(path="a", kind=ChangeKind.ADDED),),
+        )
+        for name, state_hash in hashes.items()
+    }
+
+
+BOTH = (a_resource(CODE), a_resource(DOCS))
+DRAFT = GroupDraft(
+    plan=PLAN,
+    moment=MOMENT,
+    resources=BOTH,
+    captured=captured(code="h1", docs="h2"),
+    previous=None,
+    created_at=NOW,
+)
+
+
+def built(**fields: Any) -> CheckpointGroup:
+    return build_group(replace(DRAFT, **fields), ids().__next__)
+
+
+def rows(group: CheckpointGroup) -> Sequence[str]:
+    return [checkpoint.resource for checkpoint in group.checkpoints]
+
+
+# --- which resources get a checkpoint -----------------------------------------------------------
+
+
+def test_the_first_group_has_a_checkpoint_of_every_resource_and_of_the_plan() -> None:
+    assert rows(built()) == ["code", "docs", "plan"]
+
+
+def test_only_resources_that_changed_since_the_group_before_get_one() -> None:
+    previous = a_group(
+        5, resource_states=(stood_at(CODE, "h1", "ref of code"), stood_at(DOCS, "old"))
+    )
+
+    assert rows(built(previous=previous)) == ["docs", "plan"]
+
+
+def test_the_same_content_under_a_newer_ref_is_no_change() -> None:
+    previous = a_group(5, resource_states=(stood_at(CODE, "h1"), stood_at(DOCS, "h2")))
+
+    assert rows(built(previous=previous)) == ["plan"]
+
+
+def test_a_resource_that_the_group_before_did_not_know_gets_one() -> None:
+    previous = a_group(5, resource_states=(stood_at(CODE, "h1"),))
+
+    assert rows(built(previous=previous)) == ["docs", "plan"]
+
+
+def test_a_plan_without_resources_still_has_a_checkpoint_of_its_own_state() -> None:
+    group = built(resources=(), captured={})
+
+    assert rows(group) == ["plan"]
+    assert group.head == group.checkpoints[0].checkpoint_id
+
+
+def test_where_each_resource_stood_is_known_although_it_did_not_change() -> None:
+    previous = a_group(5, resource_states=(stood_at(CODE, "h1"), stood_at(DOCS, "h2")))
+    group = built(previous=previous)
+
+    for resource_id, name in ((CODE, "code"), (DOCS, "docs")):
+        state = group.state_of(resource_id)
+        assert state is not None
+        assert state.snapshot == f"ref of {name}"
+
+
+# --- boundaries ---------------------------------------------------------------------------------
+
+
+def test_at_a_step_boundary_the_boundary_is_the_snapshot_itself() -> None:
+    assert [state.boundary for state in built().resource_states] == ["ref of code", "ref of docs"]
+
+
+def test_in_the_middle_of_a_step_the_boundary_is_the_one_before_that_step() -> None:
+    group = built(moment=replace(MOMENT, mid_step=True))
+
+    assert [state.boundary for state in group.resource_states] == ["boundary", "boundary"]
+    assert [state.snapshot for state in group.resource_states] == ["ref of code", "ref of docs"]
+
+
+def test_in_the_middle_of_a_step_without_a_boundary_the_snapshot_has_to_do() -> None:
+    group = built(
+        resources=(a_resource(CODE, boundary=None),), moment=replace(MOMENT, mid_step=True)
+    )
+
+    assert [state.boundary for state in group.resource_states] == ["ref of code"]
+
+
+# --- what is written down -----------------------------------------------------------------------
+
+
+def test_the_group_says_where_the_plan_stood_and_why_it_was_taken() -> None:
+    group = built(moment=replace(MOMENT, labelled_by_hand=True))
+
+    assert group.plan_id == PLAN.plan_id
+    assert group.position == Position(timeline=2, seq=9)
+    assert (group.decision_id, group.step_index) == (DECISION, 3)
+    assert (group.reason, group.source) == (CheckpointReason.ON_TOOL_WRITE, "file.write")
+    assert (group.label, group.labelled_by_hand) == ("before file.write a", True)
+    assert (group.phase, group.last_completed_step, group.attempt) == ("execute", 2, 4)
+    assert group.actor_state == {"next_step": 3}
+    assert group.created_at == NOW
+    assert not group.superseded
+    assert group.size_bytes == 80
+
+
+def test_the_checkpoint_of_a_resource_is_complete() -> None:
+    group = built()
+    checkpoint = group.checkpoints[0]
+
+    assert checkpoint.group_id == group.group_id
+    assert checkpoint.plan_id == PLAN.plan_id
+    assert checkpoint.decision_id == DECISION
+    assert checkpoint.resource_id == CODE
+    assert checkpoint.checkpoint_type == "git-checkout"
+    assert checkpoint.sandbox_ref == "commit of code"
+    assert checkpoint.filesystem_path == f"/sandboxes/{CODE}"
+    assert checkpoint.size_bytes == 40
+    assert checkpoint.step_index == 3
+    assert checkpoint.state_hash == "h1"
+    assert checkpoint.label == "before file.write a"
+    assert not checkpoint.is_plan_state
+    assert checkpoint.metadata == {
+        "reason": "on_tool_write",
+        "source": "file.write",
+        "phase": "execute",
+        "snapshot": "ref of code",
+        "files_changed": 1,
+    }
+
+
+def test_the_checkpoint_of_the_plan_holds_everything_that_a_rollback_takes_back() -> None:
+    group = built()
+    checkpoint = group.checkpoints[-1]
+
+    assert checkpoint.is_plan_state
+    assert checkpoint.checkpoint_id == group.head
+    assert checkpoint.resource_id is None
+    assert checkpoint.metadata == {
+        "reason": "on_tool_write",
+        "source": "file.write",
+        "phase": "execute",
+        "plan_state": {
+            "phase": "execute",
+            "last_completed_step": 2,
+            "attempt": 4,
+            "timeline": 2,
+            "actor_state": {"next_step": 3},
+        },
+    }
+
+
+def test_what_was_not_captured_is_named() -> None:
+    snapshot = replace(captured(code="h")[CODE], skipped=("a.sock",))
+    resource = a_resource(CODE, exclude=("target/",))
+
+    metadata = built(resources=(resource,), captured={CODE: snapshot}).checkpoints[0].metadata
+
+    assert metadata["excluded"] == ["target/"]
+    assert metadata["skipped"] == ["a.sock"]
+
+
+def test_every_id_of_a_group_is_new_and_is_one_of_its_names() -> None:
+    group = built()
+
+    everything = [group.group_id, *(item.checkpoint_id for item in group.checkpoints)]
+    assert len(set(everything)) == 4
+    assert group.names() == set(everything)
+    assert group.state_of(DECISION) is None  # pyright: ignore[reportArgumentType]
+
+
+# --- hashes -------------------------------------------------------------------------------------
+
+
+def test_the_same_state_always_has_the_same_hash_whenever_and_wherever_it_is_taken() -> None:
+    other_words = replace(MOMENT, label="x", source="y", step_index=8)
+
+    assert built().state_hash == built(created_at=LATER, moment=other_words).state_hash
+    assert built().state_hash.startswith("sha256:")
+
+
+SENSITIVE: dict[str, Callable[[], CheckpointGroup]] = {
+    "a resource's content": lambda: built(captured=captured(code="h1", docs="other")),
+    "which resource has it": lambda: built(captured=captured(code="h2", docs="h1")),
+    "a missing resource": lambda: built(resources=BOTH[:1]),
+    "the phase": lambda: built(plan=replace(PLAN, phase=Phase.APPLY)),
+    "the last step": lambda: built(plan=replace(PLAN, last_completed_step=1)),
+    "the attempt": lambda: built(plan=replace(PLAN, attempt=5)),
+    "the timeline": lambda: built(plan=replace(PLAN, timeline=3)),
+    "the actor's memory": lambda: built(plan=replace(PLAN, actor_state={"next_step": 4})),
+}
+
+
+@pytest.mark.parametrize("part", SENSITIVE)
+def test_the_hash_of_a_group_changes_with_each_part_of_the_state(part: str) -> None:
+    assert SENSITIVE[part]().state_hash != built().state_hash
+
+
+def test_the_spelling_of_a_value_does_not_change_its_hash() -> None:
+    assert hash_of({"a": 1, "ü": [2]}) == hash_of({"ü": [2], "a": 1})
+    assert hash_of({"a": 1}) != hash_of({"a": "1"})

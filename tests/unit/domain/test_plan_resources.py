@@ -1,0 +1,33 @@
+"""A resource of a plan knows how far its sandbox is, and which snapshots it cannot do without."""
+
+from domain_builders import a_resource
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.sandbox import SandboxStatus
+
+
+def test_a_sandbox_that_was_made_begins_at_its_first_boundary() -> None:
+    made = a_resource(status=SandboxStatus.PENDING, boundary=None).ready("first")
+
+    assert made.status is SandboxStatus.READY
+    assert (made.base_snapshot, made.boundary) == ("first", "first")
+
+
+def test_moving_the_boundary_leaves_the_beginning_where_it_was() -> None:
+    moved = a_resource().ready("first").at_boundary("second")
+
+    assert (moved.base_snapshot, moved.boundary) == ("first", "second")
+    assert moved.needed_snapshots() == {"first", "second"}
+
+
+def test_without_a_sandbox_no_snapshot_is_needed() -> None:
+    assert a_resource(boundary=None).needed_snapshots() == frozenset()
+
+
+def test_a_removed_sandbox_is_only_marked() -> None:
+    assert a_resource().removed().status is SandboxStatus.REMOVED
+
+
+def test_a_git_checkout_is_worked_on_in_a_worktree_and_other_things_in_a_copy() -> None:
+    assert a_resource().strategy == "git worktree"
+    assert a_resource(type=ResourceType.FS_DIRECTORY).strategy == "copy"
