@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+export PATH := $(abspath $(BIN)):$(PATH)
 
 .PHONY: demo test quick bench clean
 

@@ -6,19 +6,19 @@ import re
 import shlex
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
+from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
-from world import ACTION, BEFORE_THE_GENERATOR, ROOT, World
+from world import BEFORE_THE_GENERATOR, ROOT, World
 
 WIDTH, TALLEST = 100, 60
 PICTURE = ROOT / "docs/images/demo.svg"
 # What a live list does before it is drawn again: back to the line's start, up, erase.
 REDRAWN = re.compile(r"(?:\r|\x1b\[\d*[AK])*\x1b\[\d*A(?:\r|\x1b\[\d*[AK])*")
 CURSOR = re.compile(r"\x1b\[\?25[hl]")
+FONTS = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 THEME = TerminalTheme(
     (22, 27, 34),
     (214, 220, 228),
@@ -34,22 +34,29 @@ THEME = TerminalTheme(
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        lines = record(World(Path(folder), width=WIDTH, colours=True))
+    lines = record(World(ROOT / ".demo", width=WIDTH, colours=True))
     if len(lines) > TALLEST:
         raise SystemExit(f"{len(lines)} lines are too many for a picture, at most {TALLEST}")
     console = Console(width=WIDTH, record=True, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115, PTH123
     for line in lines:
         console.print(line, soft_wrap=True)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    svg = console.export_svg(title="agents", theme=THEME, unique_id="demo")
+    svg = console.export_svg(
+        title="agents", theme=THEME, code_format=svg_format(), unique_id="demo"
+    )
     PICTURE.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
     sys.stdout.write(f"{PICTURE.relative_to(ROOT)}: {len(lines)} lines\n")
 
 
+def svg_format() -> str:
+    """The usual frame, with fonts that are there already instead of ones to be fetched."""
+    without_fetching = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    return without_fetching.replace("Fira Code, monospace", FONTS)
+
+
 def record(world: World) -> list[Text]:
     world.build()
-    world.output("agents", "plan", "use", ACTION)
+    world.output("agents", "plan", "use", world.action)
     plan_id = world.plan_id()
     lines: list[Text] = []
     for words in (

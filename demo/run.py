@@ -1,17 +1,18 @@
 """Shows the main job: a plan that goes wrong, the way back, and the right result applied.
 
 Every command is really run, in a repository under .demo/ with a home of its own, and every claim
-is checked: the exit status is not 0 if one does not hold. `--fast` leaves the pauses out.
+is checked: the exit status is not 0 if one does not hold.
 """
 
+import argparse
 import shlex
 import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from world import (
-    ACTION,
     AFTER_THE_GENERATOR,
     BEFORE_THE_GENERATOR,
     FULL_FEED,
@@ -20,7 +21,7 @@ from world import (
     fingerprints,
 )
 
-WIDEST, NARROWEST = 140, 80
+WIDEST, NARROWEST = 100, 80
 RATES = "shop/rates/"
 NEW_FILES = {"shop/discount.py", "tests/test_discount.py"}
 CHANGED_FILES = {"shop/__init__.py"}
@@ -32,7 +33,7 @@ class Stage:
     def __init__(self, world: World, *, fast: bool) -> None:
         self.world = world
         self._colours = sys.stdout.isatty()
-        self._pause = 0.0 if fast or not self._colours else 0.9
+        self._pause = 0.0 if fast or not self._colours else 0.7
 
     def title(self, text: str) -> None:
         self._write(f"\n{self._painted('1;36', f'── {text} ──')}\n", pause=self._pause)
@@ -84,11 +85,17 @@ def check(holds: bool, claim: str) -> None:  # noqa: FBT001 - like assert, which
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description="Show the main job where it can be watched.")
+    parser.add_argument("--fast", action="store_true", help="leave the pauses out")
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / ".demo", help="made anew; default: .demo"
+    )
+    options = parser.parse_args()
     started = time.monotonic()
     columns = shutil.get_terminal_size((WIDEST, 24)).columns
-    world = World(ROOT / ".demo", width=min(max(columns, NARROWEST), WIDEST))
+    world = World(options.folder.resolve(), width=min(max(columns, NARROWEST), WIDEST))
     world.build()
-    stage = Stage(world, fast="--fast" in sys.argv[1:])
+    stage = Stage(world, fast=options.fast)
     original = fingerprints(world.shop)
 
     the_shop(stage)
@@ -111,7 +118,7 @@ def the_plan_goes_wrong(stage: Stage, original: dict[str, str]) -> str:
     world = stage.world
     stage.title("An agent gets a job of five steps")
     stage.say("It writes a discount and its test, then lets a generator renew the tax rates.")
-    stage.run("agents", "plan", "use", ACTION)
+    stage.run("agents", "plan", "use", world.action)
     plan_id = world.plan_id()
     stage.run("agents", "plan", "execute", plan_id, expected=1)
 

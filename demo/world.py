@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-ACTION = "../../demo/actions/add-discount.yaml"
+ACTION = ROOT / "demo/actions/add-discount.yaml"
+MARK = ".made-by-the-demo"
 BEFORE_THE_GENERATOR = "before shell generate the rates"
 AFTER_THE_GENERATOR = "after shell generate the rates"
 
@@ -66,13 +67,15 @@ class World:
         self.width = width
         self.shop = folder / "shop"
         self.home = folder / "home"
+        self.action = os.path.relpath(ACTION, self.shop)
         self._feed = folder / "feed" / "rates.json"
         self.environment = self._environment(colours=colours)
 
     def build(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self._clear()
         for made in (self.shop, self.home, self._feed.parent):
             made.mkdir(parents=True)
+        (self.folder / MARK).touch()
         (self.home / ".gitconfig").write_text(
             "[user]\n\tname = Demo\n\temail = demo@example.com\n[init]\n\tdefaultBranch = main\n"
         )
@@ -105,6 +108,12 @@ class World:
     def sandbox(self, plan_id: str) -> Path:
         answer = json.loads(self.output("agents", "plan", "status", plan_id, "--format", "json"))
         return Path(answer["data"]["sandboxes"][0]["path"])
+
+    def _clear(self) -> None:
+        """Only what an earlier demo made: a folder of anybody else's is not ours to remove."""
+        if self.folder.exists() and not (self.folder / MARK).exists():
+            raise AssertionError(f"{self.folder} is no demo's; remove it or name another folder")
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _environment(self, *, colours: bool) -> dict[str, str]:
         strange = ("GIT_", "CLEVERAGENTS_", "PYTHON", "XDG_")

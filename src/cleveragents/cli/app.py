@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from cleveragents.cli.framework import chosen_format, command_name
+from cleveragents.cli.framework import chosen_format
 from cleveragents.cli.progress import Progress, make_progress
 from cleveragents.cli.render import Renderer, make_renderer
 from cleveragents.cli.render.blocks import Outcome
@@ -22,6 +22,7 @@ from cleveragents.domain.errors import (
     ConfigKeyError,
     ConfigValueError,
     ConfirmationNeededError,
+    CurrentFolderError,
     DeclinedError,
     PlanError,
 )
@@ -34,6 +35,7 @@ class App:
         self._data_dir: str | None = None
         self._verbose = 0
         self.config_path: str | None = None
+        self.command = ""
         self.format_hint: str | None = None
         self.exit_code = 0
 
@@ -70,9 +72,7 @@ class App:
         try:
             return str(Path.cwd())
         except FileNotFoundError:
-            raise PlanError(
-                "the current folder does not exist any more", "change to another folder"
-            ) from None
+            raise CurrentFolderError from None
 
     @contextmanager
     def working(self) -> Generator[Container]:
@@ -104,7 +104,7 @@ class App:
                 exit_code=outcome.exit_code,
             )
         self.exit_code = outcome.exit_code
-        self._renderer().show(self._command(), outcome, self._started, self._duration())
+        self._renderer().show(self.command, outcome, self._started, self._duration())
 
     def _setting_warnings(self) -> tuple[str, ...]:
         try:
@@ -115,7 +115,7 @@ class App:
     # --- what the guard uses --------------------------------------------------------------------
 
     def fail(self, error: PlanError, command: str | None = None) -> int:
-        name = self._command() if command is None else command
+        name = self.command if command is None else command
         self._renderer().show_error(name, error, self._started, self._duration())
         return error.exit_code
 
@@ -149,15 +149,6 @@ class App:
         except ConfigProblem:
             configured = None  # the problem itself is about to be shown
         return configured or ("rich" if sys.stdout.isatty() else "plain")
-
-    def _command(self) -> str:
-        return command_name(click.get_current_context(silent=True)) or self.command
-
-    @cached_property
-    def command(self) -> str:
-        """The command's name as far as the words on the line tell, for when there is no context."""
-        words = [word for word in sys.argv[1:] if not word.startswith("-")]
-        return " ".join(words[:2])
 
     def _duration(self) -> int:
         return int((time.monotonic() - self._ticks) * 1000)

@@ -28,6 +28,12 @@ class AgentsCommand(click.Command):
         super().__init__(*args, **kwargs)
         self.params.append(_format_option())
 
+    def invoke(self, ctx: click.Context) -> Any:
+        # The context is gone by the time an error is shown, so the app keeps the name.
+        if ctx.obj is not None:
+            ctx.obj.command = command_name(ctx)
+        return super().invoke(ctx)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not _write_examples(self.epilog, formatter):
             super().format_epilog(ctx, formatter)

@@ -9,9 +9,7 @@ import click
 from cleveragents.cli.app import App, as_plan_error
 from cleveragents.cli.framework import command_name, scan_format, to_plan_error
 from cleveragents.config import ConfigProblem
-from cleveragents.domain.errors import PlanError
-
-_INTERRUPTED = 130
+from cleveragents.domain.errors import InterruptedCommandError, MachineError, PlanError
 
 
 class BugError(PlanError):
@@ -32,8 +30,7 @@ def guarded(root: click.Group, argv: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return app.exit_code
     except (click.exceptions.Abort, KeyboardInterrupt):
-        sys.stderr.write("\ninterrupted\n")
-        return _INTERRUPTED
+        return app.fail(InterruptedCommandError())
     except click.ClickException as error:
         context = error.ctx if isinstance(error, click.UsageError) else None
         return app.fail(to_plan_error(error), command_name(context))
@@ -41,6 +38,8 @@ def guarded(root: click.Group, argv: Sequence[str]) -> int:
         return app.fail(error)
     except ConfigProblem as problem:
         return app.fail(as_plan_error(problem))
+    except OSError as error:
+        return app.fail(MachineError(str(error)))
     except Exception as error:  # noqa: BLE001 - a bug must not show people a traceback
         return app.fail(_bug(app, error))
 

@@ -1,5 +1,6 @@
 """Owns live progress on stderr: nothing, lines, or a moving list of steps, chosen once."""
 
+from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, Self, TextIO
 
@@ -51,7 +52,9 @@ class LineProgress:
 
     def emit(self, event: Event) -> None:
         if self._every_event or isinstance(event, Recovered):
-            write(self._stderr, line_of(event) + "\n")
+            # Whoever watched may have gone; the plan goes on without them.
+            with suppress(BrokenPipeError):
+                write(self._stderr, line_of(event) + "\n")
 
     def close(self) -> None:
         """Nothing is held."""

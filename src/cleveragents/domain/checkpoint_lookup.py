@@ -25,7 +25,7 @@ def find_group(
     exact = [group for group in groups if name.upper() in group.names()]
     labelled = [group for group in groups if group.label == name]
     prefixed = [group for group in groups if _has_prefix(group, name.upper())]
-    for matches in (exact, _by_hand_first(labelled), prefixed):
+    for matches in (exact, _most_meant(labelled), prefixed):
         if len(matches) == 1:
             return matches[0]
         if matches:
@@ -36,8 +36,10 @@ def find_group(
     raise CheckpointNotFoundError(plan_id, name)
 
 
-def _by_hand_first(labelled: Sequence[CheckpointGroup]) -> Sequence[CheckpointGroup]:
-    return [group for group in labelled if group.labelled_by_hand] or labelled
+def _most_meant(labelled: Sequence[CheckpointGroup]) -> Sequence[CheckpointGroup]:
+    """A person's own label before a made one, and what still counts before what does not."""
+    by_hand = [group for group in labelled if group.labelled_by_hand] or labelled
+    return [group for group in by_hand if not group.superseded] or by_hand
 
 
 def _has_prefix(group: CheckpointGroup, prefix: str) -> bool:

@@ -42,7 +42,10 @@ PlanError                      exit 1: the operation was refused or failed
 ├── DatabaseTooNewError        database-too-new
 ├── DatabaseUnusableError      database-unusable
 ├── DataDirError               data-dir-unusable
-└── GitUnavailableError        git-unavailable
+├── GitUnavailableError        git-unavailable
+├── CurrentFolderError         current-folder-gone
+├── MachineError               machine-error
+└── InterruptedCommandError    command-interrupted (exit 130)
 """
 
 from collections.abc import Sequence
@@ -215,7 +218,7 @@ class CheckpointAmbiguousError(PlanError):
     def __init__(self, plan_id: str, wanted: str, matches: Sequence[str]) -> None:
         super().__init__(
             f"{wanted!r} fits {len(matches)} checkpoint groups: {', '.join(matches)}",
-            f"use a longer id; list them with `agents plan checkpoint list {plan_id}`",
+            f"say which by its id; see them with `agents plan checkpoint list {plan_id}`",
         )
 
 
@@ -446,3 +449,32 @@ class GitUnavailableError(PlanError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"git cannot be used: {reason}", "install git 2.38 or newer")
+
+
+class CurrentFolderError(PlanError):
+    code = "current-folder-gone"
+
+    def __init__(self) -> None:
+        super().__init__("the current folder does not exist any more", "change to another folder")
+
+
+class MachineError(PlanError):
+    """The operating system refused something that no adapter foresaw, such as a full disk."""
+
+    code = "machine-error"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the operating system refused: {reason}",
+            "check the disk and the permissions, then run the command again",
+        )
+
+
+class InterruptedCommandError(PlanError):
+    code = "command-interrupted"
+    exit_code = 130
+
+    def __init__(self) -> None:
+        super().__init__(
+            "interrupted", "run the command again; what was unfinished is mended first"
+        )

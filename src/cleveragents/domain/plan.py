@@ -154,7 +154,6 @@ class Plan:
             rollback_target=None,
             safety_group=None,
             error=None,
-            finished_at=None,
         )
 
     def begin_apply(self) -> "Plan":

@@ -59,6 +59,8 @@ class ApplyService:
             unfinished = _stored(plan, resources)
             if unfinished:
                 return self._carry_out(plan, resources, unfinished)
+            if plan.state is State.APPLIED:
+                self._clean_up(plan, resources)  # its own clean-up may have been interrupted
             plan = plan.begin_apply()
             for resource in resources:
                 self._sandboxes.check(resource)

@@ -21,7 +21,12 @@ from cleveragents.domain.checkpoint import (
 )
 from cleveragents.domain.checkpoint_lookup import find_group
 from cleveragents.domain.decision import Decision, ToolCall
-from cleveragents.domain.errors import CheckpointNeededError, LabelTakenError, PlanStateError
+from cleveragents.domain.errors import (
+    CheckpointNeededError,
+    LabelTakenError,
+    PlanStateError,
+    SnapshotDamagedError,
+)
 from cleveragents.domain.events import CheckpointRecorded
 from cleveragents.domain.groups import GroupDraft, build_group
 from cleveragents.domain.ids import GroupId, PlanId, ResourceId
@@ -226,6 +231,16 @@ class CheckpointService:
             state = group.state_of(resource.resource_id)
             if state is not None:
                 self._snapshots.verify(resource, state.snapshot, state.state_hash)
+
+    def damages(self, groups: Sequence[CheckpointGroup]) -> Mapping[GroupId, str]:
+        """Those of the groups that could not be restored, each with the reason."""
+        found: dict[GroupId, str] = {}
+        for group in groups:
+            try:
+                self.verify(group)
+            except SnapshotDamagedError as error:
+                found[group.group_id] = error.message
+        return found
 
     def changes_between(
         self, old: CheckpointGroup, new: CheckpointGroup

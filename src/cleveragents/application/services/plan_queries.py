@@ -128,7 +128,9 @@ class PlanQueries:
     def _elapsed(self, plan: Plan) -> timedelta:
         if plan.started_at is None:
             return timedelta(0)
-        return (plan.finished_at or self._clock.now()) - plan.started_at
+        running = plan.state is State.PROCESSING
+        until = self._clock.now() if running else plan.finished_at
+        return (until or plan.started_at) - plan.started_at
 
 
 def _progress(plan: Plan) -> tuple[StepProgress, ...]:

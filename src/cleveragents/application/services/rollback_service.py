@@ -84,7 +84,7 @@ class RollbackService:
 
     def recover(self, plan: Plan) -> Plan:
         """Finish a rollback that a crash interrupted. The caller holds the plan's lock."""
-        if plan.rollback_target is None or plan.safety_group is None:
+        if plan.is_final or plan.rollback_target is None or plan.safety_group is None:
             return plan
         target, safety = self._group(plan.rollback_target), self._group(plan.safety_group)
         restored = self._restore_or_put_back(plan, target, safety)
@@ -110,7 +110,8 @@ class RollbackService:
                 uow.resources.save(resource.at_boundary(result.snapshot.ref))
             uow.commit()
         changed = sum(len(result.changes) for _, result in restored)
-        self._events.emit(Recovered(message=f"undid {changed} changes of an unfinished step"))
+        what = "1 change" if changed == 1 else f"{changed} changes"
+        self._events.emit(Recovered(message=f"undid {what} of an unfinished step"))
         return plan
 
     # --- before anything changes ----------------------------------------------------------------

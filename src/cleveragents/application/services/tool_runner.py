@@ -49,6 +49,7 @@ class ToolRunner:
     def run(self, plan: Plan, task: Task) -> Committed:
         """Carry the task out and store that it is done; an errored plan means that it failed."""
         started_at = self._clock.now()
+        spec: ToolSpec | None = None
         try:
             spec = self._tools.find(plan.action, task.step.tool)
             self._refuse_without_checkpoint(plan, spec, task)
@@ -56,8 +57,8 @@ class ToolRunner:
                 plan = self._before_write(plan, task)
             result = self._call(plan, spec, task)
         except ToolError as error:
-            return self._failed(plan, task, error, self._ended(task, started_at, error=error))
-        return self._succeeded(plan, task, spec, self._ended(task, started_at, result, spec))
+            return self._failed(plan, task, error, self._ended(task, started_at, spec, error))
+        return self._succeeded(plan, task, spec, self._ended(task, started_at, spec, result))
 
     def _call(self, plan: Plan, spec: ToolSpec, task: Task) -> ToolResult:
         context = ToolContext(
@@ -118,11 +119,10 @@ class ToolRunner:
         self,
         task: Task,
         started_at: datetime,
-        result: ToolResult | None = None,
-        spec: ToolSpec | None = None,
-        error: PlanError | None = None,
+        spec: ToolSpec | None,
+        outcome: ToolResult | ToolError,
     ) -> ToolCall:
-        failed = error is not None
+        failed = isinstance(outcome, ToolError)
         return ToolCall(
             call_id=ToolCallId(self._ids.new()),
             plan_id=task.decision.plan_id,
@@ -132,8 +132,8 @@ class ToolRunner:
             tool=task.step.tool,
             arguments=task.step.arguments,
             status=ToolCallStatus.FAILED if failed else ToolCallStatus.SUCCEEDED,
-            result=result or ToolResult(),
-            error=error.message if error else None,
+            result=ToolResult() if isinstance(outcome, ToolError) else outcome,
+            error=outcome.message if isinstance(outcome, ToolError) else None,
             changes=(),
             side_effects=spec.side_effects if spec else (),
             started_at=started_at,

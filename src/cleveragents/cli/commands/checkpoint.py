@@ -76,9 +76,7 @@ def verify(app: App, plan_id: str, checkpoint_id: str | None) -> None:
         if checkpoint_id
         else service.list_checkpoints(plan)
     )
-    for group in groups:
-        service.verify(group)
-    app.show(views.verified(app.container.plan_queries.get(plan), groups))
+    app.show(views.verified(plan, groups, service.damages(groups)))
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint diff <PLAN_ID> <FROM> <TO>"))

@@ -11,6 +11,7 @@ from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import checkpoints as checkpoint_views
 from cleveragents.cli.views import decisions as decision_views
 from cleveragents.cli.views import plans as plan_views
+from cleveragents.cli.views.words import count
 from cleveragents.domain.errors import StepFailedError
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan, State
@@ -168,7 +169,7 @@ def apply(
             wanted.plan_id,
             options,
             lambda diffs: app.confirm(
-                f"Apply {sum(len(d.files) for d in diffs.values())} changed files", yes=yes
+                f"Apply {count(sum(len(d.files) for d in diffs.values()), 'changed file')}", yes=yes
             ),
         )
     app.show(plan_views.applied(result))

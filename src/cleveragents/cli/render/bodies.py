@@ -39,7 +39,7 @@ _STYLES: Mapping[Tone, str] = {
 }
 _GAP = 3
 _WIDEST_NAME = 28
-_LONGEST_WHOLE_WORD = 30  # an id stays in one piece; a longer path may be folded
+_LONGEST_WHOLE_WORD = 44  # an id and a config key stay whole; a longer path may be folded
 
 
 def body_of(block: Fields | Grid | Tree, inner: int) -> ConsoleRenderable:

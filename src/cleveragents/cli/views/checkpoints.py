@@ -7,6 +7,7 @@ from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
 from cleveragents.cli.views.words import clock_time, count, size, stamp, toned
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Checkpoint, CheckpointGroup, RollbackResult
+from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Plan
 
 
@@ -148,10 +149,24 @@ def deleted(group: CheckpointGroup, freed: int) -> Outcome:
     )
 
 
-def verified(plan: Plan, groups: Sequence[CheckpointGroup]) -> Outcome:
+def verified(
+    plan_id: PlanId, groups: Sequence[CheckpointGroup], damages: Mapping[GroupId, str]
+) -> Outcome:
+    whole = [group.group_id for group in groups if group.group_id not in damages]
+    data = {
+        "plan_id": plan_id,
+        "verified": whole,
+        "damaged": [{"group_id": key, "reason": reason} for key, reason in damages.items()],
+    }
+    if not damages:
+        done = f"{count(len(whole), 'checkpoint')} verified: all of it can be restored"
+        return Outcome(data=data, messages=[done])
     return Outcome(
-        data={"plan_id": plan.plan_id, "verified": [group.group_id for group in groups]},
-        messages=[f"{count(len(groups), 'checkpoint')} verified: all of it can be restored"],
+        data=data,
+        blocks=[Grid("Damaged", ["group", "reason"], list(damages.items()))],
+        messages=[f"{len(damages)} of {len(groups)} checkpoints cannot be restored"],
+        status="error",
+        exit_code=1,
     )
 
 

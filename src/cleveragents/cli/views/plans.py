@@ -234,6 +234,7 @@ def next_after_failure(plan: Plan) -> Sequence[str]:
     steps = [f"try again: agents plan resume {plan.plan_id}"]
     if plan.error and plan.error.checkpoint:
         steps.append(f"go back: agents plan rollback {plan.plan_id} {plan.error.checkpoint}")
+        steps.append(f"further back: agents plan checkpoint list {plan.plan_id}")
     return steps
 
 

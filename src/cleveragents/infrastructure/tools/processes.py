@@ -88,7 +88,7 @@ def _variable(name: str) -> str:
 
 
 def _tail(text: str) -> str:
-    lines = text.strip().splitlines()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
     return ": " + " | ".join(lines[-3:]) if lines else ""
 
 

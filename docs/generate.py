@@ -1,0 +1,129 @@
+"""Fills the generated blocks of the reference; `--check` only says whether they are stale.
+
+A block is what stands between `<!-- generated:NAME -->` and `<!-- end -->`.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import click
+from sqlalchemy import Column, Table
+
+from cleveragents.cli.guard import BugError
+from cleveragents.cli.main import root
+from cleveragents.domain.checkpoint import DEFAULT_TRIGGERS, TRIGGER_ALIASES, Trigger
+from cleveragents.domain.errors import PlanError
+from cleveragents.infrastructure.database.schema import metadata
+
+REFERENCE = Path(__file__).parent / "reference"
+BLOCK = re.compile(r"(<!-- generated:(?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+HELP_WIDTH = 88
+MEANINGS = {
+    0: "done",
+    1: "the operation was refused or failed; nothing is half done",
+    2: "the call itself was wrong",
+    130: "interrupted; the running step was undone",
+}
+
+
+def main() -> None:
+    pages = {
+        "commands.md": {"commands": commands()},
+        "errors.md": {"exit-codes": exit_codes(), "errors": error_table()},
+        "checkpointing.md": {"triggers": triggers()},
+        "database.md": {table.name: table_rows(table) for table in metadata.sorted_tables},
+    }
+    stale = [name for name, blocks in pages.items() if not _is_fresh(REFERENCE / name, blocks)]
+    if "--check" not in sys.argv[1:]:
+        for name in stale:
+            path = REFERENCE / name
+            path.write_text(filled(path, pages[name]), encoding="utf-8")
+            sys.stdout.write(f"updated {name}\n")
+    elif stale:
+        sys.exit(f"stale: {', '.join(stale)}; run `python docs/generate.py`")
+
+
+def filled(path: Path, blocks: Mapping[str, str]) -> str:
+    """The page with its blocks as they should be. Every block must have its place, and only one."""
+    text = path.read_text(encoding="utf-8")
+    places = [found["name"] for found in BLOCK.finditer(text)]
+    if sorted(places) != sorted(blocks):
+        sys.exit(f"{path.name} has places for {sorted(places)}, but needs {sorted(blocks)}")
+    return BLOCK.sub(lambda found: f"{found[1]}{blocks[found['name']]}\n{found[3]}", text)
+
+
+def commands() -> str:
+    sections = (
+        f"### {path}\n\n```text\n{text}\n```" for path, text in _helps(root, "agents", None)
+    )
+    return "\n\n".join(sections)
+
+
+def exit_codes() -> str:
+    rows = [f"| {code} | {meaning} |" for code, meaning in MEANINGS.items()]
+    return "\n".join(["| exit code | meaning |", "|--:|---|", *rows])
+
+
+def error_table() -> str:
+    rows = [f"| [{e.code}](#{e.code}) | {e.exit_code} |" for e in error_classes()]
+    return "\n".join(["| code | exit code |", "|---|--:|", *rows])
+
+
+def error_classes() -> list[type[PlanError]]:
+    """One class per code, in the order of the codes."""
+    found = {kind.code: kind for kind in (PlanError, *_subclasses(PlanError), BugError)}
+    return [found[code] for code in sorted(found)]
+
+
+def triggers() -> str:
+    aliases = {trigger: alias for alias, trigger in TRIGGER_ALIASES.items()}
+    rows = [
+        f"| `{trigger}` | {f'`{aliases[trigger]}`' if trigger in aliases else ''} "
+        f"| {'yes' if trigger in DEFAULT_TRIGGERS else 'no'} |"
+        for trigger in Trigger
+    ]
+    return "\n".join(["| trigger | also called | in the default |", "|---|---|---|", *rows])
+
+
+def table_rows(table: Table) -> str:
+    rows = [_column_row(column) for column in table.columns]
+    return "\n".join(["| column | type | may be null | key |", "|---|---|---|---|", *rows])
+
+
+def _is_fresh(path: Path, blocks: Mapping[str, str]) -> bool:
+    return filled(path, blocks) == path.read_text(encoding="utf-8")
+
+
+def _helps(
+    command: click.Command, path: str, parent: click.Context | None
+) -> Iterator[tuple[str, str]]:
+    context = click.Context(
+        command, info_name=path.rpartition(" ")[2], parent=parent, terminal_width=HELP_WIDTH
+    )
+    yield path, command.get_help(context).rstrip()
+    if isinstance(command, click.Group):
+        for name in command.list_commands(context):
+            inner = command.get_command(context, name)
+            if inner is not None:
+                yield from _helps(inner, f"{path} {name}", context)
+
+
+def _subclasses(kind: type[PlanError]) -> Iterator[type[PlanError]]:
+    """Parents first, so that a child without a code of its own does not stand for its parent's."""
+    for inner in kind.__subclasses__():
+        if "code" in vars(inner):
+            yield inner
+        yield from _subclasses(inner)
+
+
+def _column_row(column: Column[object]) -> str:
+    keys = ["primary"] if column.primary_key else []
+    keys += [f"→ {key.target_fullname}" for key in column.foreign_keys]
+    nullable = "yes" if column.nullable else "no"
+    return f"| `{column.name}` | {str(column.type).lower()} | {nullable} | {', '.join(keys)} |"
+
+
+if __name__ == "__main__":
+    main()
