@@ -8,7 +8,7 @@ import pytest
 # `tests` is no installed package; with this, `tests.support` is found however pytest is called.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.support.world import World  # noqa: E402
+from tests.support.world import World
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """The user's own project: untouched until apply, and then changed whole or not at all."""
 
 import pytest
-
 from tests.support.projects import USER
 from tests.support.trees import Tree, tree_of
 from tests.support.world import PlanHandle, World, shell, wait_for, write
@@ -63,6 +62,25 @@ def test_nothing_before_apply_touches_the_users_project(world: World) -> None:
     ):
         world.agents(*words).ok()
     assert project.fingerprint() == before
+
+
+@pytest.mark.xfail(reason="a worktree shares stash, config, tags and branches with its repository")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo x > README.md; git stash -q",
+        "git config user.name Somebody",
+        "git branch -q -f other HEAD^",
+        "git tag -f v1 HEAD^",
+    ],
+)
+def test_git_commands_of_a_step_do_not_reach_what_is_the_users(world: World, command: str) -> None:
+    world.project.git("branch", "other")
+    world.project.git("tag", "v1")
+    before = world.project.fingerprint()
+    plan = world.run(shell(command, "git"))
+    plan.rollback("start").ok()
+    assert world.project.fingerprint() == before
 
 
 def test_a_plan_leaves_only_its_own_refs_and_cancel_keeps_the_work(world: World) -> None:

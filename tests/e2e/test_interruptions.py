@@ -1,14 +1,14 @@
 """Ctrl-C, a polite kill and a hard one: nothing half-done is kept, and nothing is done twice."""
 
 import os
+import pty
 import signal
 import subprocess
 import time
 from pathlib import Path
 
 import pytest
-
-from tests.support.agents import Answer
+from tests.support.agents import COMMAND, Answer
 from tests.support.trees import tree_of
 from tests.support.world import World, shell, wait_for, write
 
@@ -166,6 +166,27 @@ def test_a_killed_plan_can_be_rolled_back_without_resuming_it(slow: Slow) -> Non
     slow.finish()
 
 
+@pytest.mark.xfail(reason="the shell of a killed process goes on, and its step is done twice")
+def test_a_step_that_outlives_its_killed_process_is_not_done_twice(slow: Slow) -> None:
+    process = slow.start()
+    process.kill()
+    ended(process)
+    slow.finish()
+    time.sleep(0.2)
+    assert slow.tally.read_text() == "1\n2\n"
+
+
+@pytest.mark.xfail(reason="a closed terminal kills like -9: nothing undone, the shell goes on")
+def test_a_closed_terminal_is_an_interruption_too(slow: Slow) -> None:
+    process = slow.start()
+    process.send_signal(signal.SIGHUP)
+    code = ended(process).code
+    state, tree = slow.plan.status["state"], slow.plan.tree()
+    end_orphans(slow)
+    assert code in (129, 130)
+    assert (state, tree) == ("queued", slow.before)
+
+
 def test_a_killed_plan_can_be_cancelled(slow: Slow) -> None:
     process = slow.start()
     process.kill()
@@ -184,6 +205,30 @@ def test_resume_says_where_it_would_go_on_and_changes_nothing(slow: Slow) -> Non
     assert answer.data["next_step"] == 1
     assert slow.plan.tree() == before
     assert slow.world.records() == records
+
+
+@pytest.mark.xfail(reason="an abort writes a word on stderr and no envelope")
+def test_ctrl_c_at_the_question_answers_with_an_envelope_too(world: World) -> None:
+    plan = world.run(write("a", "1"))
+    terminal, ours = pty.openpty()
+    process = subprocess.Popen(
+        [COMMAND, "--format", "json", "plan", "rollback", plan.id, "start"],
+        cwd=world.project.path,
+        env=world.agents.environ,
+        stdin=ours,
+        stdout=subprocess.PIPE,
+        stderr=ours,
+    )
+    os.close(ours)
+    shown = b""
+    while b"?" not in shown:
+        shown += os.read(terminal, 1024)
+    process.send_signal(signal.SIGINT)
+    answer = ended(process)
+    os.close(terminal)
+    assert answer.code == 130
+    assert (plan.sandbox / "a").exists()
+    assert answer.envelope["exit_code"] == 130
 
 
 def test_a_plan_killed_many_times_still_gives_the_right_tree(world: World) -> None:
@@ -210,13 +255,17 @@ def test_a_killed_rollback_is_finished_or_undone_by_the_next_command(world: Worl
     lock = world.agents.data_dir / "locks" / plan.id
     for pause in (0.0, 0.02, 0.05, 0.1):
         process = world.agents.start("plan", "rollback", "--yes", plan.id, "start")
-        wait_for(lambda: process.poll() is not None or b"rollback" in lock.read_bytes())
+        wait_until_it_works(process, lock)
         time.sleep(pause)
         process.kill()
         process.communicate()
         plan.execute().ok()
         assert tree_of(plan.sandbox) == trees[1]
         assert plan.status["state"] == "complete"
+
+
+def wait_until_it_works(process: "subprocess.Popen[bytes]", lock: Path) -> None:
+    wait_for(lambda: process.poll() is not None or bool(lock.read_bytes()))
 
 
 def end_orphans(slow: Slow) -> None:

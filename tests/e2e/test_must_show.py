@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-
 from tests.support.agents import Answer
 from tests.support.promises import (
     CHECKPOINT_ROW,

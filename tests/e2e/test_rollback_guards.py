@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-
 from tests.support.agents import COMMAND, Answer
+from tests.support.refusals import refused
 from tests.support.trees import tree_of
 from tests.support.world import PlanHandle, World, shell, wait_for, write
 
@@ -35,16 +35,6 @@ def nothing_changes(world: World, sandbox: Path) -> Generator[None]:
     assert tree_of(sandbox) == files
     assert world.records() == records
     assert world.project.fingerprint() == user
-
-
-def refused(answer: Answer, code: str, exit_code: int = 1) -> str:
-    """Checks an error envelope; gives back everything that it tells people."""
-    assert (answer.error["code"], answer.code) == (code, exit_code), answer
-    assert answer.envelope["status"] == "error"
-    assert answer.envelope["exit_code"] == exit_code
-    assert answer.error["hint"].strip()
-    assert "Traceback" not in answer.err
-    return f"{answer.error['message']} {answer.error['hint']}"
 
 
 # --- which checkpoint ---------------------------------------------------------------------------
@@ -245,7 +235,9 @@ def _missing_content(database: sqlite3.Connection) -> int:
 
 
 def _mode(database: sqlite3.Connection) -> int:
-    return database.execute("UPDATE versions SET mode=mode | 2 WHERE path=?", (b"one.txt",)).rowcount
+    return database.execute(
+        "UPDATE versions SET mode=mode | 2 WHERE path=?", (b"one.txt",)
+    ).rowcount
 
 
 def _link_target(database: sqlite3.Connection) -> int:
@@ -290,8 +282,11 @@ def test_a_damaged_snapshot_is_refused_and_verify_finds_it(
     with nothing_changes(world, plan.sandbox):
         said = refused(plan.rollback(target), "snapshot-damaged")
         assert "agents plan checkpoint verify" in said
-        refused(world.agents("plan", "checkpoint", "verify", plan.id, target), "snapshot-damaged")
-        refused(world.agents("plan", "checkpoint", "verify", plan.id), "snapshot-damaged")
+        for words in ((plan.id, target), (plan.id,)):
+            found = world.agents("plan", "checkpoint", "verify", *words)
+            assert (found.code, found.envelope["status"]) == (1, "error")
+            assert target in [item["group_id"] for item in found.data["damaged"]]
+            assert target not in found.data["verified"]
 
 
 def test_other_groups_of_a_damaged_store_can_still_be_gone_back_to(

@@ -179,8 +179,8 @@ class Sandboxes(Protocol):
         """Check that a plan can work on the real resource. Raises ResourceError."""
         ...
 
-    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType) -> str:
-        """Where the sandbox of this resource will be."""
+    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
+        """Where the sandbox of this resource will be; one that is a file keeps the file name."""
         ...
 
     def create(self, resource: PlanResource) -> None:

@@ -61,7 +61,7 @@ class Snapshot:
     """The captured state of one sandbox. `ref` is opaque: only the store that made it can read it.
 
     `changes` and `size_bytes` are relative to the snapshot before; an unchanged sandbox gives the
-    same `ref` again, with no changes and no bytes.
+    same `ref` again, with no changes and no bytes. `notes` tell people what was unusual about it.
     """
 
     ref: str
@@ -70,6 +70,7 @@ class Snapshot:
     size_bytes: int = 0
     changes: tuple[FileChange, ...] = ()
     skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

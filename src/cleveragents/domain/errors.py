@@ -366,12 +366,22 @@ class ApplyConflictError(PlanError):
 
     code = "apply-conflict"
 
-    def __init__(self, plan_id: str, resource: str, files: Sequence[str], why: str) -> None:
+    def __init__(
+        self,
+        plan_id: str,
+        resource: str,
+        files: Sequence[str],
+        why: str,
+        hint: str | None = None,
+    ) -> None:
         listing = "\n".join(f"  {file}" for file in files)
+        usual = (
+            f"commit or put away your changes to these files and run `agents plan apply {plan_id}` "
+            "again, or keep the result on a branch with --branch NAME"
+        )
         super().__init__(
             f"`{resource}` has conflicts, so nothing was applied ({why}):\n{listing}",
-            f"commit or put away your changes to these files and run `agents plan apply {plan_id}` "
-            "again, or keep the result on a branch with --branch NAME",
+            hint or usual,
         )
         self.files = tuple(files)
 

@@ -109,6 +109,8 @@ def _resource_checkpoint(
         extra["excluded"] = list(resource.exclude)
     if snapshot.skipped:
         extra["skipped"] = list(snapshot.skipped)
+    if snapshot.notes:
+        extra["notes"] = list(snapshot.notes)
     return Checkpoint(
         checkpoint_id=checkpoint_id,
         group_id=group_id,

@@ -59,7 +59,7 @@ class Plan:
     seq: int = 0
     actor_state: Mapping[str, Any] = field(default_factory=dict[str, Any])
     error: PlanFailure | None = None
-    applied_ref: str | None = None
+    applied: Mapping[str, str] = field(default_factory=dict[str, str])
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
@@ -168,9 +168,10 @@ class Plan:
     def constrain(self, failure: PlanFailure) -> "Plan":
         return replace(self, phase=Phase.APPLY, state=State.CONSTRAINED, error=failure)
 
-    def apply(self, applied_ref: str, now: datetime) -> "Plan":
+    def apply(self, applied: Mapping[str, str], now: datetime) -> "Plan":
+        """`applied`: by resource, what its result is called in the project (for git: a commit)."""
         return replace(
-            self, phase=Phase.APPLY, state=State.APPLIED, applied_ref=applied_ref, finished_at=now
+            self, phase=Phase.APPLY, state=State.APPLIED, applied=applied, finished_at=now
         )
 
     def cancel(self, now: datetime) -> "Plan":

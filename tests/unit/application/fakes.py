@@ -51,7 +51,7 @@ class Faults:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.kill_at: int | None = None
-        self.errors: dict[str, list[BaseException]] = {}
+        self.errors: dict[str, list[BaseException | None]] = {}
         self._dead = False
 
     def reach(self, call: str) -> None:
@@ -62,11 +62,12 @@ class Faults:
             self._dead = True
             raise Killed(call)
         waiting = self.errors.get(call)
-        if waiting:
-            raise waiting.pop(0)
+        error = waiting.pop(0) if waiting else None
+        if error is not None:
+            raise error
 
-    def fail(self, call: str, *errors: BaseException) -> None:
-        """The next calls of this name raise these, one after the other."""
+    def fail(self, call: str, *errors: BaseException | None) -> None:
+        """The next calls of this name raise these, one after the other; None lets one through."""
         self.errors.setdefault(call, []).extend(errors)
 
     def revive(self) -> None:
@@ -450,7 +451,7 @@ class MemorySandboxes:
         notices = ("takes uncommitted work along",) if include_uncommitted else ()
         return ResourceInspection(location=spec.location, base="base", notices=notices)
 
-    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType) -> str:
+    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
         return f"/sandboxes/{plan_id}/{name}"
 
     def create(self, resource: PlanResource) -> None:
@@ -471,6 +472,8 @@ class MemorySandboxes:
         self.released.append(resource.name)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
+        if resource.sandbox_path not in self._disk.sandboxes:
+            raise SandboxMissingError(resource.name, resource.sandbox_path)
         old = self._disk.projects[resource.location]
         return _as_diff(old, self._disk.sandboxes[resource.sandbox_path], self.left_behind)
 

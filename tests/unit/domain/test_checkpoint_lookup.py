@@ -84,6 +84,21 @@ def test_a_label_given_by_hand_wins_over_automatic_ones() -> None:
     assert found("step", (*GROUPS, by_hand)) is by_hand
 
 
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_a_label_means_the_group_that_still_counts(*, by_hand: bool) -> None:
+    gone = a_group(4, label="x", labelled_by_hand=by_hand, superseded=True)
+    live = a_group(5, label="x", labelled_by_hand=by_hand)
+
+    assert found("x", (gone, live)) is live
+    assert found("x", (gone,)) is gone
+
+
+def test_a_label_given_by_hand_wins_even_if_it_no_longer_counts() -> None:
+    by_hand = a_group(4, label="x", labelled_by_hand=True, superseded=True)
+
+    assert found("x", (by_hand, a_group(5, label="x"))) is by_hand
+
+
 def test_a_full_id_wins_over_a_label() -> None:
     impostor = a_group(4, label=str(FIRST.group_id), labelled_by_hand=True)
 

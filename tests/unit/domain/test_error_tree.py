@@ -21,10 +21,15 @@ ALL = sorted(set(tree()), key=lambda cls: cls.__name__)
 LEAVES = [cls for cls in ALL if not any(sub in ALL for sub in cls.__subclasses__())]
 
 
+def required(cls: type[PlanError]) -> dict[str, inspect.Parameter]:
+    given = list(inspect.signature(cls.__init__).parameters.items())[1:]
+    return {name: parameter for name, parameter in given if parameter.default is parameter.empty}
+
+
 def made(cls: type[PlanError]) -> PlanError:
-    """An instance, with each argument of its constructor filled in by its type."""
+    """An instance, with what its constructor needs filled in by type."""
     arguments = {}
-    for name, parameter in list(inspect.signature(cls.__init__).parameters.items())[1:]:
+    for name, parameter in required(cls).items():
         annotation = str(parameter.annotation)
         if "Sequence" in annotation:
             arguments[name] = ["first", "second"]
@@ -64,8 +69,8 @@ def test_the_message_names_everything_the_error_is_about(cls: type[PlanError]) -
     error = made(cls)
     said = error.message + error.hint
 
-    for name in list(inspect.signature(cls.__init__).parameters)[1:]:
-        if name == "matches" or name in ("available", "problems", "files"):
+    for name in required(cls):
+        if name in ("matches", "available", "problems", "files"):
             assert "first" in said and "second" in said
         elif name == "seconds":
             assert "1.5" in said
@@ -78,7 +83,7 @@ def test_usage_errors_exit_with_2_interruptions_with_130_and_all_others_with_1(
     cls: type[PlanError],
 ) -> None:
     expected = 2 if issubclass(cls, UsageError) else 1
-    if cls is errors.InterruptedPlanError:
+    if cls in (errors.InterruptedPlanError, errors.InterruptedCommandError):
         expected = 130
 
     assert cls.exit_code == expected

@@ -227,7 +227,6 @@ def test_going_back_brings_the_plan_to_where_the_group_was_taken(
         rollback_target=None,
         safety_group=None,
         error=None,
-        finished_at=None,
     )
 
 
@@ -258,12 +257,12 @@ def test_a_plan_with_steps_left_cannot_be_applied(phase: Phase, state: State) ->
 def test_an_apply_ends_applied_or_constrained() -> None:
     plan = a_plan(phase=Phase.EXECUTE, state=State.COMPLETE).begin_apply()
 
-    applied = plan.apply("abc", LATER)
+    applied = plan.apply({"code": "abc"}, LATER)
     constrained = plan.constrain(FAILURE)
 
     assert changed(plan, applied) == {
         "state": State.APPLIED,
-        "applied_ref": "abc",
+        "applied": {"code": "abc"},
         "finished_at": LATER,
     }
     assert changed(plan, constrained) == {"state": State.CONSTRAINED, "error": FAILURE}

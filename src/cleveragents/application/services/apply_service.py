@@ -14,15 +14,22 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.rollback_service import RollbackService
+from cleveragents.domain.action import ResourceType
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
-from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError, DeclinedError
+from cleveragents.domain.errors import (
+    ApplyConflictError,
+    ApplyRefusedError,
+    DeclinedError,
+    SandboxMissingError,
+)
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 
 Confirm = Callable[[Mapping[str, ResourceDiff]], bool]
 _TOKEN = "apply"
+_DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +128,7 @@ class ApplyService:
             failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
             self._withdraw(plan.constrain(failure), resources)
             raise
-        plan = plan.apply("\n".join(refs.values()), self._clock.now())
+        plan = plan.apply(refs, self._clock.now())
         self._save(plan)
         diffs = {r.name: self._sandboxes.applied_diff(r, refs[r.name]) for r in resources}
         kept = self._clean_up(plan, resources)
@@ -131,7 +138,7 @@ class ApplyService:
         """Remove what is not needed any more, but never a file that exists nowhere else."""
         kept: dict[str, str] = {}
         for resource in resources:
-            if self._sandboxes.diff(resource).left_behind:
+            if self._holds_more(resource):
                 kept[resource.name] = resource.sandbox_path
                 continue
             self._sandboxes.remove(resource)
@@ -141,6 +148,14 @@ class ApplyService:
         if not kept:
             self._snapshots.forget(plan.plan_id)
         return kept
+
+    def _holds_more(self, resource: PlanResource) -> bool:
+        """Whether the sandbox has files that exist nowhere else; one that is gone has none."""
+        try:
+            self._sandboxes.check(resource)
+        except SandboxMissingError:
+            return False
+        return bool(self._sandboxes.diff(resource).left_behind)
 
     def _withdraw(self, plan: Plan, resources: Sequence[PlanResource]) -> None:
         with self._unit_of_work() as uow:
@@ -153,7 +168,9 @@ class ApplyService:
     def _resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
         with self._unit_of_work.reading() as uow:
             found = uow.resources.of_plan(plan_id)
-        return [resource for resource in found if resource.status is SandboxStatus.READY]
+        ready = [resource for resource in found if resource.status is SandboxStatus.READY]
+        # Databases last: a failed write there must find the rest still easy to put back.
+        return sorted(ready, key=lambda resource: resource.type in _DATABASES)
 
     def _load(self, plan_id: PlanId) -> Plan:
         with self._unit_of_work.reading() as uow:

@@ -117,19 +117,19 @@ class CheckpointService:
     def create(self, plan: Plan, label: str) -> CheckpointGroup:
         """A group by hand, labelled. The caller holds the plan's lock."""
         plan.refuse_if_final()
-        if plan.head is None:
+        if not self.resources(plan.plan_id):
             raise PlanStateError(
                 f"plan {plan.plan_id} has not started, so there is nothing to capture yet",
                 f"agents plan execute {plan.plan_id}",
             )
         if any(g.label == label and g.labelled_by_hand for g in self.list_groups(plan.plan_id)):
             raise LabelTakenError(label, plan.plan_id)
-        head = self._head_of(plan)
+        head = self._head_of(plan) if plan.head else None
         moment = CheckpointMoment(
             reason=CheckpointReason.MANUAL,
             source="user",
             label=label,
-            decision_id=head.decision_id,
+            decision_id=head.decision_id if head else None,
             step_index=plan.last_completed_step + 1,
             mid_step=True,
             labelled_by_hand=True,

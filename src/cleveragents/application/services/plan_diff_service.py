@@ -3,6 +3,7 @@
 from cleveragents.application.ports import Sandboxes, UnitOfWorkFactory
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 
 
@@ -16,10 +17,10 @@ class PlanDiffService:
         with self._unit_of_work.reading() as uow:
             plan = uow.plans.get(plan_id)
             resources = uow.resources.of_plan(plan_id)
-        if plan.applied_ref is not None:
-            refs = plan.applied_ref.split("\n")
-            pairs = zip(resources, refs, strict=True)
-            return {r.name: self._sandboxes.applied_diff(r, ref) for r, ref in pairs}
+        if plan.state is State.APPLIED:
+            return {
+                r.name: self._sandboxes.applied_diff(r, plan.applied[r.name]) for r in resources
+            }
         return {resource.name: self._diff_of(resource) for resource in resources}
 
     def _diff_of(self, resource: PlanResource) -> ResourceDiff:

@@ -74,11 +74,12 @@ class PlanResumeService:
         """Say where `run` would go on, and change nothing."""
         plan = self._load(plan_id)
         plan.refuse_if_final()
-        following = plan.last_completed_step + 1
-        finishes = plan.rollback_target is not None
-        if plan.executed and not finishes:
-            return ResumePoint(plan=plan, next_step=None, finishes_rollback=False)
-        return ResumePoint(plan=plan, next_step=following, finishes_rollback=finishes)
+        if plan.rollback_target is not None:
+            with self._unit_of_work.reading() as uow:
+                reached = uow.checkpoints.get(plan.rollback_target).last_completed_step
+            return ResumePoint(plan=plan, next_step=reached + 1, finishes_rollback=True)
+        following = None if plan.executed else plan.last_completed_step + 1
+        return ResumePoint(plan=plan, next_step=following, finishes_rollback=False)
 
     def _make_sandboxes(self, plan: Plan) -> None:
         with self._unit_of_work.reading() as uow:

@@ -1,6 +1,6 @@
 """Owns making a plan from an action, and ending one by hand."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cleveragents.application.ports import (
@@ -68,6 +68,7 @@ class PlanService:
                 )
                 resources.append(resource)
                 notices.extend(said)
+            _refuse_twice_the_same(resources)
             plan = self._store(plan, resources)
         except (PlanError, KeyboardInterrupt):
             for resource in resources:
@@ -101,7 +102,7 @@ class PlanService:
             type=spec.type,
             location=found.location,
             base=found.base,
-            sandbox_path=self._sandboxes.path_for(plan_id, spec.name, spec.type),
+            sandbox_path=self._sandboxes.path_for(plan_id, spec.name, spec.type, found.location),
             include=spec.include,
             exclude=spec.exclude,
             checkpointable=spec.checkpointable,
@@ -134,6 +135,18 @@ class PlanService:
             attempt=plan.attempt,
             created_at=plan.created_at,
         )
+
+
+def _refuse_twice_the_same(resources: Sequence[PlanResource]) -> None:
+    # Two sandboxes of one thing could not both be applied: the second would undo the first.
+    seen: dict[str, str] = {}
+    for resource in resources:
+        other = seen.setdefault(resource.location, resource.name)
+        if other != resource.name:
+            raise ResourceError(
+                f"`{other}` and `{resource.name}` are the same: {resource.location}",
+                "name it once, and let all steps use that resource",
+            )
 
 
 def _refuse_unstorable(spec: ResourceSpec) -> None:

@@ -78,8 +78,10 @@ class ToolRunner:
                 "set rollback_policy.require_checkpoints to false to allow it",
             )
         target = spec.resource or task.step.arguments.get("resource")
+        only = len(task.resources) == 1  # then a step need not name it
         for resource in task.resources:
-            if resource.name in (target, *spec.write_scope) and not resource.checkpointable:
+            meant = only or resource.name in (target, *spec.write_scope)
+            if meant and not resource.checkpointable:
                 raise ToolRefusedError(
                     f"{spec.name} writes to `{resource.name}`, of which no checkpoint can be made",
                     "set rollback_policy.require_checkpoints to false to allow it",

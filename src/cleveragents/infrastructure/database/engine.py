@@ -44,7 +44,11 @@ class Database:
         try:
             yield
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            # Errors of the Python module itself, such as text that is not UTF-8, have no code.
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
+                sqlite3.SQLITE_BUSY,
+                sqlite3.SQLITE_LOCKED,
+            ):
                 raise DatabaseBusyError(self._path) from error
             raise DatabaseUnusableError(self._path, str(error)) from error
         except sqlite3.DatabaseError as error:

@@ -16,7 +16,11 @@ from cleveragents.domain.decision import (
     ToolCallStatus,
     ToolResult,
 )
-from cleveragents.domain.errors import DecisionNotFoundError, PlanNotFoundError
+from cleveragents.domain.errors import (
+    DatabaseUnusableError,
+    DecisionNotFoundError,
+    PlanNotFoundError,
+)
 from cleveragents.domain.ids import (
     CheckpointId,
     DecisionId,
@@ -75,7 +79,9 @@ class SqlResources:
         insert(self._connection, "plan_resources", _resource_values(resource))
 
     def save(self, resource: PlanResource) -> None:
-        update(self._connection, "plan_resources", "resource_id", _resource_values(resource))
+        values = _resource_values(resource)
+        if update(self._connection, "plan_resources", "resource_id", values) != 1:
+            raise DatabaseUnusableError("", f"resource {resource.resource_id} is missing")
 
     def of_plan(self, plan_id: PlanId) -> Sequence[PlanResource]:
         rows = self._connection.execute(
@@ -213,7 +219,7 @@ def _plan_values(plan: Plan) -> dict[str, object]:
         "seq": plan.seq,
         "actor_state_json": to_json(plan.actor_state),
         "error_json": None if plan.error is None else to_json(asdict(plan.error)),
-        "applied_ref": plan.applied_ref,
+        "applied_json": to_json(plan.applied),
         "created_at": to_text(plan.created_at),
         "started_at": to_text(plan.started_at),
         "finished_at": to_text(plan.finished_at),
@@ -235,7 +241,7 @@ def _plan(row: Row) -> Plan:
         seq=row["seq"],
         actor_state=from_json(row["actor_state_json"]),
         error=_failure(row["error_json"]),
-        applied_ref=row["applied_ref"],
+        applied=from_json(row["applied_json"]),
         created_at=sure_time(row["created_at"]),
         started_at=to_time(row["started_at"]),
         finished_at=to_time(row["finished_at"]),

@@ -39,7 +39,7 @@ plans = Table(
     Column("seq", Integer, nullable=False),
     Column("actor_state_json", Text, nullable=False),
     Column("error_json", Text),
-    Column("applied_ref", Text),
+    Column("applied_json", Text, nullable=False),
     Column("created_at", Text, nullable=False),
     Column("started_at", Text),
     Column("finished_at", Text),

@@ -27,6 +27,8 @@ class SqlUnitOfWork:
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")
+        # What follows in the same block is a transaction again, and is undone without a commit.
+        self._connection.execute("BEGIN")
 
 
 class SqlUnitOfWorkFactory:

@@ -25,7 +25,7 @@ def upgrade() -> None:
         sa.Column("seq", sa.Integer(), nullable=False),
         sa.Column("actor_state_json", sa.Text(), nullable=False),
         sa.Column("error_json", sa.Text(), nullable=True),
-        sa.Column("applied_ref", sa.Text(), nullable=True),
+        sa.Column("applied_json", sa.Text(), nullable=False),
         sa.Column("created_at", sa.Text(), nullable=False),
         sa.Column("started_at", sa.Text(), nullable=True),
         sa.Column("finished_at", sa.Text(), nullable=True),

@@ -1,0 +1,84 @@
+"""Start-up time is a promise: everyday commands do not import what they do not need."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cleveragents.domain.action import Action
+from cleveragents.domain.actioncodec import action_to_json
+from cleveragents.infrastructure.database.engine import Database
+
+PLAN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+HEAVY = ("rich", "sqlalchemy", "alembic", "pydantic", "yaml", "tomlkit", "zstandard")
+REPORT = """
+import sys
+from cleveragents.cli.main import run
+code = run(sys.argv[1:]) if len(sys.argv) > 1 else 0
+print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+def imported(home: Path, *argv: str) -> tuple[set[str], subprocess.CompletedProcess[str]]:
+    """The top-level modules that are loaded after this command line."""
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT, *argv],
+        capture_output=True,
+        text=True,
+        cwd=home,
+        env={"HOME": str(home), "LANG": "C.UTF-8"},
+        check=False,
+    )
+    return set(done.stderr.splitlines()[-1].split()), done
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """With a database in it that has one plan."""
+    action = Action(name="demo", description="Do it", resources=(), steps=())
+    connection = Database(str(tmp_path / ".cleveragents" / "cleveragents.db")).connection()
+    connection.execute(
+        "INSERT INTO plans (plan_id, action_name, action_json, phase, state, attempt,"
+        " last_completed_step, timeline, seq, actor_state_json, created_at)"
+        " VALUES (?, 'demo', ?, 'strategize', 'queued', 1, -1, 0, 0, '{}', '2025-03-01T00:00:00Z')",
+        (PLAN, action_to_json(action)),
+    )
+    connection.execute(
+        "INSERT INTO decisions (decision_id, plan_id, timeline, seq, type, question, chosen,"
+        " alternatives_json, rationale, context_json, phase, attempt, superseded, created_at)"
+        " VALUES (?, ?, 0, 1, 'prompt_definition', '', '', '[]', '', '{}', 'strategize', 1, 0,"
+        " '2025-03-01T00:00:00Z')",
+        (PLAN, PLAN),
+    )
+    connection.close()
+    return tmp_path
+
+
+def test_importing_the_command_imports_nothing_heavy(tmp_path: Path) -> None:
+    modules, done = imported(tmp_path)
+
+    assert done.returncode == 0
+    assert "click" in modules, "the report itself works"
+    assert not modules & {*HEAVY, "sqlite3"}
+
+
+@pytest.mark.parametrize("argv", [["--help"], ["--version"], []])
+def test_help_and_version_import_nothing_heavy(tmp_path: Path, argv: list[str]) -> None:
+    modules, done = imported(tmp_path, *argv)
+
+    assert done.returncode == 0
+    assert not modules & {*HEAVY, "sqlite3"}
+
+
+@pytest.mark.parametrize(
+    ("command", "form"), [("status", "plain"), ("status", "json"), ("tree", "json")]
+)
+def test_asking_about_a_plan_imports_nothing_heavy(home: Path, command: str, form: str) -> None:
+    modules, done = imported(home, "--format", form, "plan", command, PLAN)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert PLAN in done.stdout
+    assert "sqlite3" in modules
+    assert not modules & set(HEAVY)

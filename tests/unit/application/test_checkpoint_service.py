@@ -1,0 +1,255 @@
+"""Checkpoint groups by hand: making, finding, proving, comparing and letting go."""
+
+from collections.abc import Callable
+
+import pytest
+from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, after, append
+
+from cleveragents.domain.action import RollbackPolicy
+from cleveragents.domain.changes import ChangeKind, FileChange
+from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason
+from cleveragents.domain.errors import (
+    CheckpointNeededError,
+    CheckpointNotFoundError,
+    LabelTakenError,
+    PlanAppliedError,
+    PlanLockedError,
+    PlanNotFoundError,
+    PlanStateError,
+    SnapshotDamagedError,
+    SnapshotFailedError,
+)
+from cleveragents.domain.events import CheckpointRecorded
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import State
+
+
+@pytest.fixture
+def world() -> ServiceWorld:
+    made = ServiceWorld(*TWO_PLACES, resources=(CODE, DOCS))
+    made.run()
+    return made
+
+
+# --- by hand ------------------------------------------------------------------------------------
+
+
+def test_a_checkpoint_by_hand_holds_the_present_and_becomes_the_head(world: ServiceWorld) -> None:
+    world.files()["mine.txt"] = "by hand"
+
+    group = world.manual.create(world.plan_id, "mine")
+
+    assert group == world.group("mine")
+    assert (group.reason, group.source) == (CheckpointReason.MANUAL, "user")
+    assert group.labelled_by_hand
+    assert group.decision_id == world.decisions[-1].decision_id
+    assert [checkpoint.resource for checkpoint in group.checkpoints] == ["code", "plan"]
+    assert world.plan.head == group.head
+    assert world.plan.state is State.COMPLETE
+    world.files().clear()
+    world.roll_back("mine")
+    assert world.files() == {**after("a", "c"), "mine.txt": "by hand"}
+
+
+def test_a_label_is_given_by_hand_only_once(world: ServiceWorld) -> None:
+    world.manual.create(world.plan_id, "mine")
+
+    with pytest.raises(LabelTakenError):
+        world.manual.create(world.plan_id, "mine")
+
+
+def test_a_label_that_only_an_automatic_group_has_is_free(world: ServiceWorld) -> None:
+    group = world.manual.create(world.plan_id, "start")
+
+    assert world.checkpoints.get_checkpoint(world.plan_id, "start") == group
+
+
+def test_before_a_plan_has_started_there_is_nothing_to_capture() -> None:
+    world = ServiceWorld()
+
+    with pytest.raises(PlanStateError, match="has not started"):
+        world.manual.create(world.plan_id, "mine")
+
+
+def test_a_plan_without_automatic_groups_can_have_one_by_hand() -> None:
+    world = ServiceWorld(rollback_policy=RollbackPolicy(enabled=False))
+    world.run()
+
+    assert world.manual.create(world.plan_id, "mine").labelled_by_hand
+
+
+def test_a_final_plan_gets_no_more_checkpoints(world: ServiceWorld) -> None:
+    world.apply()
+
+    with pytest.raises(PlanAppliedError):
+        world.manual.create(world.plan_id, "mine")
+
+
+def test_making_and_deleting_need_the_lock(world: ServiceWorld) -> None:
+    world.locks.holders[world.plan_id] = "execute"
+
+    with pytest.raises(PlanLockedError):
+        world.manual.create(world.plan_id, "mine")
+    with pytest.raises(PlanLockedError):
+        world.manual.delete(world.plan_id, "start")
+
+
+def test_a_snapshot_that_cannot_be_taken_leaves_no_group(world: ServiceWorld) -> None:
+    tables = world.tables.copy()
+    world.faults.fail("capture", None, SnapshotFailedError("the disk is full", "make room"))
+
+    with pytest.raises(SnapshotFailedError):
+        world.manual.create(world.plan_id, "mine")
+
+    assert world.tables == tables
+
+
+# --- looking ------------------------------------------------------------------------------------
+
+
+def test_groups_are_listed_oldest_first_and_found_by_name(world: ServiceWorld) -> None:
+    listed = world.checkpoints.list_checkpoints(world.plan_id)
+
+    assert list(listed) == world.groups
+    for group in listed:
+        assert world.checkpoints.get_checkpoint(world.plan_id, group.head) == group
+
+
+def test_an_unknown_plan_has_no_list(world: ServiceWorld) -> None:
+    with pytest.raises(PlanNotFoundError):
+        world.checkpoints.list_checkpoints(PlanId(world.ids.new()))
+    with pytest.raises(PlanNotFoundError):
+        world.checkpoints.get_checkpoint(PlanId(world.ids.new()), "start")
+
+
+def test_damage_in_any_resource_is_found(world: ServiceWorld) -> None:
+    group = world.group("after append add b")
+    world.checkpoints.verify(group)
+
+    for state in group.resource_states:
+        world.snapshots.damaged = {state.snapshot}
+        with pytest.raises(SnapshotDamagedError):
+            world.checkpoints.verify(group)
+
+
+def test_every_damaged_group_is_named_and_the_others_are_not(world: ServiceWorld) -> None:
+    first, *_, last = world.groups
+    world.snapshots.damaged = {last.resource_states[0].snapshot}
+
+    damages = world.checkpoints.damages([first, last])
+
+    assert list(damages) == [last.group_id]
+    assert "`code`" in damages[last.group_id]
+
+
+def test_what_differs_between_two_groups_is_named_with_its_resource(world: ServiceWorld) -> None:
+    old, new = world.group("decision 1: add b"), world.group("after append add c")
+
+    def named(kind: ChangeKind, code: ChangeKind) -> list[tuple[str, FileChange]]:
+        return [
+            *(("code", FileChange(path=path, kind=code)) for path in ("one.txt", "two.txt")),
+            *(("docs", FileChange(path=path, kind=kind)) for path in ("one.txt", "two.txt")),
+        ]
+
+    between = world.checkpoints.changes_between
+    assert between(old, new) == named(ChangeKind.ADDED, ChangeKind.MODIFIED)
+    assert between(new, old) == named(ChangeKind.DELETED, ChangeKind.MODIFIED)
+    assert between(new, new) == []
+
+
+def test_for_an_applied_plan_there_is_no_false_answer(world: ServiceWorld) -> None:
+    group = world.group("start")
+    world.apply()
+    questions: list[Callable[[CheckpointGroup], object]] = [
+        world.checkpoints.verify,
+        lambda group: world.checkpoints.changes_between(group, group),
+    ]
+
+    for ask in questions:
+        with pytest.raises(PlanAppliedError):
+            ask(group)
+
+
+# --- letting go ---------------------------------------------------------------------------------
+
+
+def test_deleting_a_group_frees_what_only_it_needed(world: ServiceWorld) -> None:
+    world.files()["big.bin"] = "x" * 1000
+    only = world.manual.create(world.plan_id, "big").resource_states[0].snapshot
+    del world.files()["big.bin"]
+    world.manual.create(world.plan_id, "small")
+
+    group, freed = world.manual.delete(world.plan_id, "big")
+
+    assert group.label == "big"
+    assert freed == 1
+    assert only not in world.snapshots.versions[world.resources[0].resource_id]
+    with pytest.raises(CheckpointNotFoundError):
+        world.checkpoints.get_checkpoint(world.plan_id, "big")
+    for left in world.groups:
+        world.checkpoints.verify(left)
+
+
+def test_the_record_goes_before_the_files(world: ServiceWorld) -> None:
+    world.restart()
+
+    world.manual.delete(world.plan_id, "start")
+
+    calls = [call for call in world.faults.calls if call in ("commit", "keep_only")]
+    assert calls == ["commit", "keep_only", "keep_only"]
+
+
+def test_the_group_that_the_plan_stands_on_cannot_be_deleted(world: ServiceWorld) -> None:
+    head = world.plan.head
+    assert head
+
+    with pytest.raises(CheckpointNeededError):
+        world.manual.delete(world.plan_id, head)
+    assert len(world.groups) == 10
+
+
+def test_the_boundary_is_kept_whatever_groups_there_are(world: ServiceWorld) -> None:
+    for group in world.groups[:-1]:
+        world.manual.delete(world.plan_id, group.group_id)
+
+    for resource in world.resources:
+        kept = world.snapshots.versions[resource.resource_id].keys()
+        assert resource.needed_snapshots() <= kept
+
+
+def test_the_reasons_why_groups_stay_are_the_plans_own(world: ServiceWorld) -> None:
+    world.roll_back("decision 1: add b")
+
+    kept = world.checkpoints.retention(world.plan).kept
+
+    assert kept[world.group("decision 1: add b").group_id] == "the plan stands on it"
+    assert kept[world.groups[0].group_id] == "the first"
+
+
+def test_the_limit_of_the_action_wins_over_that_of_the_settings() -> None:
+    world = ServiceWorld(rollback_policy=RollbackPolicy(max_checkpoints=5), max_groups=3)
+
+    world.run()
+
+    assert len(world.groups) == 5
+
+
+def test_a_group_by_hand_survives_any_number_of_later_ones() -> None:
+    world = ServiceWorld(append("a"), append("b"), append("c"), append("d"), max_groups=3)
+    world.tools.broken.add("b")
+    world.run()
+    world.manual.create(world.plan_id, "mine")
+    files = dict(world.files())
+    world.tools.broken.clear()
+
+    world.run()
+    world.roll_back("mine")
+
+    assert world.files() == files
+
+
+def test_a_group_is_announced_with_the_number_that_had_to_go(world: ServiceWorld) -> None:
+    assert [event.pruned for event in world.events.of(CheckpointRecorded)] == [0] * 10
+    assert [event.label for event in world.events.of(CheckpointRecorded)] == [
+        group.label for group in world.groups
+    ]
