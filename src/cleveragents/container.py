@@ -14,7 +14,6 @@ if TYPE_CHECKING:
         ActionReader,
         EventSink,
         Sandboxes,
-        SnapshotStore,
         Tools,
     )
     from cleveragents.application.services.apply_service import ApplyService
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.clock import SystemClock, UlidSource
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks import FilePlanLocks
+    from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
 _SQLITE = "sqlite:///"
 
@@ -180,10 +180,15 @@ class Container:
     def _sandboxes(self) -> "Sandboxes":
         from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
 
-        return SandboxRegistry(self._in_data_dir("sandboxes"), self._in_data_dir("scratch"))
+        return SandboxRegistry(
+            self._in_data_dir("sandboxes"),
+            self._in_data_dir("scratch"),
+            self._snapshots.folders,
+            self._snapshots.databases,
+        )
 
     @cached_property
-    def _snapshots(self) -> "SnapshotStore":
+    def _snapshots(self) -> "CheckpointManager":
         from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
         return CheckpointManager(self._in_data_dir("snapshots"), self._in_data_dir("scratch"))

@@ -12,6 +12,7 @@ from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
 
 PLAN = PlanId("01J00000000000000000000001")
@@ -95,7 +96,10 @@ class World:
         self.home = root / "home"
         self.sandboxes = root / "data" / "sandboxes"
         self.scratch = root / "data" / "scratch"
-        self.registry = SandboxRegistry(str(self.sandboxes), str(self.scratch))
+        self.snapshots = CheckpointManager(str(root / "data" / "snapshots"), str(self.scratch))
+        self.registry = SandboxRegistry(
+            str(self.sandboxes), str(self.scratch), self.snapshots.folders
+        )
 
     def project(self, name: str = "my project", **files: str) -> Project:
         path = self.root / name
@@ -195,6 +199,7 @@ def hostile(world: World, project: Project, monkeypatch: pytest.MonkeyPatch) -> 
         "color.ui": "always",
         "core.pager": "false",
         "core.editor": "false",
+        "core.autocrlf": "input",
         "core.safecrlf": "true",
         "core.fsmonitor": str(hooks / "fsmonitor"),
         "submodule.recurse": "true",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from git_world import OTHER_PLAN, PLAN, Project, World, changed, hook_ran, hostile, world
 
-from cleveragents.application.ports import PreparedApply
+from cleveragents.application.ports import ApplyOptions, PreparedApply
 from cleveragents.domain.errors import (
     ApplyConflictError,
     ApplyRefusedError,
@@ -18,6 +18,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox import git
+from cleveragents.infrastructure.sandbox.git_apply import GitApply
 
 __all__ = ["world"]
 
@@ -230,12 +231,13 @@ def test_a_branch_moved_between_check_and_change_is_left_alone(world: World) -> 
     resource, sandbox = world.sandbox(project)
     sandbox.write("a.py", "plan\n")
     prepared = world.prepare(resource)
-    project.commit("meanwhile", c__py="c\n")
+    project.git("checkout", "-q", "-b", "elsewhere")
     before = project.everything()
     with pytest.raises(ApplyRefusedError):
         world.registry.carry_out(resource, prepared)
     assert project.everything() == before
-    project.git("checkout", "-q", "-b", "elsewhere", prepared.token["head"])
+    project.git("checkout", "-q", "main")
+    project.commit("meanwhile", c__py="c\n")
     before = project.everything()
     with pytest.raises(ApplyRefusedError):
         world.registry.carry_out(resource, prepared)
@@ -256,6 +258,25 @@ def test_a_file_edited_between_check_and_change_is_a_conflict(world: World) -> N
         assert caught.value.files == ("b.py",)
         assert project.everything() == before
         project.write("b.py", "b\n")
+
+
+def test_a_file_saved_while_the_others_are_written_is_kept(world: World) -> None:
+    project = world.project()
+    resource, sandbox = world.sandbox(project)
+    sandbox.write("a.py", "plan\n")
+    sandbox.write("b.py", "plan\n")
+    prepared = world.prepare(resource)
+    # A filter runs after the look at the files and before the first of them is replaced.
+    project.git("config", "filter.slow.smudge", f"printf saved > '{project.path}/b.py'; cat")
+    (project.git_dir / "info/attributes").write_text("a.py filter=slow\n")
+    before = project.everything()
+    with pytest.raises(ApplyConflictError) as caught:
+        world.registry.carry_out(resource, prepared)
+    assert caught.value.files == ("b.py",)
+    assert project.read("a.py") == "one\ntwo\nthree\n"
+    assert project.read("b.py") == "saved"
+    assert project.head == prepared.token["head"]
+    assert project.everything()["index"] == before["index"]
 
 
 # --- uncommitted work of the user ---------------------------------------------------------------
@@ -306,9 +327,12 @@ def _hide(project: Project) -> None:
 def _same_size_and_time(project: Project) -> None:
     project.git("config", "core.trustctime", "false")
     project.git("config", "core.checkStat", "minimal")
-    found = (project.path / "a.py").stat()
-    project.write("a.py", "m\n")
-    os.utime(project.path / "a.py", ns=(found.st_atime_ns, found.st_mtime_ns))
+    path = project.path / "a.py"
+    os.utime(path, (10**9, 10**9))
+    project.git("update-index", "--refresh")
+    path.write_text("m\n")
+    os.utime(path, (10**9, 10**9))
+    assert project.status() == "", "git itself does not see it"
 
 
 def _folder(project: Project) -> None:
@@ -562,6 +586,22 @@ def test_line_ends_and_filters_are_those_of_the_users_checkout(world: World) -> 
     assert project.status() == ""
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_file_that_was_never_normalised_can_be_changed(world: World, *, commit: bool) -> None:
+    project = world.project()
+    project.write("crlf.txt", "never\r\nnormalised\r\n")
+    project.commit()
+    project.commit("attributes", __gitattributes="*.txt text\n")
+    project.git("reset", "-q", "--soft", "HEAD~1")
+    project.git("reset", "-q", "crlf.txt")
+    project.git("commit", "-qm", "attributes only")
+    assert "\r" in project.git("show", "HEAD:crlf.txt")
+    resource, sandbox = world.sandbox(project)
+    sandbox.write("crlf.txt", "new\r\n")
+    world.apply(resource, commit=commit)
+    assert project.read("crlf.txt").replace("\r", "") == "new\n"
+
+
 def test_a_hostile_set_up_does_not_stop_an_apply(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -643,9 +683,8 @@ def test_an_apply_works_across_file_systems(world: World) -> None:
     (sandbox.path / "link").symlink_to("a.py")
     scratch = shm / f"cleveragents-test-{os.getpid()}"
     try:
-        far = World(world.root)
-        far.registry = type(world.registry)(str(world.sandboxes), str(scratch))
-        far.apply(resource)
+        far = GitApply(str(scratch))
+        far.carry_out(resource, far.prepare_apply(resource, ApplyOptions(message="far")))
     finally:
         shutil.rmtree(scratch)
     assert project.status() == ""

@@ -698,15 +698,26 @@ def test_a_split_index_gets_no_new_shared_part(world: World) -> None:
     project.write("c", "c\n")
     project.git("add", "c")
     project.git("update-index", "--split-index")
-    before = project.everything()
-    resource, _ = world.sandbox(project, uncommitted=True)
-    world.registry.diff(resource)
+    project.write("d", "d\n")
+    before, shared = project.everything(), _shared_indexes(project)
+    resource, sandbox = world.sandbox(project, uncommitted=True)
+    made = _shared_indexes(project) - shared  # by git itself, for the worktree
+    sandbox.write("e", "e\n")
+    assert changed(world.registry.diff(resource)) == {"e": "added"}
+    assert _shared_indexes(project) == shared | made
+    assert all("worktrees" in path.parts for path in made)
     assert project.everything() == before
+
+
+def _shared_indexes(project: Project) -> set[Path]:
+    return set(project.git_dir.rglob("sharedindex*"))
 
 
 def test_the_registry_makes_its_folders_when_they_are_needed(world: World) -> None:
     project = world.project()
-    registry = SandboxRegistry(str(world.root / "x/y"), str(world.root / "x/z"))
+    registry = SandboxRegistry(
+        str(world.root / "x/y"), str(world.root / "x/z"), world.snapshots.folders
+    )
     assert not (world.root / "x").exists()
     found = registry.inspect(world.spec(project.path), PLAN, include_uncommitted=True)
     assert found.base == project.head

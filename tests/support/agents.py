@@ -70,10 +70,13 @@ class Agents:
     def data_dir(self) -> Path:
         return self.home / ".cleveragents"
 
-    def at(self, cwd: Path | None = None, **extra: str) -> "Agents":
-        """The same home seen from another folder or with more in the environment."""
-        added = {k: v for k, v in {**self.environ, **extra}.items() if k != "HOME"}
-        return Agents(self.home, cwd or self.cwd, added)
+    def at(self, cwd: Path) -> "Agents":
+        """The same home seen from another folder."""
+        return Agents(self.home, cwd, self.environ)
+
+    def having(self, **extra: str) -> "Agents":
+        """The same with more in the environment."""
+        return Agents(self.home, self.cwd, {**self.environ, **extra})
 
     def __call__(self, *argv: str) -> Answer:
         return self.inside("--format", "json", *argv)
@@ -85,7 +88,11 @@ class Agents:
         from cleveragents.cli.main import run
 
         out, err = _Captured(), _Captured()
-        with self._disguised(argv), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with (
+            self._disguised(argv),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+        ):
             code = run(argv)
         gc.collect(1)  # connections to the database end with the objects that hold them
         return Answer(argv=argv, code=code, out=out.text, err=err.text)

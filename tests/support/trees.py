@@ -16,7 +16,7 @@ def tree_of(root: Path) -> Tree:
         if folder == top:
             folders[:] = [name for name in folders if name != b".git"]
         for name in (*folders, *files):
-            path = os.path.join(folder, name)
+            path = folder + b"/" + name
             relative = os.path.relpath(path, top)
             if relative != b".git":
                 found[relative] = _entry(path)
@@ -26,7 +26,7 @@ def tree_of(root: Path) -> Tree:
 def _entry(path: bytes) -> tuple[str, int, bytes]:
     mode = os.lstat(path).st_mode
     if stat.S_ISLNK(mode):
-        return "link", 0, os.readlink(path)
+        return "link", 0, os.fsencode(Path(os.fsdecode(path)).readlink())
     if stat.S_ISDIR(mode):
         return "folder", stat.S_IMODE(mode), b""
     if stat.S_ISREG(mode):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.agents import Agents, Answer, clean_environment
-from tests.support.projects import USER, Project, copy_project, make_project
+from tests.support.projects import USER, copy_project, make_project
 from tests.support.trees import Tree, tree_of
 
 Step = Mapping[str, Any]

@@ -11,8 +11,11 @@ from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git_state import GitState
-from cleveragents.infrastructure.snapshots.tracker import FullComparison
+from cleveragents.infrastructure.snapshots.connections import Connections
+from cleveragents.infrastructure.snapshots.pages_engine import PagesEngine
+from cleveragents.infrastructure.snapshots.side import NoSide
 from cleveragents.infrastructure.snapshots.tree_engine import TreeEngine
+from cleveragents.infrastructure.snapshots.watcher import Watcher
 
 
 class SnapshotEngine(Protocol):
@@ -32,8 +35,16 @@ class CheckpointManager:
     """The SnapshotStore. `scratch_dir` should be on the file system of the sandboxes."""
 
     def __init__(self, snapshots_dir: str, scratch_dir: str) -> None:
-        git_trees = TreeEngine(snapshots_dir, scratch_dir, GitState, FullComparison())
-        self._engines: dict[ResourceType, SnapshotEngine] = {ResourceType.GIT_CHECKOUT: git_trees}
+        watcher = Watcher(scratch_dir)
+        self._connections = Connections()
+        git_trees = TreeEngine(snapshots_dir, scratch_dir, GitState, watcher, self._connections)
+        self.folders = TreeEngine(snapshots_dir, scratch_dir, _no_side, watcher, self._connections)
+        self.databases = PagesEngine(snapshots_dir)
+        self._engines: dict[ResourceType, SnapshotEngine] = {
+            ResourceType.GIT_CHECKOUT: git_trees,
+            ResourceType.FS_DIRECTORY: self.folders,
+            ResourceType.SQLITE: self.databases,
+        }
 
     def capture(self, resource: PlanResource) -> Snapshot:
         return self._engine(resource).capture(resource)
@@ -54,6 +65,10 @@ class CheckpointManager:
         for engine in self._engines.values():
             engine.forget(plan_id)
 
+    def close(self) -> None:
+        """Let go of what is kept open; it is opened again if there is another use."""
+        self._connections.close()
+
     def _engine(self, resource: PlanResource) -> SnapshotEngine:
         engine = self._engines.get(resource.type)
         if engine is None:
@@ -62,3 +77,7 @@ class CheckpointManager:
                 "use a git-checkout, or set `checkpointable: false` for this resource",
             )
         return engine
+
+
+def _no_side(resource: PlanResource) -> NoSide:  # noqa: ARG001 - the same for every folder
+    return NoSide()

@@ -123,7 +123,7 @@ class GitApply:
         self, git: Git, resource: PlanResource, merge: _Merge, dirty: set[bytes]
     ) -> None:
         with self._trees.folder() as stage:
-            files = FileUpdate(git, self._trees, merge.changes, merge.result, stage)
+            files = FileUpdate(git, self._trees, merge.ours, merge.result, stage)
             overlaps = sorted({*files.overlaps(), *dirty})
         if overlaps:
             raise ApplyConflictError(

@@ -15,7 +15,7 @@ from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_files import FileUpdate, MovedOnError
 from cleveragents.infrastructure.sandbox.git_index import UserIndex
 from cleveragents.infrastructure.sandbox.git_refs import applied_pin, pin, value_of
-from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of, tree_changes
+from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of
 
 
 class GitCarryOut:
@@ -64,7 +64,7 @@ class GitCarryOut:
     ) -> Generator[None, None, None]:
         """The files are new inside the block and after it, and as they were if it fails."""
         with self._trees.folder() as stage:
-            files = FileUpdate(git, self._trees, tree_changes(git, old, new), new, stage)
+            files = FileUpdate(git, self._trees, old, new, stage)
             try:
                 files.write()
                 yield

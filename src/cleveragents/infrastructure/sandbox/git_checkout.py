@@ -26,6 +26,7 @@ from cleveragents.infrastructure.sandbox.git_refs import (
     value_of,
 )
 from cleveragents.infrastructure.sandbox.git_trees import FolderTree, Trees, text_of
+from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 
 
 class GitCheckouts:
@@ -41,9 +42,7 @@ class GitCheckouts:
     def create(self, resource: PlanResource) -> None:
         check_include(resource.location, resource.include)
         self._discard(resource)
-        path = Path(resource.sandbox_path)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path.parent.chmod(0o700)
+        make_parent(Path(resource.sandbox_path))
         try:
             self._add_worktree(resource)
             copy_include(resource.location, resource.include, resource.sandbox_path)
@@ -114,7 +113,7 @@ class GitCheckouts:
         Not with `git worktree remove` or `prune`: the first needs an unharmed sandbox, the
         second would also forget worktrees of the user's that are only out of reach now.
         """
-        self._remove_folder(resource)
+        remove_sandbox(self._sandboxes, Path(resource.sandbox_path))
         repository = _repository(resource)
         if repository is None:
             return
@@ -123,21 +122,6 @@ class GitCheckouts:
         with suppress(OSError):  # as git does: the last one takes the folder along
             (_git_dir(resource) / "worktrees").rmdir()
         delete_ref(repository, f"refs/heads/{sandbox_branch(resource)}")
-
-    def _remove_folder(self, resource: PlanResource) -> None:
-        path = Path(resource.sandbox_path)
-        if not os.path.lexists(path):
-            return
-        if not path.parent.resolve().is_relative_to(self._sandboxes.resolve()):
-            raise SandboxError(
-                f"{path} is not among the sandboxes in {self._sandboxes}, so it is not removed",
-                f"look at it and remove it yourself: ls -la {path}",
-            )
-        if path.is_symlink() or not path.is_dir():
-            path.unlink()
-            return
-        _make_removable(path)
-        shutil.rmtree(path)
 
 
 def left_behind(trees: Trees, resource: PlanResource, folder: FolderTree) -> tuple[str, ...]:
@@ -184,12 +168,3 @@ def _repository(resource: PlanResource) -> Git | None:
 
 def _git_dir(resource: PlanResource) -> Path:
     return Path(str(resource.details.get("git_dir") or Path(resource.location, ".git")))
-
-
-def _make_removable(path: Path) -> None:
-    """A tool may have left folders read-only, which would keep their files from going."""
-    for folder, folders, _ in os.walk(path):
-        for name in folders:
-            inner = Path(folder, name)
-            if not inner.is_symlink():
-                inner.chmod(0o700)

@@ -8,11 +8,10 @@ from pathlib import Path, PurePosixPath
 
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_trees import (
-    PRIVATE,
     TreeChange,
     Trees,
-    index_path,
     nul_ended,
+    same_content,
 )
 
 
@@ -25,20 +24,23 @@ class Disk(Enum):
 
 
 class DiskState:
-    """What the working folder holds at the changed paths, compared as git would store it."""
+    """What the working folder holds at the paths that differ between `old` and another tree.
 
-    def __init__(self, git: Git, trees: Trees, changes: Sequence[TreeChange]) -> None:
+    Every file is read: neither its time nor a flag in the user's index can hide an edit.
+    """
+
+    def __init__(self, git: Git, trees: Trees, old: str, changes: Sequence[TreeChange]) -> None:
         self._top = Path(git.directory)
         self._leaving = {c.path for c in changes if c.was_file and not c.is_file}
         self._disk = {change.path: _disk(self._top, change.name) for change in changes}
+        self._sparse = _left_out(git)
         files = [path for path, disk in self._disk.items() if disk is Disk.FILE]
-        with trees.private_index(git, copy_of=index_path(git)) as private:
-            self._sparse = _clear_flags(private, set(self._disk))
-            private.run(
-                *PRIVATE, "update-index", "--add", "--replace", "-z", "--stdin",
-                input=nul_ended(files),
-            )  # fmt: skip
+        with trees.private_index(git) as private:
+            private.run("read-tree", old)
+            args = ("update-index", "--add", "--replace", "-z", "--stdin")
+            private.run(*args, input=nul_ended(files))
             self._entries = _entries(private, files)
+        self._unfilter(git, trees, old, changes)
 
     def disk(self, path: bytes) -> Disk:
         return self._disk[path]
@@ -68,6 +70,22 @@ class DiskState:
             case Disk.STRANGE:
                 return False
 
+    def _unfilter(self, git: Git, trees: Trees, old: str, changes: Sequence[TreeChange]) -> None:
+        """A file that only filters would change is as it was; `Trees.of_sandbox` says why."""
+        suspects = [
+            change
+            for change in changes
+            if change.was_file
+            and self._disk[change.path] is Disk.FILE
+            and not self.is_old(change)
+            and self._entries[change.path][0] == change.old_mode
+        ]
+        with trees.folder() as folder:
+            trees.materialise(git, old, [change.path for change in suspects], folder)
+            for change in suspects:
+                if same_content(self._top / change.name, folder / change.name):
+                    self._entries[change.path] = (change.old_mode, change.old_oid)
+
     def _will_be_free(self, path: bytes) -> bool:
         parents = PurePosixPath(os.fsdecode(path)).parents
         return any(os.fsencode(parent) in self._leaving for parent in parents)
@@ -82,16 +100,10 @@ class DiskState:
         return True
 
 
-def _clear_flags(private: Git, paths: set[bytes]) -> set[bytes]:
-    """Look at files that the user told git not to look at; gives those left out as sparse."""
-    listed = private.run("ls-files", "-v", "-z").stdout.split(b"\0")[:-1]
-    flagged = [line for line in listed if line[2:] in paths and not line.startswith(b"H ")]
-    if not flagged:
-        return set()
-    names = nul_ended([line[2:] for line in flagged])
-    for option in ("--no-assume-unchanged", "--no-skip-worktree"):
-        private.run(*PRIVATE, "update-index", option, "-z", "--stdin", input=names)
-    return {line[2:] for line in flagged if line[:1] in b"Ss"}
+def _left_out(git: Git) -> set[bytes]:
+    """Paths that a sparse checkout does not have on disk."""
+    listed = git.run("ls-files", "-t", "-z").stdout.split(b"\0")[:-1]
+    return {line[2:] for line in listed if line.startswith(b"S ")}
 
 
 def _entries(private: Git, paths: Iterable[bytes]) -> dict[bytes, tuple[bytes, bytes]]:

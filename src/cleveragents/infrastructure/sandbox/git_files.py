@@ -18,6 +18,7 @@ from cleveragents.infrastructure.sandbox.git_trees import (
     TreeChange,
     Trees,
     same_content,
+    tree_changes,
 )
 
 _Signature = tuple[int, int, int, int] | None
@@ -34,20 +35,18 @@ class MovedOnError(Exception):
 class FileUpdate:
     """`stage` is an empty folder for the new files and for copies of the old ones."""
 
-    def __init__(
-        self, git: Git, trees: Trees, changes: Sequence[TreeChange], new_tree: str, stage: Path
-    ) -> None:
+    def __init__(self, git: Git, trees: Trees, old: str, new: str, stage: Path) -> None:
         self._git, self._trees = git, trees
         self._top = Path(git.directory)
-        self._changes = changes
-        self._new_tree = new_tree
+        self._changes = tree_changes(git, old, new)
+        self._new_tree = new
         self._new, self._backup = stage / "new", stage / "old"
         self._new.mkdir()
         self._backup.mkdir()
         self._made: list[Path] = []
         self._saved: list[tuple[Path, Path | None]] = []
-        self._seen = {change.path: _signature(self._top / change.name) for change in changes}
-        self._state = DiskState(git, trees, changes)
+        self._seen = {change.path: _signature(self._top / change.name) for change in self._changes}
+        self._state = DiskState(git, trees, old, self._changes)
 
     def overlaps(self) -> list[bytes]:
         """Paths that do not hold the old content: changing them would lose something."""

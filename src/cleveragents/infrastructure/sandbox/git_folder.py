@@ -18,6 +18,7 @@ _OPERATION_FILES = frozenset(
     | {"CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "MERGE_RR"}
     | {"BISECT_LOG", "BISECT_NAMES", "BISECT_START", "BISECT_TERMS", "BISECT_EXPECTED_REV"}
 )
+_LOCKS = ("index.lock", "HEAD.lock")
 _OPERATION_FOLDERS = frozenset({"rebase-merge", "rebase-apply", "sequencer"})
 
 
@@ -106,9 +107,15 @@ class GitFolder:
             if not any(path.startswith(name + "/") for path in wanted):
                 shutil.rmtree(self.path(name), ignore_errors=True)
 
+    def is_tidy(self) -> bool:
+        """True if there is no lock to remove and no pointer to put back."""
+        if any(os.path.lexists(self.path(name)) for name in _LOCKS):
+            return False
+        return self.pointer is None or os.path.lexists(_join(self.sandbox, ".git"))
+
     def remove_locks(self) -> None:
         """Only those of this worktree: nobody else works in it while a plan is locked by us."""
-        for name in ("index.lock", "HEAD.lock"):
+        for name in _LOCKS:
             with suppress(FileNotFoundError):
                 os.unlink(self.path(name))
 

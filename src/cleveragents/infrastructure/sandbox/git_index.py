@@ -9,7 +9,7 @@ from pathlib import Path
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.git_trees import PRIVATE, Trees, index_path
+from cleveragents.infrastructure.sandbox.git_trees import Trees, index_path
 
 _MARK = b"cleveragents apply of plan "
 
@@ -59,8 +59,8 @@ class UserIndex:
         """Take up what `new` changes; other entries, staged ones too, stay as they are."""
         with self._trees.private_index(self._git, copy_of=self.path) as private:
             # -i: the files are ours to judge, and may already be the new ones.
-            private.run(*PRIVATE, "read-tree", "-m", "-i", old, new)
-            private.run(*PRIVATE, "update-index", "-q", "--refresh", check=False)
+            private.run("read-tree", "-m", "-i", old, new)
+            private.run("update-index", "-q", "--refresh", check=False)
             self.install(Path(private.env["GIT_INDEX_FILE"]))
 
     def install(self, source: Path) -> None:

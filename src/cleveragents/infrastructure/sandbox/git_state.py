@@ -121,6 +121,14 @@ class GitState:
             inherited=inherited,
         )
 
+    def stands(self, target: StoredSide, before: Before) -> bool:
+        # Packs may have to be unpacked again: what only the sandbox names can be gone from git.
+        if target.identity != before.stored.identity or any(map(_is_pack, target.hashes)):
+            return False
+        folder = self._folder(before.memory)
+        fingerprint = folder.fingerprint(time.time_ns())
+        return bool(fingerprint) and fingerprint == before.fingerprint and folder.is_tidy()
+
     def prepare(self, target: StoredSide, memory: str, known_refs: Collection[str]) -> None:
         folder = self._folder(memory)
         git = self._git(folder)
@@ -129,7 +137,7 @@ class GitState:
         if _is_whole(git, request):
             return
         for name in sorted(target.hashes):
-            if name.startswith("pack:"):
+            if _is_pack(name):
                 git.run("index-pack", "--stdin", "--fix-thin", input=target.content(name))
         if not _is_whole(git, request):
             raise RestoreFailedError(self._resource.name, "git objects of the snapshot are missing")
@@ -176,7 +184,7 @@ class GitState:
         contents = {"tips": "\n".join(tips).encode("ascii")}
         base = self._base()
         if before:
-            earlier = {k: v for k, v in before.stored.hashes.items() if k.startswith("pack:")}
+            earlier = {k: v for k, v in before.stored.hashes.items() if _is_pack(k)}
             known = [*base, *_lines(before.stored.content("tips"))]
             pack = _pack(git, _revisions(tips, known))
             if pack is not None:
@@ -260,6 +268,10 @@ def _named(pack: bytes) -> dict[str, bytes]:
     if int.from_bytes(pack[8:12], "big") == _EMPTY_PACK:
         return {}
     return {f"pack:{hashlib.sha256(pack).hexdigest()}": pack}
+
+
+def _is_pack(name: str) -> bool:
+    return name.startswith("pack:")
 
 
 def _is_whole(git: Git, request: bytes) -> bool:

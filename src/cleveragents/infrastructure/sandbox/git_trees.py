@@ -21,13 +21,18 @@ _FILES = (*_REGULAR, b"120000")
 # A private index must not leave a shared part in the user's git folder. Line ends that the user
 # wants to be warned about are no reason to lose a file, and no setting may make git trust a file
 # to be unchanged more than it has to.
-PRIVATE = (
-    *("-c", "core.splitIndex=false"),
-    *("-c", "core.safecrlf=false"),
-    *("-c", "core.trustctime=true"),
-    *("-c", "core.checkStat=default"),
-    *("-c", "core.ignoreStat=false"),
-)
+_SETTINGS = {
+    "core.splitIndex": "false",
+    "core.safecrlf": "false",
+    "core.trustctime": "true",
+    "core.checkStat": "default",
+    "core.ignoreStat": "false",
+}
+_PRIVATE = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))} | {
+    variable: text
+    for number, (key, value) in enumerate(_SETTINGS.items())
+    for variable, text in ((f"GIT_CONFIG_KEY_{number}", key), (f"GIT_CONFIG_VALUE_{number}", value))
+}
 _OURS = {
     "GIT_AUTHOR_NAME": "CleverAgents",
     "GIT_AUTHOR_EMAIL": "noreply@localhost",
@@ -81,7 +86,7 @@ class Trees:
         Every file is read again: neither times nor sizes can hide a change.
         """
         with self.private_index(git) as private:
-            private.run(*PRIVATE, "read-tree", base)
+            private.run("read-tree", base)
             nested = _stage_folder(private)
             return FolderTree(tree=self._tree_of_changes(private, base), nested=nested)
 
@@ -89,7 +94,7 @@ class Trees:
         """What the user's working folder holds, as `git add -A` would see it."""
         with self.private_index(git, copy_of=index_path(git)) as private:
             nested = _stage_folder(private)
-            return FolderTree(tree=private.text("write-tree"), nested=nested)
+            return FolderTree(tree=self._tree_of_changes(private, "HEAD"), nested=nested)
 
     @contextmanager
     def private_index(self, git: Git, copy_of: Path | None = None) -> Generator[Git, None, None]:
@@ -100,7 +105,7 @@ class Trees:
                 # With its time: git tells by it which entries it has to look at again.
                 with suppress(FileNotFoundError):
                     shutil.copy2(copy_of, index)
-            yield git.with_env({"GIT_INDEX_FILE": str(index)})
+            yield git.with_env({**_PRIVATE, "GIT_INDEX_FILE": str(index)})
 
     @contextmanager
     def folder(self) -> Generator[Path, None, None]:
@@ -114,7 +119,7 @@ class Trees:
             return
         git_dir = git.text("rev-parse", "--absolute-git-dir")
         with self.private_index(git) as private:
-            private.run(*PRIVATE, "read-tree", tree)
+            private.run("read-tree", tree)
             # In a folder without attributes of its own git takes those of the index: the tree's.
             elsewhere = Git(str(target), private.env).with_env(
                 {"GIT_DIR": git_dir, "GIT_WORK_TREE": str(target)}
@@ -178,8 +183,8 @@ def text_of(path: bytes) -> str:
 
 def _stage_folder(private: Git) -> tuple[bytes, ...]:
     """Bring the private index to what the folder holds; gives the nested repositories left out."""
-    private.run(*PRIVATE, "add", "-u")
-    others = private.run(*PRIVATE, "ls-files", "--others", "--exclude-standard", "-z").stdout
+    private.run("add", "-u")
+    others = private.run("ls-files", "--others", "--exclude-standard", "-z").stdout
     untracked = others.split(b"\0")[:-1]
     # A nested repository ends in a slash. As an entry it would be a submodule that nobody can
     # fetch, and without a commit git cannot add it at all.
@@ -187,7 +192,7 @@ def _stage_folder(private: Git) -> tuple[bytes, ...]:
     files = [path for path in untracked if not path.endswith(b"/")]
     files += _outside_sparse(private)
     if files:
-        private.run(*PRIVATE, "update-index", "--add", "-z", "--stdin", input=nul_ended(files))
+        private.run("update-index", "--add", "-z", "--stdin", input=nul_ended(files))
     return nested
 
 

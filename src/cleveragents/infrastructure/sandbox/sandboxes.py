@@ -1,6 +1,7 @@
 """Owns which adapter makes the sandboxes of which resource type: the port `Sandboxes`."""
 
 from pathlib import Path
+from typing import Protocol
 
 from cleveragents.application.ports import ApplyOptions, PreparedApply
 from cleveragents.domain.action import ResourceSpec, ResourceType
@@ -8,15 +9,57 @@ from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import ResourceError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.infrastructure.sandbox.fs_apply import FolderApply, FolderSnapshots
+from cleveragents.infrastructure.sandbox.fs_directory import FsDirectories
 from cleveragents.infrastructure.sandbox.git_apply import GitApply
 from cleveragents.infrastructure.sandbox.git_checkout import GitCheckouts
+from cleveragents.infrastructure.sandbox.sqlite_apply import SqliteApply
+from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, SqliteDatabases
+
+
+class SandboxMaker(Protocol):
+    """What one type does until apply; the contract is that of `Sandboxes`."""
+
+    def inspect(
+        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+    ) -> ResourceInspection: ...
+    def create(self, resource: PlanResource) -> None: ...
+    def check(self, resource: PlanResource) -> None: ...
+    def remove(self, resource: PlanResource) -> None: ...
+    def release(self, resource: PlanResource) -> None: ...
+    def diff(self, resource: PlanResource) -> ResourceDiff: ...
+    def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff: ...
+
+
+class Applier(Protocol):
+    """How one type brings a result back; the contract is that of `Sandboxes`."""
+
+    def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply: ...
+    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str: ...
 
 
 class SandboxRegistry:
-    def __init__(self, sandboxes_dir: str, scratch_dir: str) -> None:
+    """`folders` and `databases` are the snapshots from which diffs and applies are told."""
+
+    def __init__(
+        self,
+        sandboxes_dir: str,
+        scratch_dir: str,
+        folders: FolderSnapshots,
+        databases: DatabaseSnapshots,
+    ) -> None:
+        sqlite = SqliteDatabases(sandboxes_dir, scratch_dir, databases)
         self._sandboxes = Path(sandboxes_dir)
-        self._checkouts = {ResourceType.GIT_CHECKOUT: GitCheckouts(sandboxes_dir, scratch_dir)}
-        self._applies = {ResourceType.GIT_CHECKOUT: GitApply(scratch_dir)}
+        self._checkouts: dict[ResourceType, SandboxMaker] = {
+            ResourceType.GIT_CHECKOUT: GitCheckouts(sandboxes_dir, scratch_dir),
+            ResourceType.FS_DIRECTORY: FsDirectories(sandboxes_dir, folders),
+            ResourceType.SQLITE: sqlite,
+        }
+        self._applies: dict[ResourceType, Applier] = {
+            ResourceType.GIT_CHECKOUT: GitApply(scratch_dir),
+            ResourceType.FS_DIRECTORY: FolderApply(folders),
+            ResourceType.SQLITE: SqliteApply(scratch_dir, databases, sqlite.diff),
+        }
 
     def inspect(
         self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
@@ -24,9 +67,11 @@ class SandboxRegistry:
         adapter = self._checkout(spec.name, spec.type)
         return adapter.inspect(spec, plan_id, include_uncommitted=include_uncommitted)
 
-    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType) -> str:
+    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
         self._checkout(name, type_)
-        return str(self._sandboxes / plan_id / name)
+        place = self._sandboxes / plan_id / name
+        # A database keeps its file name, in a folder of its own for the journals beside it.
+        return str(place / Path(location).name if type_ is ResourceType.SQLITE else place)
 
     def create(self, resource: PlanResource) -> None:
         self._checkout(resource.name, resource.type).create(resource)
@@ -52,12 +97,12 @@ class SandboxRegistry:
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
         return self._apply(resource.name, resource.type).carry_out(resource, prepared)
 
-    def _checkout(self, name: str, type_: ResourceType) -> GitCheckouts:
+    def _checkout(self, name: str, type_: ResourceType) -> SandboxMaker:
         if type_ not in self._checkouts:
             raise _unknown(name, type_, list(self._checkouts))
         return self._checkouts[type_]
 
-    def _apply(self, name: str, type_: ResourceType) -> GitApply:
+    def _apply(self, name: str, type_: ResourceType) -> Applier:
         if type_ not in self._applies:
             raise _unknown(name, type_, list(self._applies))
         return self._applies[type_]

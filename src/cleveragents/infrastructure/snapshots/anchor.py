@@ -17,6 +17,7 @@ class Anchor:
     """
 
     def __init__(self, root: str | bytes, *, open_up: bool = False) -> None:
+        self.root = os.fsencode(root)
         self._root = os.open(root, FOLDER_FLAGS)
         self._names: list[bytes] = []
         self._fds: list[int] = []
@@ -50,6 +51,11 @@ class Anchor:
         for name in names[shared:]:
             self._descend(name)
         return self._fds[-1] if self._fds else self._root
+
+    def identity(self) -> tuple[int, int]:
+        """Which folder the root is, whatever its path may lead to by now."""
+        found = os.fstat(self._root)
+        return found.st_dev, found.st_ino
 
     def place(self, path: bytes) -> tuple[int, bytes]:
         """The folder that holds `path`, and its name in there."""

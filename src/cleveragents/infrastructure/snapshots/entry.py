@@ -44,29 +44,50 @@ class Entry:
         return int.from_bytes(digest.digest(), "big")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(NamedTuple):
     """An entry with the marks by which a later look tells that it is still the same.
 
-    `ctime_ns` is NEVER where no such promise can be made.
+    `ctime_ns` is NEVER where no such promise can be made. A process begins by reading one for
+    every path, so it is what a row of the table is, and an Entry only where one is asked for.
     """
 
-    entry: Entry
+    path: bytes
+    kind: int
+    mode: int = 0
+    size: int = 0
+    mtime_ns: int = 0
+    hash: bytes = b""
+    target: bytes = b""
+    uid: int = -1
+    gid: int = -1
     ctime_ns: int = NEVER
     ino: int = 0
     dev: int = 0
 
+    @property
+    def entry(self) -> Entry:
+        return Entry(
+            path=self.path,
+            kind=Kind(self.kind),
+            mode=self.mode,
+            size=self.size,
+            mtime_ns=self.mtime_ns,
+            hash=self.hash,
+            target=self.target,
+            uid=self.uid,
+            gid=self.gid,
+        )
+
     def still_is(self, status: "Status") -> bool:
-        entry = self.entry
-        if entry.kind is Kind.DIR:
+        if self.kind == Kind.DIR:
             # All there is to a folder is in its status; its times only tell of its children.
-            return status.kind is Kind.DIR and entry.mode == status.mode
+            return status.kind is Kind.DIR and self.mode == status.mode
         return (
             self.ctime_ns == status.ctime_ns
-            and entry.mtime_ns == status.mtime_ns
-            and entry.size == status.size
-            and entry.mode == status.mode
-            and entry.kind is status.kind
+            and self.mtime_ns == status.mtime_ns
+            and self.size == status.size
+            and self.mode == status.mode
+            and self.kind == status.kind
             and self.ino == status.ino
             and self.dev == status.dev
         )
@@ -88,13 +109,14 @@ class Status(NamedTuple):
     uid: int
     gid: int
     taken_ns: int
+    links: int
 
     @property
     def racy(self) -> bool:
         return max(self.mtime_ns, self.ctime_ns) >= self.taken_ns - RACY_NS
 
     def seen(self, path: bytes, *, hash: bytes = b"", target: bytes = b"") -> Seen:
-        entry = Entry(
+        return Seen(
             path=path,
             kind=self.kind or Kind.GONE,
             mode=self.mode,
@@ -104,29 +126,34 @@ class Status(NamedTuple):
             target=target,
             uid=self.uid,
             gid=self.gid,
+            ctime_ns=NEVER if self.racy else self.ctime_ns,
+            ino=self.ino,
+            dev=self.dev,
         )
-        ctime_ns = NEVER if self.racy else self.ctime_ns
-        return Seen(entry=entry, ctime_ns=ctime_ns, ino=self.ino, dev=self.dev)
 
 
 def status_of(found: os.stat_result, taken_ns: int) -> Status:
-    kind = _KINDS.get(stat.S_IFMT(found.st_mode))
-    is_file = kind is Kind.FILE
+    mode = found.st_mode
+    kind = _KINDS.get(mode & _KIND_BITS)
+    # In the order of the fields: naming them would double the time.
     return Status(
-        kind=kind,
+        kind,
         # The bits of a link mean nothing, and the size of a folder is the file system's business.
-        mode=0 if kind is Kind.LINK else stat.S_IMODE(found.st_mode),
-        size=found.st_size if is_file else 0,
-        mtime_ns=found.st_mtime_ns,
-        ctime_ns=found.st_ctime_ns,
-        ino=found.st_ino,
-        dev=found.st_dev,
-        uid=found.st_uid,
-        gid=found.st_gid,
-        taken_ns=taken_ns,
+        0 if kind is Kind.LINK else mode & _MODE_BITS,
+        found.st_size if kind is Kind.FILE else 0,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_ino,
+        found.st_dev,
+        found.st_uid,
+        found.st_gid,
+        taken_ns,
+        found.st_nlink,
     )
 
 
+_KIND_BITS = 0o170000
+_MODE_BITS = 0o7777
 _KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIR, stat.S_IFLNK: Kind.LINK}
 
 

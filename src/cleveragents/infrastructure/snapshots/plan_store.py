@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 
 from cleveragents.domain.errors import (
     DatabaseBusyError,
@@ -11,6 +11,7 @@ from cleveragents.domain.errors import (
     SnapshotDamagedError,
     SnapshotFailedError,
 )
+from cleveragents.infrastructure.snapshots.connections import Connections, OpenFile, file_at
 
 FORMAT = 1
 _SCHEMA = """
@@ -51,6 +52,23 @@ CREATE TABLE entries (
     uid INTEGER NOT NULL, gid INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL,
     dev INTEGER NOT NULL, PRIMARY KEY (tree, path)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE page_snapshots (
+    tree TEXT NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL, mode INTEGER NOT NULL,
+    size INTEGER NOT NULL, target BLOB NOT NULL, total BLOB NOT NULL, state_hash TEXT NOT NULL,
+    PRIMARY KEY (tree, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE page_versions (
+    tree TEXT NOT NULL, page INTEGER NOT NULL, seq INTEGER NOT NULL, hash BLOB NOT NULL,
+    PRIMARY KEY (tree, page, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX page_versions_seq ON page_versions(tree, seq);
+CREATE TABLE page_bases (
+    tree TEXT NOT NULL, block INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY (tree, block)
+) STRICT;
+CREATE TABLE page_files (
+    tree TEXT PRIMARY KEY, seed BLOB NOT NULL, base_size INTEGER NOT NULL, fast BLOB NOT NULL,
+    marks TEXT NOT NULL
+) STRICT;
 """
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
@@ -60,10 +78,14 @@ _BUSY_TIMEOUT = 30.0
 class PlanStore:
     """Opens the file of one plan, which is made at the first use with modes only for its owner."""
 
-    def __init__(self, folder: str, plan_id: str, resource: str) -> None:
+    def __init__(
+        self, folder: str, plan_id: str, resource: str, connections: Connections | None = None
+    ) -> None:
         self._folder = folder
         self._path = os.path.join(folder, f"{plan_id}.db")
         self._resource = resource
+        # Without a place to keep it, a connection lasts for one transaction.
+        self._connections = connections
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
@@ -79,12 +101,14 @@ class PlanStore:
 
     def compact(self) -> None:
         """Give the room of deleted rows back to the file system."""
-        with self._translated(), closing(self._connect()) as db:
+        with self._connection() as db:
             # As a script, because `execute` stops after the first page.
             db.executescript("PRAGMA incremental_vacuum")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def remove(self) -> None:
+        if self._connections is not None:
+            self._connections.close(self._path)
         # The file itself goes last: a journal without its file would be taken for a new one's.
         for suffix in ("-wal", "-shm", ""):
             with suppress(FileNotFoundError):
@@ -92,8 +116,9 @@ class PlanStore:
 
     @contextmanager
     def _transaction(self, begin: str) -> Generator[sqlite3.Connection]:
-        with self._translated(), closing(self._connect()) as db:
+        with self._connection() as db:
             db.execute(begin)
+            self._refuse_newer(db)
             try:
                 yield db
             except BaseException:
@@ -102,21 +127,45 @@ class PlanStore:
                 raise
             db.execute("COMMIT")
 
-    def _connect(self) -> sqlite3.Connection:
+    @contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection]:
+        with self._translated():
+            kept = self._connections.take(self._path) if self._connections else None
+            opened = kept or self._connect()
+            try:
+                yield opened.db
+            except BaseException:
+                # What failed in the middle is not worth a guess about the state it is in.
+                opened.db.close()
+                raise
+            if self._connections is None:
+                opened.db.close()
+            else:
+                self._connections.give_back(self._path, opened)
+
+    def _connect(self) -> OpenFile:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        db = sqlite3.connect(self._path, timeout=_BUSY_TIMEOUT, isolation_level=None)
+        file = file_at(self._path)
+        # Used by one thread at a time, though not always by the same one.
+        db = sqlite3.connect(
+            self._path, timeout=_BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        )
         try:
             self._prepare(db)
         except BaseException:
             db.close()
             raise
-        return db
+        return OpenFile(db, file)
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
+    def _refuse_newer(self, db: sqlite3.Connection) -> int:
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version > FORMAT:
             raise DatabaseTooNewError(self._path, str(version))
+        return version
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        version = self._refuse_newer(db)
         if not version:
             # Only an empty file can take this setting.
             db.execute("PRAGMA auto_vacuum=INCREMENTAL")

@@ -1,10 +1,10 @@
 """Owns what is known of a sandbox as it is now: its manifest, mirror of the newest snapshot."""
 
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, Seen
+from cleveragents.infrastructure.snapshots.entry import Entry, Seen
 
 
 @dataclass(slots=True)
@@ -16,6 +16,17 @@ class Manifest:
     memory: str | None = None
     seen: dict[bytes, Seen] = field(default_factory=dict[bytes, Seen])
 
+    def move_on(self, saved: "Saved") -> None:
+        """Take over what was saved, in place: a copy would cost as much as the tree is large."""
+        for path, seen in saved.delta.now.items():
+            if seen is None:
+                self.seen.pop(path, None)
+            else:
+                self.seen[path] = seen
+        self.fingerprint, self.memory = saved.fingerprint, saved.memory
+        # Last: cut short before it, this is not the stored generation, and is read anew.
+        self.generation = saved.generation
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
@@ -26,6 +37,16 @@ class Delta:
     def entry(self, path: bytes, known: Mapping[bytes, Seen]) -> Entry | None:
         seen = self.now[path] if path in self.now else known.get(path)
         return seen.entry if seen else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """What a manifest becomes once the transaction that saved it is committed."""
+
+    generation: int
+    fingerprint: str
+    memory: str
+    delta: Delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +66,7 @@ class Present:
             return cached
         return Manifest(generation, fingerprint, memory, self._entries())
 
-    def save(self, before: Manifest, delta: Delta, fingerprint: str, memory: str) -> Manifest:
+    def save(self, before: Manifest, delta: Delta, fingerprint: str, memory: str) -> Saved:
         """Write what changed; the result is true once the transaction is committed."""
         self.db.executemany(
             "DELETE FROM entries WHERE tree=? AND path=?",
@@ -53,22 +74,24 @@ class Present:
         )
         self.db.executemany(
             "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (self._row(seen) for seen in delta.now.values() if seen is not None),
+            ((self.tree, *seen) for seen in delta.now.values() if seen is not None),
         )
         self.db.execute(
             "INSERT OR REPLACE INTO trees VALUES (?, ?, ?, ?)",
             (self.tree, before.generation + 1, fingerprint, memory),
         )
-        return Manifest(
-            before.generation + 1, fingerprint, memory, _merged(before.seen, delta.now.items())
+        return Saved(
+            generation=before.generation + 1, fingerprint=fingerprint, memory=memory, delta=delta
         )
 
-    def _row(self, seen: Seen) -> tuple[str | bytes | int, ...]:
-        e = seen.entry
-        return (
-            *(self.tree, e.path, e.kind, e.mode, e.size, e.mtime_ns, e.hash, e.target),
-            *(e.uid, e.gid, seen.ctime_ns, seen.ino, seen.dev),
+    def below(self, folder: bytes) -> list[bytes]:
+        """The paths below a folder."""
+        # b"0" is what follows b"/".
+        rows = self.db.execute(
+            "SELECT path FROM entries WHERE tree=? AND path>? AND path<?",
+            (self.tree, folder + b"/", folder + b"0"),
         )
+        return [path for (path,) in rows]
 
     def _entries(self) -> dict[bytes, Seen]:
         rows = self.db.execute(
@@ -76,33 +99,4 @@ class Present:
             " FROM entries WHERE tree=?",
             (self.tree,),
         )
-        return {row[0]: _seen(row) for row in rows}
-
-
-def _seen(row: tuple[bytes, int, int, int, int, bytes, bytes, int, int, int, int, int]) -> Seen:
-    path, kind, mode, size, mtime_ns, key, target, uid, gid, ctime_ns, ino, dev = row
-    entry = Entry(
-        path=path,
-        kind=Kind(kind),
-        mode=mode,
-        size=size,
-        mtime_ns=mtime_ns,
-        hash=key,
-        target=target,
-        uid=uid,
-        gid=gid,
-    )
-    return Seen(entry=entry, ctime_ns=ctime_ns, ino=ino, dev=dev)
-
-
-def _merged(
-    old: dict[bytes, Seen], changes: Iterable[tuple[bytes, Seen | None]]
-) -> dict[bytes, Seen]:
-    # A copy: the transaction may yet fail, and the old one must then still be true.
-    merged = dict(old)
-    for path, seen in changes:
-        if seen is None:
-            merged.pop(path, None)
-        else:
-            merged[path] = seen
-    return merged
+        return {seen.path: seen for seen in map(Seen._make, rows)}

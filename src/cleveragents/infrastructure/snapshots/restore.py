@@ -1,15 +1,16 @@
 """Owns bringing a sandbox back to a snapshot: compare, prepare, write, prove."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, Seen, same_state, shown
+from cleveragents.infrastructure.snapshots.entry import Kind, Seen, same_state, shown
 from cleveragents.infrastructure.snapshots.examine import examine, hash_only
-from cleveragents.infrastructure.snapshots.present import Delta, Manifest
+from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.session import (
+    Recorded,
     Session,
     needed_contents,
     open_sandbox,
@@ -25,8 +26,7 @@ _UNREADABLE = b"unreadable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    row: SnapshotRow
-    manifest: Manifest
+    recorded: Recorded
     differences: list[Difference]
 
 
@@ -42,23 +42,26 @@ def restore(
         wanted = {item.path: item.new for item in differences}
         staging.fill(session.contents, needed_contents(wanted))
         side = session.stored_side(target)
-        session.contents.check({key: name for name, key in side.hashes.items()})
-        session.side.prepare(side, memory, session.versions.known_refs())
+        stands = session.side_stands(side)
+        if not stands:
+            session.contents.check({key: name for name, key in side.hashes.items()})
+            session.side.prepare(side, memory, session.versions.known_refs())
         # From here on the sandbox changes.
         try:
             TreeWriter(anchor, staging, exclude).apply(wanted)
         except OSError as error:
             raise RestoreFailedError(session.resource.name, str(error)) from error
-    after = _proven(session, delta, differences)
-    session.side.write(side, memory)
-    row, manifest = session.record(after, session.read_side_after(target))
-    if row.state_hash != target.state_hash:
-        raise RestoreFailedError(session.resource.name, _why(row, target))
-    return Outcome(row=row, manifest=manifest, differences=differences)
+    after = _proven(session, delta, differences, tracker)
+    if not stands:
+        session.side.write(side, memory)
+    recorded = session.record(after, None if stands else session.read_side_after(target))
+    if recorded.row.state_hash != target.state_hash:
+        raise RestoreFailedError(session.resource.name, _why(recorded.row, target))
+    return Outcome(recorded=recorded, differences=differences)
 
 
 def _present(session: Session, anchor: Anchor, tracker: ChangeTracker) -> Delta:
-    candidates = tracker.candidates(anchor, session.exclude, session.manifest.seen)
+    candidates = tracker.candidates(anchor, session.exclude, session.known)
     return Delta(now={path: _examined(anchor, path) for path in candidates.paths})
 
 
@@ -67,7 +70,7 @@ def _examined(anchor: Anchor, path: bytes) -> Seen | None:
     try:
         return examine(anchor, path, hash_only)
     except SnapshotFailedError:
-        return Seen(entry=Entry(path=path, kind=Kind.FILE, hash=_UNREADABLE))
+        return Seen(path=path, kind=Kind.FILE, hash=_UNREADABLE)
 
 
 def _differences(session: Session, delta: Delta, target: SnapshotRow) -> list[Difference]:
@@ -82,10 +85,13 @@ def _differences(session: Session, delta: Delta, target: SnapshotRow) -> list[Di
     return [item for item in compared if not same_state(item.old, item.new)]
 
 
-def _proven(session: Session, delta: Delta, differences: Iterable[Difference]) -> Delta:
+def _proven(
+    session: Session, delta: Delta, differences: Sequence[Difference], tracker: ChangeTracker
+) -> Delta:
     """Read back everything that was written, and compare it with what it had to become."""
     now = dict(delta.now)
     with open_sandbox(session.resource) as anchor:
+        tracker.look_again(anchor, session.known, {item.path for item in differences})
         for path, _, wanted in differences:
             seen = examine(anchor, path, hash_only)
             if wanted is None and seen and _holds_only_excluded(session, anchor, seen):
@@ -99,9 +105,9 @@ def _proven(session: Session, delta: Delta, differences: Iterable[Difference]) -
 
 
 def _holds_only_excluded(session: Session, anchor: Anchor, seen: Seen) -> bool:
-    if seen.entry.kind is not Kind.DIR:
+    if seen.kind != Kind.DIR:
         return False
-    listing = walk(anchor, session.exclude, seen.entry.path)
+    listing = walk(anchor, session.exclude, seen.path)
     return bool(listing.excluded) and not listing.found
 
 

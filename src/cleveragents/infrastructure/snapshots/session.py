@@ -19,9 +19,20 @@ from cleveragents.infrastructure.snapshots.entry import (
     state_hash,
 )
 from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
-from cleveragents.infrastructure.snapshots.present import Delta, Manifest, Present
+from cleveragents.infrastructure.snapshots.present import Delta, Manifest, Present, Saved
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, SideState, StoredSide
+from cleveragents.infrastructure.snapshots.tracker import Known
 from cleveragents.infrastructure.snapshots.versions import SnapshotRow, Versions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The snapshot that the present is now, what it changed in the one before, and how the
+    manifest goes on, if it does, once the transaction is committed."""
+
+    row: SnapshotRow
+    differences: list[Difference]
+    saved: Saved | None
 
 
 @dataclass(slots=True)
@@ -40,6 +51,10 @@ class Session:
     @property
     def exclude(self) -> Excludes:
         return excludes(self.resource.exclude, self.side.hidden(self.manifest.memory))
+
+    @property
+    def known(self) -> Known:
+        return Known(self.manifest.seen, self.present.below)
 
     def snapshot(self, ref: str) -> SnapshotRow:
         # Other stores' refs are anything; ours are numbers that the database can hold.
@@ -64,6 +79,12 @@ class Session:
             return self.side.read(None)
         return self.side.read(self._before(self.head, self.manifest.fingerprint))
 
+    def side_stands(self, target: StoredSide) -> bool:
+        """True if the side certainly is as `target` has it already."""
+        if self.head is None:
+            return False
+        return self.side.stands(target, self._before(self.head, self.manifest.fingerprint))
+
     def read_side_after(self, target: SnapshotRow) -> SideRecord | None:
         """The same after a restore: what `target` needs is stored already."""
         return self.side.read(self._before(target, ""))
@@ -84,7 +105,7 @@ class Session:
         )
         return [item for item in compared if not same_state(item.old, item.new)]
 
-    def record(self, delta: Delta, side: SideRecord | None) -> tuple[SnapshotRow, Manifest]:
+    def record(self, delta: Delta, side: SideRecord | None) -> Recorded:
         """Store the present; it is the newest snapshot again if nothing of the state changed."""
         differences = self.differences(delta)
         side_hashes = self._side_hashes(side)
@@ -93,7 +114,7 @@ class Session:
             changed = (d.new or Entry(path=d.path, kind=Kind.GONE) for d in differences)
             self.versions.add(row.seq, changed)
             self.versions.add_snapshot(row, side_hashes)
-        return row, self._save(delta, side)
+        return Recorded(row=row, differences=differences, saved=self._save(delta, side))
 
     def _row(self, differences: list[Difference], side: SideRecord | None) -> SnapshotRow:
         head = self.head
@@ -119,7 +140,7 @@ class Session:
         stored = {name: self.contents.put(data) for name, data in side.contents.items()}
         return {**side.inherited, **stored}
 
-    def _save(self, delta: Delta, side: SideRecord | None) -> Manifest:
+    def _save(self, delta: Delta, side: SideRecord | None) -> Saved | None:
         manifest = self.manifest
         fingerprint = side.fingerprint if side else manifest.fingerprint
         memory = side.memory if side else manifest.memory or ""
@@ -132,7 +153,7 @@ class Session:
                 manifest.memory,
             )
         ):
-            return manifest
+            return None
         return self.present.save(manifest, delta, fingerprint, memory)
 
 

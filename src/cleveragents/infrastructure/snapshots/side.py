@@ -59,6 +59,10 @@ class SideState(Protocol):
         """The present; None if it certainly is as it was `before`."""
         ...
 
+    def stands(self, target: StoredSide, before: Before) -> bool:
+        """True if it certainly is as `target` has it, and `write` would change nothing."""
+        ...
+
     def prepare(self, target: StoredSide, memory: str, known_refs: Collection[str]) -> None:
         """Make sure that `write` can be done. `known_refs` are the states the plan has been in."""
         ...
@@ -82,6 +86,9 @@ class NoSide:
 
     def read(self, before: Before | None) -> SideRecord | None:
         return SideRecord() if before is None else None
+
+    def stands(self, target: StoredSide, before: Before) -> bool:  # noqa: ARG002 - the port's names
+        return True
 
     def prepare(self, target: StoredSide, memory: str, known_refs: Collection[str]) -> None:
         """Nothing to do."""

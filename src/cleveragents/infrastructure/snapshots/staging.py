@@ -27,14 +27,21 @@ class Staging:
         """Raises SnapshotDamagedError unless every content is there whole."""
         for key, pieces in store.read(wanted):
             fd = os.open(key.hex(), _NEW, 0o600, dir_fd=self.fd)
-            with os.fdopen(fd, "wb") as file:
-                file.writelines(pieces)
+            try:
+                for piece in pieces:
+                    _write(fd, piece)
+            finally:
+                os.close(fd)
 
-    def new_copy(self, key: bytes, folder: int) -> tuple[int, str]:
-        """A private copy of a content in `folder`, open for writing, and its name in there."""
+    def open(self, key: bytes) -> tuple[int, str]:
+        """The file of a content, and its name."""
+        return os.open(key.hex(), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd), key.hex()
+
+    def new_copy(self, source_name: str, folder: int) -> tuple[int, str]:
+        """A private copy of a file in here, open for writing, and its name in `folder`."""
         name = f".cleveragents-{secrets.token_hex(8)}"
         fd = os.open(name, _NEW, 0o600, dir_fd=folder)
-        source = os.open(key.hex(), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd)
+        source = os.open(source_name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd)
         try:
             _copy(source, fd)
         except BaseException:
@@ -58,6 +65,12 @@ def staging(scratch_dir: str, name: str) -> Generator[Staging]:
     finally:
         folder.close()
         shutil.rmtree(path, ignore_errors=True)
+
+
+def _write(fd: int, piece: bytes) -> None:
+    view = memoryview(piece)
+    while view:
+        view = view[os.write(fd, view) :]
 
 
 def _copy(source: int, target: int) -> None:

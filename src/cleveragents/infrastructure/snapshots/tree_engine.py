@@ -1,22 +1,26 @@
 """Owns snapshots of file trees: capture, restore, verify, compare and prune, one file per plan."""
 
+import os
 import sqlite3
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Generator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 from cleveragents.application.ports import Restored
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.domain.ids import PlanId
+from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.changes import Difference, file_changes
+from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, shown, state_hash
 from cleveragents.infrastructure.snapshots.examine import examine
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest
 from cleveragents.infrastructure.snapshots.restore import restore
 from cleveragents.infrastructure.snapshots.session import (
+    Recorded,
     Session,
     needed_contents,
     open_sandbox,
@@ -24,8 +28,16 @@ from cleveragents.infrastructure.snapshots.session import (
 )
 from cleveragents.infrastructure.snapshots.side import SideState
 from cleveragents.infrastructure.snapshots.staging import Staging, staging
-from cleveragents.infrastructure.snapshots.tracker import ChangeTracker
+from cleveragents.infrastructure.snapshots.tracker import Candidates, ChangeTracker
+from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
 from cleveragents.infrastructure.snapshots.versions import Versions, sweep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tree:
+    plan_id: PlanId
+    resource_id: ResourceId
+    root: bytes
 
 
 class TreeEngine:
@@ -37,24 +49,26 @@ class TreeEngine:
         scratch_dir: str,
         side_of: Callable[[PlanResource], SideState],
         tracker: ChangeTracker,
+        connections: Connections,
     ) -> None:
         self._snapshots_dir = snapshots_dir
         self._scratch_dir = scratch_dir
         self._side_of = side_of
         self._tracker = tracker
-        self._manifests: dict[str, Manifest] = {}
+        self._connections = connections
+        self._present: dict[_Tree, Manifest] = {}
 
     def capture(self, resource: PlanResource) -> Snapshot:
         with self._store(resource).writing() as db:
             session = self._session(db, resource)
             if session.head is None:
                 session.contents.base = session.side.base()
-            delta, special = self._captured(session)
-            side = session.read_side()
-            differences = session.differences(delta) if session.head else []
-            row, manifest = session.record(delta, side)
+            delta, found = self._captured(session)
+            recorded = session.record(delta, session.read_side())
+            row = recorded.row
+            differences = recorded.differences if session.head else []
             changes = _changes(session.versions, differences, row.seq)
-        self._manifests[resource.resource_id] = manifest
+        self._settle(session, recorded)
         unchanged = row is session.head
         return Snapshot(
             ref=str(row.seq),
@@ -62,7 +76,8 @@ class TreeEngine:
             sandbox_ref=row.sandbox_ref,
             size_bytes=0 if unchanged else session.contents.stored_bytes,
             changes=changes,
-            skipped=tuple(shown(path) for path in special),
+            skipped=tuple(shown(path) for path in found.special),
+            notes=found.notes,
         )
 
     def restore(self, resource: PlanResource, ref: str) -> Restored:
@@ -73,9 +88,9 @@ class TreeEngine:
             session = self._session(db, resource)
             target = session.snapshot(ref)
             outcome = restore(session, target, self._tracker, staged)
-            row = outcome.row
+            row = outcome.recorded.row
             changes = _changes(session.versions, outcome.differences, row.seq)
-        self._manifests[resource.resource_id] = outcome.manifest
+        self._settle(session, outcome.recorded)
         snapshot = Snapshot(
             ref=str(row.seq),
             state_hash=row.state_hash,
@@ -110,6 +125,12 @@ class TreeEngine:
             ]
             return _changes(versions, differences, two)
 
+    @contextmanager
+    def reading(self, resource: PlanResource) -> Generator[TreeReader]:
+        """A look at the snapshots of the tree and at the sandbox; nothing is written."""
+        with self._store(resource).reading() as db:
+            yield TreeReader(self._session(db, resource))
+
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
         store = self._store(resource)
         with store.writing() as db:
@@ -126,24 +147,40 @@ class TreeEngine:
             return max(0, before - _used_bytes(db))
 
     def forget(self, plan_id: PlanId) -> None:
-        self._manifests.clear()
-        PlanStore(self._snapshots_dir, plan_id, "").remove()
+        for key in [key for key in self._present if key.plan_id == plan_id]:
+            self._tracker.release(key.root)
+            del self._present[key]
+        PlanStore(self._snapshots_dir, plan_id, "", self._connections).remove()
 
     def _store(self, resource: PlanResource) -> PlanStore:
-        return PlanStore(self._snapshots_dir, resource.plan_id, resource.name)
+        return PlanStore(self._snapshots_dir, resource.plan_id, resource.name, self._connections)
 
     def _session(self, db: sqlite3.Connection, resource: PlanResource) -> Session:
-        cached = self._manifests.get(resource.resource_id)
-        return open_session(db, resource, self._side_of(resource), cached)
+        key = _key(resource)
+        session = open_session(db, resource, self._side_of(resource), self._present.get(key))
+        # Also if this piece of work fails: the tracker knows the tree by what it was told last.
+        self._present[key] = session.manifest
+        return session
+
+    def _settle(self, session: Session, recorded: Recorded) -> None:
+        """After the commit, and only then, what was recorded is what is known."""
+        if recorded.saved is not None:
+            session.manifest.move_on(recorded.saved)
+        self._tracker.settled(_key(session.resource).root, session.manifest.seen)
 
     def _staging(self, resource: PlanResource) -> AbstractContextManager[Staging]:
         return staging(self._scratch_dir, resource.resource_id)
 
-    def _captured(self, session: Session) -> tuple[Delta, tuple[bytes, ...]]:
+    def _captured(self, session: Session) -> tuple[Delta, Candidates]:
         with open_sandbox(session.resource) as anchor:
-            found = self._tracker.candidates(anchor, session.exclude, session.manifest.seen)
+            found = self._tracker.candidates(anchor, session.exclude, session.known)
             put = session.contents.put_file
-            return Delta(now={p: examine(anchor, p, put) for p in found.paths}), found.special
+            return Delta(now={p: examine(anchor, p, put) for p in found.paths}), found
+
+
+def _key(resource: PlanResource) -> _Tree:
+    root = os.fsencode(resource.sandbox_path)
+    return _Tree(plan_id=resource.plan_id, resource_id=resource.resource_id, root=root)
 
 
 def _changes(

@@ -3,13 +3,18 @@
 import errno
 import os
 import stat
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.entry import Entry, Kind
 from cleveragents.infrastructure.snapshots.excludes import Excludes
+from cleveragents.infrastructure.snapshots.filesystems import sync_all
 from cleveragents.infrastructure.snapshots.staging import Staging
 
+# Up to this many paths are made durable one by one; more of them, by one call for the whole file
+# system, which also waits for what others have written to it.
+_FEW = 16
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID
 
 
@@ -21,9 +26,13 @@ class TreeWriter:
         self._staging = staging
         self._exclude = exclude
         self._touched: set[bytes] = set()
+        self._staged: dict[bytes, str] = {}
+        self._many = False
 
     def apply(self, wanted: Mapping[bytes, Entry | None]) -> None:
         """Removals deepest first, folders from the top, files and links, folder modes last."""
+        self._many = len(wanted) > _FEW
+        self._stage([e for e in wanted.values() if e is not None and e.kind is Kind.FILE])
         for path in sorted(wanted, key=_depth, reverse=True):
             self._clear(path, wanted[path])
         entries = [entry for entry in wanted.values() if entry is not None]
@@ -37,6 +46,32 @@ class TreeWriter:
                 self._put_link(entry)
         self._sync()
         self._set_modes(folders)
+        if self._many:
+            sync_all(self._anchor.folder(b""))
+
+    def _stage(self, files: Sequence[Entry]) -> None:
+        """Give each its own durable file, outside of the sandbox, that only has to be moved."""
+        # In this order for the power to fail at any time: a name never leads to half a file.
+        uses = Counter(entry.hash for entry in files)
+        for entry in files:
+            uses[entry.hash] -= 1
+            fd, name = self._staging.open(entry.hash)
+            if uses[entry.hash]:
+                os.close(fd)
+                fd, name = self._staging.new_copy(name, self._staging.fd)
+            try:
+                self._finish(fd, entry)
+            finally:
+                os.close(fd)
+            self._staged[entry.path] = name
+        if files and self._many:
+            sync_all(self._staging.fd)
+
+    def _finish(self, fd: int, entry: Entry) -> None:
+        os.fchmod(fd, self._own(fd, entry))
+        os.utime(fd, ns=(entry.mtime_ns, entry.mtime_ns))
+        if not self._many:
+            os.fsync(fd)
 
     def _clear(self, path: bytes, entry: Entry | None) -> None:
         """Take away what is at `path` unless the new entry can replace it in one move."""
@@ -88,24 +123,24 @@ class TreeWriter:
 
     def _put_file(self, entry: Entry) -> None:
         folder, name = self._anchor.place(entry.path)
+        staged = self._staged[entry.path]
         try:
-            self._move_copy(entry, self._staging.fd, folder, name)
+            os.rename(staged, name, src_dir_fd=self._staging.fd, dst_dir_fd=folder)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
             # Another file system: only a neighbour can be moved into place in one step.
-            self._move_copy(entry, folder, folder, name)
+            self._move_copy(entry, staged, folder, name)
         self._touched.add(entry.path.rpartition(b"/")[0])
 
-    def _move_copy(self, entry: Entry, source: int, folder: int, name: bytes) -> None:
-        fd, temporary = self._staging.new_copy(entry.hash, source)
+    def _move_copy(self, entry: Entry, staged: str, folder: int, name: bytes) -> None:
+        fd, temporary = self._staging.new_copy(staged, folder)
         try:
-            os.fchmod(fd, self._own(fd, entry))
-            os.utime(fd, ns=(entry.mtime_ns, entry.mtime_ns))
+            self._finish(fd, entry)
             os.fsync(fd)
-            os.rename(temporary, name, src_dir_fd=source, dst_dir_fd=folder)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
         except BaseException:
-            os.unlink(temporary, dir_fd=source)
+            os.unlink(temporary, dir_fd=folder)
             raise
         finally:
             os.close(fd)
@@ -154,11 +189,14 @@ class TreeWriter:
         for path in sorted(final, key=_depth, reverse=True):
             fd = self._anchor.folder(path)
             os.fchmod(fd, final[path])
-            os.fsync(fd)
+            if not self._many:
+                os.fsync(fd)
             self._anchor.let_go()
         self._anchor.opened_up.clear()
 
     def _sync(self) -> None:
+        if self._many:
+            return  # once for all, at the end
         for path in self._touched:
             self._sync_folder(path)
 

@@ -151,17 +151,19 @@ DELETE FROM versions WHERE tree=? AND (path, seq) IN (
 
 
 def sweep(db: sqlite3.Connection) -> None:
-    """Delete the contents that no version, no chunk list and no side record names."""
+    """Delete the contents that no version, no chunk list, no side record and no page names."""
     db.execute(
         "DELETE FROM contents WHERE hash NOT IN (SELECT hash FROM versions)"
         " AND hash NOT IN (SELECT hash FROM side_contents)"
         " AND hash NOT IN (SELECT chunk FROM file_chunks)"
+        " AND hash NOT IN (SELECT hash FROM page_versions)"
     )
     # Chunk lists went with their files; now the chunks that only those named.
     db.execute(
         "DELETE FROM contents WHERE hash NOT IN (SELECT hash FROM versions)"
         " AND hash NOT IN (SELECT hash FROM side_contents)"
         " AND hash NOT IN (SELECT chunk FROM file_chunks)"
+        " AND hash NOT IN (SELECT hash FROM page_versions)"
     )
 
 

@@ -1,14 +1,20 @@
 """Owns listing a whole tree: every path with its status, links not followed."""
 
+import errno
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.entry import Kind, Status, parent_of, shown, status_of
 from cleveragents.infrastructure.snapshots.excludes import Excludes
+
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+# Takes a folder's path, and a descriptor of it that may be used during the call.
+BeforeListing = Callable[[bytes, int], None]
 
 
 @dataclass(slots=True)
@@ -20,8 +26,10 @@ class Listing:
     excluded: list[bytes] = field(default_factory=list[bytes])
 
 
-def walk(anchor: Anchor, exclude: Excludes, top: bytes = b"") -> Listing:
-    """Everything below `top`.
+def walk(
+    anchor: Anchor, exclude: Excludes, top: bytes = b"", before: BeforeListing | None = None
+) -> Listing:
+    """Everything below `top`; `before` is called with each folder before it is listed.
 
     A folder that holds excluded paths and nothing else is not listed: a restore leaves those in
     place, so that such a folder is there in states that never knew it.
@@ -29,46 +37,64 @@ def walk(anchor: Anchor, exclude: Excludes, top: bytes = b"") -> Listing:
     listing = Listing()
     waiting = [top]
     while waiting:
-        waiting.extend(_list_folder(anchor, waiting.pop(), exclude, listing))
+        waiting.extend(_list_folder(anchor, waiting.pop(), exclude, listing, before))
     if listing.excluded:
         _drop_mere_holders(listing)
     return listing
 
 
-def _list_folder(anchor: Anchor, folder: bytes, exclude: Excludes, listing: Listing) -> list[bytes]:
-    prefix = folder + b"/" if folder else b""
+def _list_folder(
+    anchor: Anchor,
+    folder: bytes,
+    exclude: Excludes,
+    listing: Listing,
+    before: BeforeListing | None,
+) -> list[bytes]:
     try:
-        with os.scandir(anchor.folder(folder)) as entries:
-            inner = ((prefix + os.fsencode(entry.name), entry) for entry in entries)
-            return [
-                path for path, entry in inner if _note(path, entry, exclude, listing) is Kind.DIR
-            ]
-    except FileNotFoundError:
-        # Removed since its parent was listed: then it is gone, as if it had never been seen.
-        listing.found.pop(folder, None)
-        return []
+        fd = anchor.folder(folder)
+        if before is not None:
+            before(folder, fd)
+        return _note_all(fd, folder + b"/" if folder else b"", exclude, listing)
     except OSError as error:
+        if error.errno in _GONE:
+            # Since its parent was listed: then it is as if it had never been seen.
+            listing.found.pop(folder, None)
+            return []
         raise SnapshotFailedError(
             f"the folder {shown(folder)!r} cannot be listed ({error.strerror})",
             "make it readable, or name it under `exclude`",
         ) from error
 
 
-def _note(path: bytes, entry: os.DirEntry[str], exclude: Excludes, listing: Listing) -> Kind | None:
-    # The file system's own clock, which Clock is not: its stamps are compared with this.
+def _note_all(fd: int, prefix: bytes, exclude: Excludes, listing: Listing) -> list[bytes]:
+    """Note what is in a folder; gives back the folders in it."""
+    folders: list[bytes] = []
+    # The file system's own clock, which Clock is not: its stamps are compared with this. Once for
+    # all of them: too early a time makes one more file be looked at, never one less.
     now = time.time_ns()
+    with os.scandir(fd) as entries:
+        inner = [(prefix + os.fsencode(entry.name), _stat(entry)) for entry in entries]
+    for path, found in inner:
+        if found is None:
+            continue
+        status = status_of(found, now)
+        kind = status.kind
+        if (path, kind is Kind.DIR) in exclude:
+            listing.excluded.append(path)
+        elif kind is None:
+            listing.special.append(path)
+        else:
+            listing.found[path] = status
+            if kind is Kind.DIR:
+                folders.append(path)
+    return folders
+
+
+def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
     try:
-        status = status_of(entry.stat(follow_symlinks=False), now)
+        return entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return None
-    if (path, status.kind is Kind.DIR) in exclude:
-        listing.excluded.append(path)
-        return None
-    if status.kind is None:
-        listing.special.append(path)
-        return None
-    listing.found[path] = status
-    return status.kind
 
 
 def _drop_mere_holders(listing: Listing) -> None:

@@ -300,8 +300,8 @@ def test_a_file_that_is_no_database_is_damage(world) -> None:
 
 
 def test_a_locked_store_is_busy(world, monkeypatch: pytest.MonkeyPatch) -> None:
-    world.capture()
     monkeypatch.setattr(plan_store, "_BUSY_TIMEOUT", 0.05)
+    world.capture()
     other = sqlite3.connect(world.database, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(DatabaseBusyError):
@@ -385,6 +385,7 @@ def test_keep_only_frees_what_nobody_needs(world) -> None:
         (world.sandbox / f"f{number - 2}").unlink(missing_ok=True)
         kept.append(world.capture())
         states.append(world.state())
+    world.store.close()  # so that all of it is in the file, and nothing in its journal
     size = world.database.stat().st_size
     freed = world.store.keep_only(world.resource, [kept[1].ref, kept[3].ref])
     assert 3 * MIB <= freed < 3.2 * MIB

@@ -1,0 +1,277 @@
+"""Compares checkpoints and restores with what git would take for the same, side by side in one run.
+
+    python benchmarks/compare.py                        1 k and 10 k files
+    python benchmarks/compare.py --files 100000         one large tree
+
+Git is given its best case: its index is warm, and nothing that it writes is made durable, while
+ours is on disk when the call returns. All figures are medians, and ratios are git's time by ours.
+"""
+
+import argparse
+import os
+import platform
+import random
+import shutil
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import zstandard
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.ids import PlanId, ResourceId
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+
+PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
+FILES_PER_FOLDER = 15
+SHELL_STEP = 'while read -r name; do printf "%s %s\\n" "$1" "$name" >> "$name"; done'
+
+
+class World:
+    """A project, its sandbox, our store, and two more git directories over the same sandbox."""
+
+    def __init__(self, top: Path, files: int) -> None:
+        self.top, self.files = top, files
+        self.project, self.sandbox = top / "project", top / "sandbox"
+        self.project.mkdir(parents=True)
+        self.names = list(_make_tree(self.project, files))
+        self.git("init", "-q", "-b", "main", cwd=self.project)
+        self.git("add", "-A", cwd=self.project)
+        self.git("commit", "-qm", "base", cwd=self.project)
+        self.git("worktree", "add", "-q", "-b", "plan", str(self.sandbox), cwd=self.project)
+        for name in ("shadow", "plain"):
+            self.git("init", "-q", env=self.directory(name))
+            self.git("add", "-A", env=self.directory(name))
+            self.git("commit", "-qm", "base", env=self.directory(name))
+        base = self.git("rev-parse", "HEAD", cwd=self.project).strip()
+        self.resource = PlanResource(
+            resource_id=TREE,
+            plan_id=PLAN,
+            name="code",
+            type=ResourceType.GIT_CHECKOUT,
+            location=str(self.project),
+            base=base,
+            sandbox_path=str(self.sandbox),
+        )
+        self.store = self.new_store()
+
+    def new_store(self) -> CheckpointManager:
+        """As in a new process: nothing is known and nothing is watched."""
+        return CheckpointManager(str(self.top / "snapshots"), str(self.top / "scratch"))
+
+    def directory(self, name: str) -> dict[str, str]:
+        return {"GIT_DIR": str(self.top / name), "GIT_WORK_TREE": str(self.sandbox)}
+
+    def git(self, *arguments: str, cwd: Path | None = None, env: dict[str, str] | None = None):
+        identity = ["-c", "user.name=n", "-c", "user.email=e@x", "-c", "gc.auto=0"]
+        done = subprocess.run(
+            ["git", *identity, *arguments],
+            cwd=cwd or (self.sandbox if self.sandbox.is_dir() else self.top),
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            check=True,
+        )
+        return done.stdout.decode()
+
+    # --- the steps that are compared --------------------------------------------------------------
+
+    def capture(self):
+        return self.store.capture(self.resource)
+
+    def shadow_commit(self) -> None:
+        self.git("add", "-A", env=self.directory("shadow"))
+        self.git("commit", "-qm", "step", "--allow-empty", env=self.directory("shadow"))
+
+    def write_tree(self) -> None:
+        self.git("add", "-A", env=self.directory("plain"))
+        self.git("write-tree", env=self.directory("plain"))
+
+    def shadow_restore(self) -> None:
+        self.git("reset", "-q", "--hard", env=self.directory("shadow"))
+        self.git("clean", "-qfd", env=self.directory("shadow"))
+
+    def status(self) -> None:
+        self.git("--no-optional-locks", "status", "--porcelain")
+
+    # --- changes ------------------------------------------------------------------------------------
+
+    def write(self, changed: int, stamp: str) -> None:
+        """As a write tool does: from this process."""
+        for name in self._some(changed):
+            with (self.sandbox / name).open("a") as file:
+                file.write(f"{stamp} {name}\n")
+
+    def shell(self, changed: int, stamp: str) -> None:
+        """As a shell step does: by another process, whose work nobody declares."""
+        names = "\n".join(self._some(changed)) + "\n"
+        subprocess.run(
+            ["/bin/sh", "-c", SHELL_STEP, "sh", stamp],
+            input=names.encode(),
+            cwd=self.sandbox,
+            check=True,
+        )
+
+    def _some(self, changed: int) -> list[str]:
+        step = max(1, len(self.names) // changed)
+        return self.names[::step][:changed]
+
+
+def _make_tree(top: Path, files: int):
+    random.seed(files)
+    words = [f"{random.randrange(1 << 32):x}" for _ in range(2000)]
+    for number in range(files):
+        folder = number // FILES_PER_FOLDER
+        name = f"d{folder % 40}/e{folder // 40}/f{number}.txt"
+        path = top / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(" ".join(random.choices(words, k=random.randrange(20, 500))) + "\n")
+        yield name
+
+
+# --- measuring ------------------------------------------------------------------------------------
+
+
+def _ms(task: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    task()
+    return (time.perf_counter() - start) * 1000
+
+
+def _row(name: str, ours: list[float], others: dict[str, list[float]]) -> None:
+    mine = statistics.median(ours)
+    cells = [f"{name:<44}", f"ours {mine:9.2f} ms"]
+    for other, times in others.items():
+        theirs = statistics.median(times)
+        cells.append(f"{other} {theirs:9.1f} ms ({theirs / mine:6.1f}x)")
+    print("  ".join(cells), flush=True)
+
+
+def compare_checkpoints(world: World, changed: int, rounds: int) -> None:
+    kinds = {"declared write": world.write, "shell step": world.shell}
+    for kind, change in kinds.items():
+        ours: list[float] = []
+        tree: list[float] = []
+        shadow: list[float] = []
+        for number in range(rounds):
+            change(changed, f"{kind} {changed} {number}")
+            ours.append(_ms(world.capture))
+            tree.append(_ms(world.write_tree))
+            shadow.append(_ms(world.shadow_commit))
+        others = {"add+write-tree": tree, "shadow commit": shadow}
+        _row(f"checkpoint, {changed} changed, {kind}", ours, others)
+
+
+def compare_restores(world: World, changed: int, rounds: int) -> None:
+    ours: list[float] = []
+    shadow: list[float] = []
+    world.shadow_commit()
+    target = world.capture()
+    for number in range(rounds):
+        world.write(changed, f"away {number}")
+        world.capture()
+        ours.append(_ms(lambda: world.store.restore(world.resource, target.ref)))
+        world.write(changed, f"away {number}")
+        shadow.append(_ms(world.shadow_restore))
+        world.capture()
+    _row(f"durable restore, {changed} changed", ours, {"shadow reset+clean": shadow})
+
+
+def compare_new_process(world: World, rounds: int) -> None:
+    world.capture()
+    time.sleep(0.2)
+    ours: list[float] = []
+    status: list[float] = []
+    for _ in range(rounds):
+        status.append(_ms(world.status))
+        world.store.close()
+        world.store = world.new_store()
+        ours.append(_ms(world.capture))
+    _row("new process, nothing changed", ours, {"git status": status})
+
+
+def measure_storage(world: World, checkpoints: int) -> None:
+    path = world.sandbox / "changing.txt"
+    random.seed(1)
+    packed = 0
+    world.capture()
+    world.store.close()
+    database = world.top / "snapshots" / f"{PLAN}.db"
+    before = database.stat().st_size
+    memory: list[int] = []
+    for _ in range(checkpoints):
+        data = " ".join(f"{random.randrange(1 << 40):x}" for _ in range(950)).encode()[:10240]
+        packed += len(zstandard.ZstdCompressor(level=1).compress(data))
+        path.write_bytes(data)
+        world.capture()
+        memory.append(_resident())
+    world.store.close()
+    grown = database.stat().st_size - before
+    allowed = 1.2 * packed + 1024 * checkpoints
+    print(
+        f"{checkpoints} checkpoints of a 10 KB file: {grown / checkpoints:.0f} bytes each in the"
+        f" store, {packed / checkpoints:.0f} compressed; {grown / allowed:.2f} of what is allowed"
+    )
+    early = memory[min(100, len(memory) - 1)]
+    print(f"resident memory: {early} KiB after 100 of them, {memory[-1]} KiB after the last")
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+# --- the run --------------------------------------------------------------------------------------
+
+
+def describe_machine(folder: Path) -> None:
+    git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout
+    kind = subprocess.run(
+        ["stat", "-f", "-c", "%T", str(folder)], capture_output=True, text=True, check=True
+    ).stdout
+    load = os.getloadavg()[0]
+    print(f"# {time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, Linux {platform.release()},")
+    print(f"# {kind.strip()}, Python {platform.python_version()}, {git.strip()},", end=" ")
+    print(f"SQLite {sqlite3.sqlite_version}, load {load:.1f}")
+    print(f"# repeat with: python benchmarks/compare.py {' '.join(sys.argv[1:])}")
+
+
+def run(arguments: argparse.Namespace, files: int) -> None:
+    top = Path(tempfile.mkdtemp(prefix="compare-", dir=arguments.folder))
+    try:
+        world = World(top, files)
+        print(f"\n## {files} files\nfirst snapshot: {_ms(world.capture):.0f} ms", flush=True)
+        time.sleep(0.2)
+        world.capture()
+        for changed in arguments.changed:
+            compare_checkpoints(world, changed, arguments.rounds)
+        for changed in arguments.changed:
+            compare_restores(world, changed, arguments.rounds)
+        compare_new_process(world, arguments.rounds)
+        if arguments.checkpoints:
+            measure_storage(world, arguments.checkpoints)
+    finally:
+        shutil.rmtree(top, ignore_errors=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--files", type=int, nargs="+", default=[1000, 10000])
+    parser.add_argument("--changed", type=int, nargs="+", default=[1, 10, 1000])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--checkpoints", type=int, default=1000, help="for storage and memory")
+    parser.add_argument("--folder", default=tempfile.gettempdir(), help="where to make the trees")
+    arguments = parser.parse_args()
+    describe_machine(Path(arguments.folder))
+    for files in arguments.files:
+        run(arguments, files)
+
+
+if __name__ == "__main__":
+    main()

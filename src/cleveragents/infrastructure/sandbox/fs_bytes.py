@@ -1,0 +1,94 @@
+"""Owns copying the bytes of one open file: shared blocks, a copy by the kernel, or plain reads."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_FICLONE = 0x40049409
+_PIECE = 16 * 1024 * 1024
+_BLOCK = 512
+_CANNOT = {
+    errno.EOPNOTSUPP,
+    errno.ENOTTY,
+    errno.EINVAL,
+    errno.EXDEV,
+    errno.ENOSYS,
+    errno.EPERM,
+    errno.EBADF,
+}
+
+
+@dataclass(slots=True)
+class ByteCopy:
+    """Remembers by source device what does not work there, so that it is tried only once."""
+
+    _no_clone: set[int] = field(default_factory=set[int])
+    _no_range: set[int] = field(default_factory=set[int])
+
+    def copy(self, source: int, target: int, found: os.stat_result) -> None:
+        """`target` is empty; it gets the length of `found` and its holes."""
+        size = found.st_size
+        if not size or self._clone(source, target, found.st_dev):
+            return
+        sparse = found.st_blocks * _BLOCK < size
+        for start, end in _extents(source, size) if sparse else ((0, size),):
+            self._copy_range(source, target, (start, end), found.st_dev)
+        if sparse:
+            os.ftruncate(target, size)
+
+    def _clone(self, source: int, target: int, device: int) -> bool:
+        if device in self._no_clone:
+            return False
+        try:
+            fcntl.ioctl(target, _FICLONE, source)
+        except OSError as error:
+            if error.errno not in _CANNOT:
+                raise
+            self._no_clone.add(device)
+            return False
+        return True
+
+    def _copy_range(self, source: int, target: int, span: tuple[int, int], device: int) -> None:
+        start, end = span
+        while start < end and device not in self._no_range:
+            try:
+                done = os.copy_file_range(source, target, end - start, start, start)
+            except OSError as error:
+                if error.errno not in _CANNOT:
+                    raise
+                self._no_range.add(device)
+                break
+            if not done:
+                break  # shorter than it was, or a file system that only plain reading works on
+            start += done
+        _copy_plainly(source, target, start, end)
+
+
+def _copy_plainly(source: int, target: int, start: int, end: int) -> None:
+    while start < end:
+        piece = os.pread(source, min(_PIECE, end - start), start)
+        if not piece:
+            return  # it has become shorter, which whoever compares its status will see
+        done = 0
+        while done < len(piece):
+            done += os.pwrite(target, piece[done:], start + done)
+        start += done
+
+
+def _extents(source: int, size: int) -> Iterator[tuple[int, int]]:
+    """The parts that hold data."""
+    start = 0
+    while start < size:
+        try:
+            data = os.lseek(source, start, os.SEEK_DATA)
+            hole = os.lseek(source, data, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # nothing but a hole is left
+            if error.errno != errno.EINVAL:
+                raise
+            data, hole = start, size
+        yield data, min(hole, size)
+        start = hole

@@ -1,0 +1,163 @@
+"""Owns copying a folder whole: names as bytes, exact modes and times, links as links."""
+
+import errno
+import os
+import stat
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+
+from cleveragents.domain.errors import SandboxError
+from cleveragents.infrastructure.sandbox.fs_bytes import ByteCopy
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.entry import shown
+from cleveragents.infrastructure.snapshots.excludes import Excludes
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+_ATTEMPTS = 5
+_PAUSE = 0.02
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def copy_folder(source: str, target: str, exclude: Excludes) -> None:
+    """Fill the empty folder `target`. Raises SandboxError; what was copied so far stays then."""
+    with Anchor(source) as one, Anchor(target) as two:
+        FolderCopy(one, two, exclude).run()
+
+
+class _MovedError(Exception):
+    """The path changed while it was copied."""
+
+
+@dataclass(slots=True)
+class FolderCopy:
+    source: Anchor
+    target: Anchor
+    exclude: Excludes
+    _bytes: ByteCopy = field(default_factory=ByteCopy)
+
+    def run(self) -> None:
+        folders: list[tuple[bytes, os.stat_result]] = []
+        waiting = [b""]
+        while waiting:
+            folder = waiting.pop()
+            with _named(folder):
+                folders.append((folder, os.fstat(self.source.folder(folder))))
+                names = self._names(folder)
+            for path in names:
+                if self._copy(path):
+                    waiting.append(path)
+        # From the inside: filling a folder changes its time, and it may be closed to us then.
+        for folder, found in reversed(folders):
+            with _named(folder):
+                _dress(self.target.folder(folder), found)
+
+    def _names(self, folder: bytes) -> list[bytes]:
+        prefix = folder + b"/" if folder else b""
+        with os.scandir(self.source.folder(folder)) as entries:
+            inner = [
+                (prefix + os.fsencode(e.name), e.is_dir(follow_symlinks=False)) for e in entries
+            ]
+        return [path for path, is_folder in inner if (path, is_folder) not in self.exclude]
+
+    def _copy(self, path: bytes) -> bool:
+        """True for a folder, which is made and still has to be filled."""
+        for attempt in range(_ATTEMPTS):
+            time.sleep(_PAUSE * attempt)
+            with suppress(_MovedError), _named(path):
+                return self._copy_once(path)
+        raise SandboxError(
+            f"no copy could be made: {shown(path)!r} keeps changing while it is copied",
+            "stop what writes to it, or name it under `exclude`",
+        )
+
+    def _copy_once(self, path: bytes) -> bool:
+        folder, name = self.source.place(path)
+        try:
+            found = os.lstat(name, dir_fd=folder)
+        except FileNotFoundError:
+            return False  # gone since its folder was listed
+        there, _ = self.target.place(path)
+        if stat.S_ISDIR(found.st_mode):
+            os.mkdir(name, 0o700, dir_fd=there)
+            return True
+        if stat.S_ISLNK(found.st_mode):
+            _copy_link(name, folder, there, found)
+        elif stat.S_ISREG(found.st_mode):
+            self._copy_file(name, folder, there)
+        return False  # a socket, pipe or device has no content to take along
+
+    def _copy_file(self, name: bytes, folder: int, there: int) -> None:
+        source = _opened(name, folder)
+        try:
+            before = os.fstat(source)
+            if not stat.S_ISREG(before.st_mode):
+                raise _MovedError
+            target = os.open(name, _WRITE, 0o600, dir_fd=there)
+            try:
+                self._bytes.copy(source, target, before)
+                if _marks(os.fstat(source)) != _marks(before):
+                    raise _MovedError
+                _dress(target, before)
+            except _MovedError:
+                os.unlink(name, dir_fd=there)
+                raise
+            finally:
+                os.close(target)
+        finally:
+            os.close(source)
+
+
+@contextmanager
+def _named(path: bytes) -> Generator[None]:
+    """Turns the system's errors into ours, with the path in them."""
+    where = shown(path) or "."
+    try:
+        yield
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise SandboxError(
+                f"there is no room for a copy: the disk was full at {where!r}",
+                "free some space, or name what the plan does not need under `exclude`",
+            ) from error
+        raise SandboxError(
+            f"{where!r} cannot be copied ({error.strerror})",
+            "make it readable, or name it under `exclude`",
+        ) from error
+
+
+def _opened(name: bytes, folder: int) -> int:
+    try:
+        return os.open(name, _READ, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+            raise _MovedError from error
+        raise
+
+
+def _copy_link(name: bytes, folder: int, there: int, found: os.stat_result) -> None:
+    try:
+        target = os.readlink(name, dir_fd=folder)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.EINVAL):
+            raise _MovedError from error
+        raise
+    os.symlink(target, name, dir_fd=there)
+    times = (found.st_atime_ns, found.st_mtime_ns)
+    os.utime(name, ns=times, dir_fd=there, follow_symlinks=False)
+
+
+def _marks(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode
+
+
+def _dress(fd: int, found: os.stat_result) -> None:
+    """Owner where we may give it away, then the mode, which that can change, then the times."""
+    ours = os.fstat(fd)
+    if (ours.st_uid, ours.st_gid) != (found.st_uid, found.st_gid):
+        with suppress(PermissionError):
+            os.fchown(fd, found.st_uid, found.st_gid)
+    os.fchmod(fd, stat.S_IMODE(found.st_mode))
+    os.utime(fd, ns=(found.st_atime_ns, found.st_mtime_ns))

@@ -1,0 +1,108 @@
+"""Owns the sandbox of a plain folder: a copy of its own, and what a plan changed in it.
+
+Nothing in the real folder is written here; nested repositories are files like any other.
+"""
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from cleveragents.domain.action import ResourceSpec
+from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.errors import SandboxError, SandboxMissingError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.infrastructure.sandbox.fs_apply import (
+    FolderSnapshots,
+    base_of,
+    left_behind,
+    without_holders,
+)
+from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
+from cleveragents.infrastructure.sandbox.fs_diff import diff_of, recalled
+from cleveragents.infrastructure.sandbox.fs_inspect import checked_folder, inspect_folder
+from cleveragents.infrastructure.sandbox.fs_stage import PREFIX
+from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.entry import Entry
+from cleveragents.infrastructure.snapshots.excludes import excludes
+from cleveragents.infrastructure.snapshots.session import open_sandbox
+
+
+class FsDirectories:
+    """The data directory is the folder that `sandboxes_dir` is in."""
+
+    def __init__(self, sandboxes_dir: str, snapshots: FolderSnapshots) -> None:
+        self._sandboxes = Path(sandboxes_dir)
+        self._snapshots = snapshots
+
+    def inspect(
+        self,
+        spec: ResourceSpec,
+        plan_id: PlanId,  # noqa: ARG002 - nothing is pinned
+        *,
+        include_uncommitted: bool,  # noqa: ARG002 - everything in a folder is taken along
+    ) -> ResourceInspection:
+        return inspect_folder(spec, self._sandboxes.parent)
+
+    def create(self, resource: PlanResource) -> None:
+        source = checked_folder(resource.location, self._sandboxes.parent)
+        path = Path(resource.sandbox_path)
+        remove_sandbox(self._sandboxes, path)
+        try:
+            make_parent(path)
+            path.mkdir(mode=0o700)
+            copy_folder(str(source), str(path), excludes(resource.exclude, _stages(source)))
+        except OSError as error:
+            remove_sandbox(self._sandboxes, path)
+            raise SandboxError(
+                f"the sandbox of `{resource.name}` cannot be made: {error}", f"ls -ld {source}"
+            ) from error
+        except BaseException:
+            remove_sandbox(self._sandboxes, path)
+            raise
+
+    def check(self, resource: PlanResource) -> None:
+        """Raises SandboxMissingError."""
+        path = Path(resource.sandbox_path)
+        inside = path.parent.resolve().is_relative_to(self._sandboxes.resolve())
+        if not inside or path.is_symlink() or not path.is_dir():
+            raise SandboxMissingError(resource.name, resource.sandbox_path)
+
+    def remove(self, resource: PlanResource) -> None:
+        path = Path(resource.sandbox_path)
+        remove_sandbox(self._sandboxes, path)
+        with suppress(OSError):  # another sandbox of the plan may still be there
+            path.parent.rmdir()
+
+    def release(self, resource: PlanResource) -> None:
+        """Nothing was pinned."""
+
+    def diff(self, resource: PlanResource) -> ResourceDiff:
+        with self._snapshots.reading(resource) as reader, open_sandbox(resource) as anchor:
+            differences = without_holders(resource, reader.since(base_of(resource)))
+            now = _reader_of(anchor)
+            return diff_of(differences, reader.content, now, left_behind(resource))
+
+    def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
+        return recalled(resource.details["apply"]["diff"])
+
+
+def _reader_of(anchor: Anchor) -> Callable[[Entry], bytes]:
+    """Reads files of the sandbox; one that has just gone is as good as empty."""
+
+    def content(entry: Entry) -> bytes:
+        folder, name = anchor.place(entry.path)
+        with suppress(OSError):
+            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+            with os.fdopen(fd, "rb") as file:
+                return file.read(entry.size)
+        return b""
+
+    return content
+
+
+def _stages(project: Path) -> frozenset[bytes]:
+    """What an interrupted apply of another plan has left for its repetition."""
+    return frozenset(os.fsencode(path.name) for path in project.glob(PREFIX + "*"))

@@ -1,0 +1,38 @@
+"""Owns the place of a sandbox on disk: private, and removed only where sandboxes are."""
+
+import os
+import shutil
+from pathlib import Path
+
+from cleveragents.domain.errors import SandboxError
+
+
+def make_parent(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.chmod(0o700)
+
+
+def remove_sandbox(sandboxes: Path, path: Path) -> None:
+    """Remove what is at `path`, if anything. Raises SandboxError outside of `sandboxes`."""
+    if not os.path.lexists(path):
+        return
+    if not path.parent.resolve().is_relative_to(sandboxes.resolve()):
+        raise SandboxError(
+            f"{path} is not among the sandboxes in {sandboxes}, so it is not removed",
+            f"look at it and remove it yourself: ls -la {path}",
+        )
+    if path.is_symlink() or not path.is_dir():
+        path.unlink()
+        return
+    _make_removable(path)
+    shutil.rmtree(path)
+
+
+def _make_removable(path: Path) -> None:
+    """A tool may have left folders read-only, which would keep their files from going."""
+    path.chmod(0o700)
+    for folder, folders, _ in os.walk(path):
+        for name in folders:
+            inner = Path(folder, name)
+            if not inner.is_symlink():
+                inner.chmod(0o700)

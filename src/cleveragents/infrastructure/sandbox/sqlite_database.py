@@ -1,0 +1,190 @@
+"""Owns the sandbox of a SQLite database: a consistent copy of it in a folder of its own.
+
+The user's database and the folder around it are only read here.
+"""
+
+import hashlib
+import os
+import sqlite3
+import stat
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from cleveragents.domain.action import ResourceSpec
+from cleveragents.domain.changes import FileChange, ResourceDiff
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.infrastructure.sandbox.fs_diff import recalled
+from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
+from cleveragents.infrastructure.sandbox.sqlite_diff import diff_of_databases
+from cleveragents.infrastructure.sandbox.sqlite_read import (
+    MAGIC,
+    BusyError,
+    copy_database,
+    private_folder,
+    probe,
+)
+from cleveragents.infrastructure.snapshots.pages_file import DatabaseFile
+
+
+class DatabaseSnapshots(Protocol):
+    """The snapshots that diffs and applies are told from."""
+
+    def capture(self, resource: PlanResource) -> Snapshot: ...
+    def changes_between(
+        self, resource: PlanResource, old: str, new: str
+    ) -> tuple[FileChange, ...]: ...
+    def copy_of(
+        self, resource: PlanResource, ref: str, draft: str
+    ) -> AbstractContextManager[str]: ...
+
+
+class SqliteDatabases:
+    def __init__(self, sandboxes_dir: str, scratch_dir: str, snapshots: DatabaseSnapshots) -> None:
+        self._sandboxes = Path(sandboxes_dir)
+        self._scratch = scratch_dir
+        self._snapshots = snapshots
+
+    def inspect(
+        self,
+        spec: ResourceSpec,
+        plan_id: PlanId,  # noqa: ARG002 - nothing is pinned
+        *,
+        include_uncommitted: bool,  # noqa: ARG002 - what is committed in a database is all of it
+    ) -> ResourceInspection:
+        path = _existing_file(spec)
+        self._refuse_own(path)
+        _refuse_other_content(path)
+        try:
+            mode = probe(path)
+        except sqlite3.Error as error:
+            raise ResourceError(
+                f"{path} cannot be opened as a database: {error}",
+                f'look at it: sqlite3 {path} "PRAGMA quick_check"',
+            ) from error
+        size = os.stat(path).st_size
+        return ResourceInspection(
+            location=path, base=_identity(path), details={"journal_mode": mode, "bytes": size}
+        )
+
+    def _refuse_own(self, path: str) -> None:
+        data = self._sandboxes.parent.resolve()
+        if Path(path).is_relative_to(data):
+            raise ResourceError(
+                f"{path} is inside the data directory {data}, where the sandboxes are",
+                "use another database, or another data directory with --data-dir",
+            )
+
+    def create(self, resource: PlanResource) -> None:
+        path = Path(resource.sandbox_path)
+        remove_sandbox(self._sandboxes, path.parent)
+        try:
+            with _reported(resource):
+                make_parent(path.parent)
+                path.parent.mkdir(mode=0o700)
+                copy_database(resource.location, str(path))
+                _settle(path, os.stat(resource.location).st_mode)
+        except BaseException:
+            remove_sandbox(self._sandboxes, path.parent)
+            raise
+
+    def check(self, resource: PlanResource) -> None:
+        """Raises SandboxMissingError. The folder decides: a tool may have deleted the database,
+        which a rollback brings back."""
+        folder = Path(resource.sandbox_path).parent
+        inside = folder.parent.resolve().is_relative_to(self._sandboxes.resolve())
+        if not inside or folder.is_symlink() or not folder.is_dir():
+            raise SandboxMissingError(resource.name, str(folder))
+
+    def remove(self, resource: PlanResource) -> None:
+        folder = Path(resource.sandbox_path).parent
+        remove_sandbox(self._sandboxes, folder)
+        with suppress(OSError):  # another sandbox of the plan may still be there
+            folder.parent.rmdir()
+
+    def release(self, resource: PlanResource) -> None:
+        """Nothing was pinned."""
+
+    def diff(self, resource: PlanResource) -> ResourceDiff:
+        if resource.base_snapshot is None:
+            return ResourceDiff()
+        strangers = DatabaseFile(resource).strangers()
+        with (
+            private_folder(self._scratch) as folder,
+            self._snapshots.copy_of(
+                resource, resource.base_snapshot, os.path.join(folder, "base.db")
+            ) as base,
+        ):
+            return diff_of_databases(base, resource.sandbox_path, strangers)
+
+    def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
+        return recalled(resource.details["apply"]["diff"])
+
+
+def _existing_file(spec: ResourceSpec) -> str:
+    path = os.path.realpath(spec.location)
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise ResourceError(
+            f"there is no database at {spec.location}: {error.strerror}",
+            f"correct `path`, or make an empty one: sqlite3 {spec.location} VACUUM",
+        ) from error
+    if not stat.S_ISREG(found.st_mode):
+        what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+        raise ResourceError(f"{path} is {what}", "name the database file itself as `path`")
+    if not os.access(path, os.R_OK):
+        raise ResourceError(f"{path} cannot be read", f"ls -l {path}")
+    return path
+
+
+def _refuse_other_content(path: str) -> None:
+    with open(path, "rb") as file:
+        start = file.read(len(MAGIC))
+    if start and start != MAGIC:  # an empty file is an empty database
+        raise ResourceError(
+            f"{path} is not a SQLite database, or is encrypted",
+            "name an unencrypted SQLite 3 database as `path`",
+        )
+
+
+def _identity(path: str) -> str:
+    """A name for the state the files were in; the content itself is fixed by the first snapshot."""
+    digest = hashlib.sha256()
+    for name in (path, path + "-wal"):
+        with suppress(FileNotFoundError), open(name, "rb") as file:
+            found = os.fstat(file.fileno())
+            facts = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+            digest.update(repr(facts).encode() + file.read(100))
+    return f"sqlite:{digest.hexdigest()}"
+
+
+@contextmanager
+def _reported(resource: PlanResource) -> Generator[None]:
+    try:
+        yield
+    except BusyError as error:
+        raise SandboxError(
+            f"{resource.location} is locked by another process",
+            f"let it finish or stop it, then `agents plan resume {resource.plan_id}`",
+        ) from error
+    except (sqlite3.Error, OSError) as error:
+        raise SandboxError(
+            f"the sandbox of `{resource.name}` cannot be made: {resource.location}: {error}",
+            f"check the database, then `agents plan resume {resource.plan_id}`",
+        ) from error
+
+
+def _settle(path: Path, mode: int) -> None:
+    """The user's permission bits, as far as we can still work; and on disk for good."""
+    path.chmod(stat.S_IMODE(mode) | 0o600)
+    for name, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
+        fd = os.open(name, flags)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,191 @@
+"""Owns reading a user's database without leaving a trace in it or beside it.
+
+A write-ahead log is never folded, and no `-wal` or `-shm` appears where there was none.
+"""
+
+import fcntl
+import os
+import sqlite3
+import struct
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import closing, contextmanager, suppress
+from urllib.parse import quote
+
+from cleveragents.infrastructure.snapshots.pages_base import copy_bytes
+
+MAGIC = b"SQLite format 3\0"
+BUSY_SECONDS = 30.0
+_PAUSE = 0.05
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+# The bytes on which SQLite's readers hold their lock.
+_SHARED_START, _SHARED_LENGTH = 0x40000002, 510
+
+
+class BusyError(Exception):
+    """Somebody else kept the database locked for too long."""
+
+
+class MovedError(Exception):
+    """The database came into use while it was copied."""
+
+
+def address(path: str, options: str) -> str:
+    return f"file:{quote(os.fsencode(path))}?{options}"
+
+
+def open_database(path: str, options: str, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
+    return sqlite3.connect(address(path, options), uri=True, timeout=timeout, isolation_level=None)
+
+
+def uses_wal(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(20)[18:] == b"\2\2"
+
+
+def probe(path: str) -> str:
+    """Really open it; gives back the journal mode. Raises sqlite3.Error."""
+    # Immutable, for opening a write-ahead log that nobody has open would leave files behind.
+    idle_wal = uses_wal(path) and not os.path.exists(path + "-shm")
+    with closing(open_database(path, "immutable=1" if idle_wal else "mode=ro")) as db:
+        db.execute("PRAGMA schema_version").fetchone()
+        mode = str(db.execute("PRAGMA journal_mode").fetchone()[0])
+    return "wal" if idle_wal else mode
+
+
+def copy_database(path: str, target: str) -> None:
+    """A consistent copy at `target`, where nothing may be; it is folded, and may be in use.
+
+    Raises BusyError, sqlite3.Error or OSError.
+    """
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            with _shared(path, deadline) as fd:
+                # While we hold this lock nobody can remove the files of a log in use.
+                if not uses_wal(path) or os.path.exists(path + "-shm"):
+                    return copy_in_use(path, target, deadline)
+                return _copy_idle(path, fd, target)
+        except MovedError:
+            _remove(target)
+            if time.monotonic() > deadline:
+                raise BusyError(path) from None
+
+
+def copy_in_use(path: str, target: str, deadline: float) -> None:
+    """The same through SQLite alone, which must not be mixed with descriptors of our own: closing
+    one ends the locks that this process's connections hold on the file."""
+
+    def wait(status: int, _remaining: int, _total: int) -> None:
+        if status in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) and time.monotonic() > deadline:
+            raise BusyError(path)
+
+    with closing(open_database(path, "mode=ro")) as source, closing(_new(target)) as copy:
+        wal = source.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        # All at once: a copy in parts begins again with every write of somebody else.
+        source.backup(copy, progress=wait, sleep=_PAUSE)
+        if wal:
+            copy.execute("PRAGMA journal_mode=WAL")
+
+
+@contextmanager
+def consistent_file(path: str, scratch_dir: str) -> Generator[int]:
+    """An open file that holds what the database holds: itself where that can be held still."""
+    if not uses_wal(path):
+        with _opened(path) as fd, closing(open_database(path, "mode=ro")) as db:
+            db.execute("BEGIN")
+            db.execute("PRAGMA schema_version").fetchone()
+            yield fd
+        return
+    with private_folder(scratch_dir) as folder:
+        copy = os.path.join(folder, "copy.db")
+        copy_database(path, copy)
+        with _opened(copy) as fd:
+            yield fd
+
+
+@contextmanager
+def private_folder(scratch_dir: str) -> Generator[str]:
+    os.makedirs(scratch_dir, mode=0o700, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=scratch_dir, prefix="sqlite-") as folder:
+        yield folder
+
+
+def _copy_idle(path: str, fd: int, target: str) -> None:
+    """Nobody has it open: the files are all there is, as long as that stays so."""
+    before = _marks(path)
+    _copy_file(fd, target)
+    with suppress(FileNotFoundError), _opened(path + "-wal") as log:
+        _copy_file(log, target + "-wal")
+    if os.path.exists(path + "-shm") or _marks(path) != before:
+        raise MovedError
+    with closing(open_database(target, "mode=rw")) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+
+
+def _copy_file(source: int, target: str) -> None:
+    with open(target, "wb", opener=_private) as file:
+        copy_bytes(source, file.fileno(), os.fstat(source).st_size)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def _new(target: str) -> sqlite3.Connection:
+    os.close(_private(target, os.O_RDWR | os.O_CREAT))
+    db = open_database(target, "mode=rw")
+    db.execute("PRAGMA synchronous=OFF")  # whoever keeps the copy syncs it once, at the end
+    return db
+
+
+def _marks(path: str) -> list[tuple[int, int, int, int] | None]:
+    found: list[tuple[int, int, int, int] | None] = []
+    for name in (path, path + "-wal"):
+        try:
+            status = os.stat(name)
+        except FileNotFoundError:
+            found.append(None)
+        else:
+            facts = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+            found.append(facts)
+    return found
+
+
+def _remove(target: str) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            os.unlink(target + suffix)
+
+
+@contextmanager
+def _opened(path: str) -> Generator[int]:
+    fd = os.open(path, _READ)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _shared(path: str, deadline: float) -> Generator[int]:
+    """The open file with a reader's lock, which belongs to this descriptor alone."""
+    fd = os.open(path, _READ)
+    request = struct.pack("hhqqi4x", fcntl.F_RDLCK, os.SEEK_SET, _SHARED_START, _SHARED_LENGTH, 0)
+    try:
+        while not _locked(fd, request):
+            if time.monotonic() > deadline:
+                raise BusyError(path)
+            time.sleep(_PAUSE)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _locked(fd: int, request: bytes) -> bool:
+    try:
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, request)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,93 @@
+"""Owns talking to the kernel's inotify: watches by descriptor, events in their order."""
+
+import ctypes
+import errno
+import os
+import struct
+import weakref
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+MODIFY = 0x2
+ATTRIB = 0x4
+CLOSE_WRITE = 0x8
+MOVED_FROM = 0x40
+MOVED_TO = 0x80
+CREATE = 0x100
+DELETE = 0x200
+DELETE_SELF = 0x400
+MOVE_SELF = 0x800
+UNMOUNT = 0x2000
+OVERFLOW = 0x4000
+IGNORED = 0x8000
+IS_FOLDER = 0x40000000
+_ONLY_FOLDERS = 0x1000000
+# The end of a write is asked for too: what was written through a mapping shows only then.
+FOLDER_EVENTS = (
+    (MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE)
+    | (DELETE_SELF | MOVE_SELF)
+    | _ONLY_FOLDERS
+)
+
+_HEADER = struct.Struct("iIII")
+_BUFFER = 256 * 1024
+
+
+class Event(NamedTuple):
+    """`wd` is -1 for an overflow; `name` is empty if the folder itself is meant."""
+
+    wd: int
+    mask: int
+    name: bytes
+
+
+class Inotify:
+    """One queue for any number of watches. Raises OSError where the system has none to give."""
+
+    def __init__(self) -> None:
+        self._fd = _checked(_libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+        self._close = weakref.finalize(self, os.close, self._fd)
+
+    def watch(self, fd: int, mask: int) -> int:
+        """Watch what is open as `fd`, and nothing that a path might lead to instead."""
+        place = b"/proc/self/fd/%d" % fd
+        return _checked(_libc().inotify_add_watch(self._fd, place, mask))
+
+    def unwatch(self, wd: int) -> None:
+        """Also if the kernel has dropped it by itself already."""
+        _libc().inotify_rm_watch(self._fd, wd)
+
+    def read(self) -> list[Event]:
+        """What is in the queue now, as far as it fits; empty if nothing is."""
+        try:
+            return list(_events(os.read(self._fd, _BUFFER)))
+        except BlockingIOError:
+            return []
+
+    def close(self) -> None:
+        self._close()
+
+
+def _events(data: bytes) -> Iterator[Event]:
+    position = 0
+    while position < len(data):
+        wd, mask, _, length = _HEADER.unpack_from(data, position)
+        position += _HEADER.size
+        yield Event(wd, mask, data[position : position + length].rstrip(b"\0"))
+        position += length
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if not hasattr(libc, "inotify_init1"):
+        raise OSError(errno.ENOSYS, "this system has no inotify")
+    return libc

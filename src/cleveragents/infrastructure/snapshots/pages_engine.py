@@ -1,0 +1,173 @@
+"""Owns snapshots of database files: capture, restore, verify, compare and prune by pages."""
+
+import os
+import sqlite3
+from collections.abc import Collection, Generator
+from contextlib import contextmanager, suppress
+
+from cleveragents.application.ports import Restored
+from cleveragents.domain.changes import ChangeKind, FileChange
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind, shown
+from cleveragents.infrastructure.snapshots.pages_base import forget_bases
+from cleveragents.infrastructure.snapshots.pages_build import build_file
+from cleveragents.infrastructure.snapshots.pages_capture import capture
+from cleveragents.infrastructure.snapshots.pages_restore import restore
+from cleveragents.infrastructure.snapshots.pages_session import PageSession, page_session
+from cleveragents.infrastructure.snapshots.pages_units import BLOCK_PAGES, blocks_in, token
+from cleveragents.infrastructure.snapshots.pages_versions import FileState
+from cleveragents.infrastructure.snapshots.plan_store import PlanStore
+from cleveragents.infrastructure.snapshots.versions import sweep
+
+
+class PagesEngine:
+    """Keeps its rows in the plan's snapshot file, and one copy of each database beside it."""
+
+    def __init__(self, snapshots_dir: str) -> None:
+        self._snapshots_dir = snapshots_dir
+
+    def capture(self, resource: PlanResource) -> Snapshot:
+        with self._working(resource) as session:
+            before = session.head
+            captured = capture(session)
+        unchanged = captured.state is before
+        changes = () if unchanged or before is None else _changes(resource, before, captured.state)
+        return _snapshot(captured.state, captured.stored, changes, captured.skipped)
+
+    def restore(self, resource: PlanResource, ref: str) -> Restored:
+        with self._working(resource) as session:
+            target = session.snapshot(ref)
+            outcome = restore(session, target)
+        changes = ()
+        if outcome.differed:
+            changes = _changes(resource, FileState(kind=outcome.before, seq=-1), target)
+        return Restored(snapshot=_snapshot(outcome.state, 0, changes), changes=changes)
+
+    def verify(self, resource: PlanResource, ref: str, expected: str) -> None:
+        with self._reading(resource) as session:
+            state = session.snapshot(ref)
+            total = sum(_checked_block(session, state, b) for b in range(blocks_in(state.size)))
+            recorded = session.versions.recorded_hash(state.seq)
+            if total % SUM_MODULUS != state.total or {recorded, state.state_hash} != {expected}:
+                raise SnapshotDamagedError(
+                    resource.name, f"the hash of snapshot {ref} is not the one that was recorded"
+                )
+
+    def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
+        with self._reading(resource) as session:
+            return _changes(resource, session.snapshot(old), session.snapshot(new))
+
+    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+        store = self._store(resource)
+        with self._working(resource) as session:
+            if session.head is None:
+                return 0
+            db = session.versions.db
+            before = _used_bytes(db)
+            # The newest mirrors the present, from which the next snapshot is told apart.
+            kept = {int(ref) for ref in refs if ref.isdecimal()} | {session.head.seq}
+            session.versions.keep_only(kept)
+            sweep(db)
+        store.compact()
+        with store.reading() as db:
+            return max(0, before - _used_bytes(db))
+
+    def forget(self, plan_id: PlanId) -> None:
+        PlanStore(self._snapshots_dir, plan_id, "").remove()
+        forget_bases(self._snapshots_dir, plan_id)
+
+    @contextmanager
+    def copy_of(self, resource: PlanResource, ref: str, draft: str) -> Generator[str]:
+        """The path of a file that holds the snapshot; it is only to be read.
+
+        It is the base copy where that is the snapshot, or else a new file at `draft`.
+        """
+        with self._reading(resource) as session:
+            state = session.snapshot(ref)
+            if state.kind is not Kind.FILE:
+                raise SnapshotDamagedError(resource.name, f"snapshot {ref} holds no file")
+            if state.size == session.known.base_size and not session.versions.touched(0, state.seq):
+                yield session.base.path
+                return
+            with _only_meanwhile(draft):
+                build_file(session, state, draft)
+                yield draft
+
+    @contextmanager
+    def _working(self, resource: PlanResource) -> Generator[PageSession]:
+        with (
+            self._store(resource).writing() as db,
+            page_session(db, resource, self._snapshots_dir) as session,
+        ):
+            yield session
+
+    @contextmanager
+    def _reading(self, resource: PlanResource) -> Generator[PageSession]:
+        with (
+            self._store(resource).reading() as db,
+            page_session(db, resource, self._snapshots_dir) as session,
+        ):
+            yield session
+
+    def _store(self, resource: PlanResource) -> PlanStore:
+        return PlanStore(self._snapshots_dir, resource.plan_id, resource.name)
+
+
+def _snapshot(
+    state: FileState,
+    stored: int,
+    changes: tuple[FileChange, ...],
+    skipped: tuple[str, ...] = (),
+) -> Snapshot:
+    return Snapshot(
+        ref=str(state.seq),
+        state_hash=state.state_hash,
+        sandbox_ref="",
+        size_bytes=stored,
+        changes=changes,
+        skipped=tuple(shown(os.fsencode(name)) for name in skipped),
+    )
+
+
+def _changes(resource: PlanResource, old: FileState, new: FileState) -> tuple[FileChange, ...]:
+    """A database is one file to people, however many of its pages changed."""
+    if old.same_as(new):
+        return ()
+    kind = ChangeKind.MODIFIED
+    if Kind.GONE in (old.kind, new.kind):
+        kind = ChangeKind.ADDED if old.kind is Kind.GONE else ChangeKind.DELETED
+    return (FileChange(path=os.path.basename(resource.sandbox_path), kind=kind),)
+
+
+def _checked_block(session: PageSession, state: FileState, block: int) -> int:
+    """The block's share of the sum, once all its bytes have been read and proven."""
+    pages = session.block_of(state, block)
+    base = session.versions.base_block(block)
+    first = block * BLOCK_PAGES
+    if any(pages.get(first + index) == strong for index, strong in enumerate(base)):
+        session.base_pages.check_block(block, base, session.known.base_size)
+    known = dict(enumerate(base, first))
+    session.contents.check(
+        {h: session.name_of(page) for page, h in pages.items() if known.get(page) != h}
+    )
+    return sum(token(page, strong) for page, strong in pages.items())
+
+
+@contextmanager
+def _only_meanwhile(path: str) -> Generator[None]:
+    """There is nothing at `path` before and after, whatever an earlier process left there."""
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    try:
+        yield
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+def _used_bytes(db: sqlite3.Connection) -> int:
+    pages = db.execute("PRAGMA page_count").fetchone()[0]
+    return pages * db.execute("PRAGMA page_size").fetchone()[0]

@@ -1,0 +1,107 @@
+"""Owns how a file is cut and hashed: pages that are stored, blocks that are looked at quickly.
+
+Pages are 4096 bytes whatever the database's own page size is, so that any bytes can be captured.
+"""
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import xxhash
+
+from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind
+
+PAGE = 4096
+BLOCK_PAGES = 64
+BLOCK = PAGE * BLOCK_PAGES
+FAST = 16
+STRONG = 32
+_READ_AHEAD = 4 * BLOCK
+# Reading from the page cache and hashing both run without the interpreter's lock.
+_THREADS = 2
+_WORTH_THREADS = 32 * 1024 * 1024
+
+
+def pages_in(size: int) -> int:
+    return -(-size // PAGE)
+
+
+def blocks_in(size: int) -> int:
+    return -(-size // BLOCK)
+
+
+def fast_hash(data: bytes | memoryview, seed: int) -> bytes:
+    """Tells blocks of one file apart. The seed is random and private: nobody can aim at it."""
+    return xxhash.xxh3_128_digest(data, seed=seed)
+
+
+def fast_hashes(fd: int, size: int, seed: int) -> bytes:
+    """One hash per block, one after the other; a file that ends early gives fewer."""
+    if size <= _WORTH_THREADS:
+        return _fast_hashes_of(fd, range(0, size), seed)
+    share = blocks_in(size // _THREADS) * BLOCK
+    parts = [range(start, min(start + share, size)) for start in range(0, size, share)]
+    with ThreadPoolExecutor(_THREADS) as threads:
+        found = [threads.submit(_fast_hashes_of, fd, part, seed) for part in parts]
+        return b"".join(future.result() for future in found)
+
+
+def _fast_hashes_of(fd: int, part: range, seed: int) -> bytes:
+    buffer = memoryview(bytearray(min(_READ_AHEAD, len(part))))
+    found: list[bytes] = []
+    offset = part.start
+    while offset < part.stop:
+        count = os.preadv(fd, [buffer[: part.stop - offset]], offset)
+        if offset + count < part.stop:
+            # A short read must not move the borders of the blocks.
+            count -= count % BLOCK
+        if not count:
+            break
+        starts = range(0, count, BLOCK)
+        found.extend(fast_hash(buffer[start : min(start + BLOCK, count)], seed) for start in starts)
+        offset += count
+    return b"".join(found)
+
+
+def fast_at(fast: bytes, block: int) -> bytes:
+    return fast[block * FAST : (block + 1) * FAST]
+
+
+def differing(old: bytes, new: bytes) -> Iterator[int]:
+    """Numbers of the blocks whose fast hashes differ, or that only one side has."""
+    if old == new:
+        return
+    for start in range(0, max(len(old), len(new)), FAST):
+        if old[start : start + FAST] != new[start : start + FAST]:
+            yield start // FAST
+
+
+def read_block(fd: int, block: int, size: int) -> bytes:
+    """The bytes of a block as far as the file of this size has any."""
+    start = block * BLOCK
+    return os.pread(fd, max(0, min(BLOCK, size - start)), start)
+
+
+def strong_hash(page: bytes | memoryview) -> bytes:
+    return hashlib.sha256(page).digest()
+
+
+def strong_hashes(data: bytes) -> list[bytes]:
+    """One hash per page of a block."""
+    view = memoryview(data)
+    return [strong_hash(view[start : start + PAGE]) for start in range(0, len(data), PAGE)]
+
+
+def token(page: int, strong: bytes) -> int:
+    """What a page adds to the sum over the whole file, modulo SUM_MODULUS."""
+    return int.from_bytes(hashlib.sha256(page.to_bytes(8, "big") + strong).digest(), "big")
+
+
+def tokens(first: int, hashes: Sequence[bytes]) -> int:
+    return sum(token(first + index, strong) for index, strong in enumerate(hashes)) % SUM_MODULUS
+
+
+def state_hash(total: int, kind: Kind, mode: int, size: int, target: bytes) -> str:
+    facts = f"{kind.value} {mode} {size} ".encode() + target
+    return "sha256:" + hashlib.sha256(total.to_bytes(32, "big") + facts).hexdigest()

@@ -1,0 +1,66 @@
+"""Owns reading a tree's snapshots: what differs between two states, and the bytes of an entry."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.entry import Entry, same_state, shown
+from cleveragents.infrastructure.snapshots.examine import examine, hash_only
+from cleveragents.infrastructure.snapshots.present import Delta
+from cleveragents.infrastructure.snapshots.session import Session, open_sandbox
+from cleveragents.infrastructure.snapshots.tracker import FullComparison
+
+
+@dataclass(frozen=True, slots=True)
+class TreeReader:
+    """One consistent view of the snapshots of one tree; differences come in path order."""
+
+    session: Session
+
+    def state_hash(self, ref: str) -> str:
+        return self.session.snapshot(ref).state_hash
+
+    def entry(self, path: bytes, ref: str) -> Entry | None:
+        return self.session.versions.at(path, self.session.snapshot(ref).seq)
+
+    def between(self, old: str, new: str) -> list[Difference]:
+        versions = self.session.versions
+        one, two = self.session.snapshot(old).seq, self.session.snapshot(new).seq
+        paths = versions.touched(min(one, two), max(one, two))
+        return _differing(
+            Difference(path, versions.at(path, one), versions.at(path, two))
+            for path in sorted(paths)
+        )
+
+    def since(self, old: str) -> list[Difference]:
+        """What the sandbox holds now against the snapshot; nothing is stored."""
+        session = self.session
+        start = session.snapshot(old).seq
+        now = self._now()
+        newest = session.head.seq if session.head else start
+        paths = session.versions.touched(start, newest) | now.now.keys()
+        return _differing(
+            Difference(
+                path, session.versions.at(path, start), now.entry(path, session.manifest.seen)
+            )
+            for path in sorted(paths)
+        )
+
+    def contents(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+        """Each content by hash, in pieces to be used up before the next; as ContentStore.read."""
+        return self.session.contents.read(wanted)
+
+    def content(self, entry: Entry) -> bytes:
+        return self.session.contents.get(entry.hash, shown(entry.path))
+
+    def _now(self) -> Delta:
+        # Not the engine's tracker: what that one has seen it may not report a second time, and
+        # the next capture needs it.
+        tracker = FullComparison()
+        with open_sandbox(self.session.resource) as anchor:
+            found = tracker.candidates(anchor, self.session.exclude, self.session.known)
+            return Delta(now={path: examine(anchor, path, hash_only) for path in found.paths})
+
+
+def _differing(compared: Iterator[Difference]) -> list[Difference]:
+    return [item for item in compared if not same_state(item.old, item.new)]

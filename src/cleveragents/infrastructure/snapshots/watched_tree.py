@@ -1,0 +1,166 @@
+"""Owns what is known of one watched tree between two looks at it: the paths that may differ.
+
+The invariant: outside of the pending paths, the tree is as the base says.
+"""
+
+import errno
+import os
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping
+
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of, status_of
+from cleveragents.infrastructure.snapshots.excludes import Excludes
+from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, LostTrackError
+from cleveragents.infrastructure.snapshots.mappings import LiveMappings
+from cleveragents.infrastructure.snapshots.tracker import Candidates, Known, compared
+from cleveragents.infrastructure.snapshots.walk import Listing, walk
+
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+
+
+class WatchedTree:
+    """Every folder of the tree is watched from the moment before it was first listed."""
+
+    def __init__(
+        self, anchor: Anchor, exclude: Excludes, known: Known, watches: FolderWatches
+    ) -> None:
+        """Compares the whole tree. Raises LostTrackError if it cannot be watched."""
+        self._identity = anchor.identity()
+        self._exclude = exclude
+        self._watches = watches
+        self._base: Mapping[bytes, Seen] = known.seen
+        listing = walk(anchor, exclude, before=self._watch)
+        self._special = set(listing.special)
+        # A file with several names is reported under the one that was used, which may be outside.
+        self._linked = set(_linked(listing))
+        self._mappings = LiveMappings(anchor.root)
+        self._pending = {*compared(listing, known).paths, *self._mapped(known)}
+        self._since: set[bytes] = set()
+
+    def is_of(self, anchor: Anchor, exclude: Excludes, known: Known) -> bool:
+        return (
+            anchor.identity() == self._identity
+            and exclude == self._exclude
+            and known.seen is self._base
+        )
+
+    def candidates(self, anchor: Anchor, known: Known) -> Candidates:
+        """Raises LostTrackError."""
+        self._pending |= self._since | self._news(anchor, known)
+        self._since = set()
+        return self.pending(self._relinked(anchor, known))
+
+    def pending(self, more: Iterable[bytes] = ()) -> Candidates:
+        return Candidates(
+            paths=tuple(sorted(self._pending.union(more))), special=tuple(sorted(self._special))
+        )
+
+    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
+        """Raises LostTrackError."""
+        self._since |= self._news(anchor, known).difference(paths)
+
+    def settle(self, seen: Mapping[bytes, Seen]) -> None:
+        self._base = seen
+        self._pending, self._since = self._since, set()
+
+    def close(self) -> None:
+        self._watches.close()
+
+    def _watch(self, path: bytes, fd: int) -> None:
+        try:
+            self._watches.add(path, fd)
+        except OSError as error:
+            raise LostTrackError(f"not every folder can be watched ({error.strerror})") from error
+
+    def _news(self, anchor: Anchor, known: Known) -> set[bytes]:
+        watches = self._watches
+        watches.drain()
+        found: set[bytes] = set()
+        for path in watches.paths | self._mapped(known):
+            self._look(anchor, path, known, found)
+        for folder in _topmost(watches.folders):
+            self._look_through(anchor, folder, known, found)
+        # Not earlier: if anything failed on the way, it has to be looked at next time.
+        watches.paths.clear()
+        watches.folders.clear()
+        return found
+
+    def _look(self, anchor: Anchor, path: bytes, known: Known, found: set[bytes]) -> None:
+        status = _status_at(anchor, path)
+        is_known = path in known.seen
+        if is_known:
+            found.add(path)
+        self._special.discard(path)
+        if status is None or (path, status.kind is Kind.DIR) in self._exclude:
+            return
+        if status.kind is None:
+            self._special.add(path)
+        elif status.kind is Kind.DIR and not is_known:
+            self._watches.folders.add(path)
+        else:
+            self._doubt_if_linked(path, status)
+            _add_with_parents(path, known, found)
+
+    def _look_through(self, anchor: Anchor, folder: bytes, known: Known, found: set[bytes]) -> None:
+        found.update(known.below(folder))
+        self._special = {p for p in self._special if not p.startswith(folder + b"/")}
+        status = _status_at(anchor, folder)
+        is_folder = status is not None and status.kind is Kind.DIR
+        if not is_folder or (folder, True) in self._exclude:
+            self._look(anchor, folder, known, found)
+            return
+        listing = walk(anchor, self._exclude, folder, self._watch)
+        for path in _linked(listing):
+            self._doubt_if_linked(path, listing.found[path])
+        self._special.update(listing.special)
+        found.update(listing.found)
+        # One that holds excluded paths and nothing else is none, see `walk`.
+        if folder in known.seen or listing.found or not listing.excluded:
+            _add_with_parents(folder, known, found)
+
+    def _doubt_if_linked(self, path: bytes, status: Status) -> None:
+        if status.kind is Kind.FILE and status.links > 1 and path not in self._linked:
+            raise LostTrackError("a file got a second name")
+
+    def _relinked(self, anchor: Anchor, known: Known) -> Iterator[bytes]:
+        for path in self._linked:
+            status, before = _status_at(anchor, path), known.seen.get(path)
+            same = before.still_is(status) if before and status else before is status
+            if not same:
+                yield path
+
+    def _mapped(self, known: Known) -> set[bytes]:
+        return {path for path in self._mappings.paths() if path in known.seen}
+
+
+def _status_at(anchor: Anchor, path: bytes) -> Status | None:
+    try:
+        folder, name = anchor.place(path)
+        return status_of(os.lstat(name, dir_fd=folder), time.time_ns())
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise LostTrackError(f"a folder cannot be looked into ({error.strerror})") from error
+
+
+def _linked(listing: Listing) -> Iterator[bytes]:
+    return (p for p, s in listing.found.items() if s.links > 1 and s.kind is Kind.FILE)
+
+
+def _add_with_parents(path: bytes, known: Known, found: set[bytes]) -> None:
+    """A folder of it may have been none until now, because it held excluded paths only."""
+    found.add(path)
+    parent = parent_of(path)
+    while parent and parent not in known.seen and parent not in found:
+        found.add(parent)
+        parent = parent_of(parent)
+
+
+def _topmost(folders: Collection[bytes]) -> list[bytes]:
+    return [folder for folder in folders if not any(p in folders for p in _parents(folder))]
+
+
+def _parents(path: bytes) -> Iterator[bytes]:
+    while path := parent_of(path):
+        yield path

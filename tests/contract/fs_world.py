@@ -1,0 +1,131 @@
+"""A real folder, and sandboxes made from it, for the tests of the folder adapter."""
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cleveragents.application.ports import ApplyOptions, PreparedApply
+from cleveragents.domain.action import ResourceSpec, ResourceType
+from cleveragents.domain.ids import PlanId, ResourceId
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
+
+PLAN = PlanId("01J00000000000000000000001")
+RESOURCE = ResourceId("01J00000000000000000000003")
+Tree = dict[bytes, tuple[str, int, bytes]]
+
+
+class FolderWorld:
+    """One project folder and one plan on it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.project = root / "my project"
+        self.project.mkdir(parents=True)
+        data = root / "data"
+        self.snapshots = CheckpointManager(str(data / "snapshots"), str(data / "scratch"))
+        self.registry = SandboxRegistry(
+            str(data / "sandboxes"), str(data / "scratch"), self.snapshots.folders
+        )
+        self.resource = self._resource(())
+
+    def _resource(self, exclude: tuple[str, ...]) -> PlanResource:
+        place = self.registry.path_for(PLAN, "assets", ResourceType.FS_DIRECTORY)
+        return PlanResource(
+            resource_id=RESOURCE,
+            plan_id=PLAN,
+            name="assets",
+            type=ResourceType.FS_DIRECTORY,
+            location=str(self.project),
+            base="folder:test",
+            sandbox_path=place,
+            exclude=exclude,
+        )
+
+    @property
+    def sandbox(self) -> Path:
+        return Path(self.resource.sandbox_path)
+
+    def inspect(self, location: Path | None = None, exclude: tuple[str, ...] = ()):
+        spec = ResourceSpec(
+            name="assets",
+            type=ResourceType.FS_DIRECTORY,
+            location=str(location or self.project),
+            exclude=exclude,
+        )
+        return self.registry.inspect(spec, PLAN, include_uncommitted=False)
+
+    def begin(self, *exclude: str) -> None:
+        """Make the sandbox and its first snapshot, as executing a plan does."""
+        self.resource = self._resource(exclude)
+        self.registry.create(self.resource)
+        self.resource = self.resource.ready(self.snapshots.capture(self.resource).ref)
+
+    def in_project(self, command: str) -> None:
+        _sh(command, self.project)
+
+    def work(self, command: str) -> None:
+        _sh(command, self.sandbox)
+
+    def changes(self) -> dict[str, tuple[str, int | None, int | None]]:
+        files = self.registry.diff(self.resource).files
+        return {f.path: (f.kind.value, f.insertions, f.deletions) for f in files}
+
+    def prepare(self) -> PreparedApply:
+        return self.registry.prepare_apply(self.resource, ApplyOptions(message="m"))
+
+    def carry_out(self, prepared: PreparedApply) -> str:
+        return self.registry.carry_out(self.resource, prepared)
+
+    def apply(self) -> str:
+        return self.carry_out(self.prepare())
+
+    def applied(self, prepared: PreparedApply, ref: str):
+        kept = {**self.resource.details, "apply": dict(prepared.token)}
+        return self.registry.applied_diff(replace(self.resource, details=kept), ref)
+
+
+def tree(root: Path) -> Tree:
+    """Every path with kind, permissions, and content or target; links are not followed."""
+    top = os.fsencode(root)
+    found: Tree = {}
+    for folder, folders, files in os.walk(top):
+        for name in (*folders, *files):
+            path = folder + b"/" + name
+            found[os.path.relpath(path, top)] = _facts(path)
+    return found
+
+
+def _facts(path: bytes) -> tuple[str, int, bytes]:
+    mode = os.lstat(path).st_mode
+    if stat.S_ISLNK(mode):
+        return "link", 0, os.fsencode(Path(os.fsdecode(path)).readlink())
+    if stat.S_ISDIR(mode):
+        return "folder", stat.S_IMODE(mode), b""
+    if stat.S_ISREG(mode):
+        return "file", stat.S_IMODE(mode), Path(os.fsdecode(path)).read_bytes()
+    return "special", stat.S_IMODE(mode), b""
+
+
+def inodes(root: Path) -> dict[str, tuple[int, int]]:
+    found = (path for path in root.rglob("*") if not path.is_dir())
+    return {str(p.relative_to(root)): (p.lstat().st_ino, p.lstat().st_mtime_ns) for p in found}
+
+
+def _sh(command: str, where: Path) -> None:
+    done = subprocess.run(["/bin/sh", "-ec", command], cwd=where, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+MakeWorld = Callable[[], FolderWorld]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> FolderWorld:
+    return FolderWorld(tmp_path / "w")
