@@ -1,6 +1,5 @@
 """Owns the checks; bare `nox`, like CI, runs all but `bench`. Sessions run in the caller's venv."""
 
-import os
 import pathlib
 
 import nox
@@ -106,7 +105,6 @@ def robot(session: nox.Session) -> None:
         "--xunit",
         str((REPORTS / "robot.xml").resolve()),
         "robot",
-        env={"PATH": os.pathsep.join((session.bin, os.environ["PATH"]))} if session.bin else None,
     )
 
 

@@ -2,15 +2,20 @@
 
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from cleveragents.domain.action import Action
-from cleveragents.domain.actioncodec import action_to_json
+from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.plan import Plan
 from cleveragents.infrastructure.database.engine import Database
+from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
-PLAN = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+NOW = datetime(2025, 3, 1, tzinfo=UTC)
 HEAVY = ("rich", "sqlalchemy", "alembic", "pydantic", "yaml", "tomlkit", "zstandard")
 REPORT = """
 import sys
@@ -38,21 +43,25 @@ def imported(home: Path, *argv: str) -> tuple[set[str], subprocess.CompletedProc
 def home(tmp_path: Path) -> Path:
     """With a database in it that has one plan."""
     action = Action(name="demo", description="Do it", resources=(), steps=())
-    connection = Database(str(tmp_path / ".cleveragents" / "cleveragents.db")).connection()
-    connection.execute(
-        "INSERT INTO plans (plan_id, action_name, action_json, phase, state, attempt,"
-        " last_completed_step, timeline, seq, actor_state_json, created_at)"
-        " VALUES (?, 'demo', ?, 'strategize', 'queued', 1, -1, 0, 0, '{}', '2025-03-01T00:00:00Z')",
-        (PLAN, action_to_json(action)),
+    plan = Plan(plan_id=PLAN, action=action, created_at=NOW)
+    root = Decision(
+        decision_id=DecisionId(PLAN),
+        plan_id=PLAN,
+        parent_id=None,
+        position=plan.here,
+        type=DecisionType.PROMPT_DEFINITION,
+        question="",
+        chosen="",
+        phase=plan.phase,
+        step_index=None,
+        attempt=1,
+        created_at=NOW,
     )
-    connection.execute(
-        "INSERT INTO decisions (decision_id, plan_id, timeline, seq, type, question, chosen,"
-        " alternatives_json, rationale, context_json, phase, attempt, superseded, created_at)"
-        " VALUES (?, ?, 0, 1, 'prompt_definition', '', '', '[]', '', '{}', 'strategize', 1, 0,"
-        " '2025-03-01T00:00:00Z')",
-        (PLAN, PLAN),
-    )
-    connection.close()
+    database = Database(str(tmp_path / ".cleveragents" / "cleveragents.db"))
+    with SqlUnitOfWorkFactory(database)() as uow:
+        uow.plans.add(plan)
+        uow.decisions.add(root)
+        uow.commit()
     return tmp_path
 
 

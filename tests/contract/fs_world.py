@@ -31,7 +31,10 @@ class FolderWorld:
         data = root / "data"
         self.snapshots = CheckpointManager(str(data / "snapshots"), str(data / "scratch"))
         self.registry = SandboxRegistry(
-            str(data / "sandboxes"), str(data / "scratch"), self.snapshots.folders
+            str(data / "sandboxes"),
+            str(data / "scratch"),
+            self.snapshots.folders,
+            self.snapshots.databases,
         )
         self.resource = self._resource(())
 

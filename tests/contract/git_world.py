@@ -98,7 +98,10 @@ class World:
         self.scratch = root / "data" / "scratch"
         self.snapshots = CheckpointManager(str(root / "data" / "snapshots"), str(self.scratch))
         self.registry = SandboxRegistry(
-            str(self.sandboxes), str(self.scratch), self.snapshots.folders
+            str(self.sandboxes),
+            str(self.scratch),
+            self.snapshots.folders,
+            self.snapshots.databases,
         )
 
     def project(self, name: str = "my project", **files: str) -> Project:

@@ -716,7 +716,10 @@ def _shared_indexes(project: Project) -> set[Path]:
 def test_the_registry_makes_its_folders_when_they_are_needed(world: World) -> None:
     project = world.project()
     registry = SandboxRegistry(
-        str(world.root / "x/y"), str(world.root / "x/z"), world.snapshots.folders
+        str(world.root / "x/y"),
+        str(world.root / "x/z"),
+        world.snapshots.folders,
+        world.snapshots.databases,
     )
     assert not (world.root / "x").exists()
     found = registry.inspect(world.spec(project.path), PLAN, include_uncommitted=True)

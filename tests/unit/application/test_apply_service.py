@@ -1,9 +1,12 @@
 """Apply: everything is merged and checked first, and only then is the project changed."""
 
+from dataclasses import replace
+
 import pytest
 from fakes import Killed
-from service_world import CODE, DOCS, OPTIONS, TWO_PLACES, ServiceWorld, after
+from service_world import CODE, DOCS, OPTIONS, TWO_PLACES, ServiceWorld, after, append
 
+from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Trigger
 from cleveragents.domain.errors import (
     ApplyConflictError,
@@ -73,6 +76,16 @@ def test_everything_is_prepared_and_the_intent_stored_before_anything_is_changed
     intended = world.database.history[-4]
     assert all("apply" in resource.details for resource in intended.resources.values())
     assert intended.plans[world.plan_id].state is State.PROCESSING
+
+
+def test_databases_are_changed_last() -> None:
+    first = replace(CODE, name="db", location="/projects/db", type=ResourceType.SQLITE)
+    world = ServiceWorld(append("a"), append("b", "db"), resources=(first, CODE))
+    world.run()
+
+    world.apply()
+
+    assert world.sandboxes.carried_out == ["code", "db"]
 
 
 def test_what_is_not_needed_any_more_is_removed(world: ServiceWorld) -> None:
@@ -246,6 +259,21 @@ def test_a_token_of_an_earlier_apply_is_not_used_for_an_execution_that_died(
         world.apply()
 
     assert projects(world) == UNTOUCHED
+
+
+def test_what_was_applied_is_not_carried_out_again_over_later_work(world: ServiceWorld) -> None:
+    world.faults.fail("remove", Killed())
+    with pytest.raises(Killed):
+        world.apply()
+    world.restart()
+    assert world.plan.state is State.APPLIED
+    world.project("code")["later.txt"] = "mine"
+
+    with pytest.raises(PlanAppliedError):
+        world.apply()
+
+    assert world.project("code")["later.txt"] == "mine"
+    assert world.sandboxes.carried_out == ["code", "docs"]
 
 
 # --- refusals -----------------------------------------------------------------------------------

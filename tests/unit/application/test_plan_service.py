@@ -1,5 +1,7 @@
 """Making a plan from an action, all or nothing, and ending one by hand."""
 
+from dataclasses import replace
+
 import pytest
 from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, after, resource
 
@@ -100,17 +102,26 @@ def test_if_the_plan_cannot_be_stored_what_was_pinned_is_let_go(world: ServiceWo
     assert world.sandboxes.released == ["code", "docs"]
 
 
-def test_a_path_that_cannot_be_stored_is_refused() -> None:
-    world = ServiceWorld()
-    world.action = ServiceWorld(resources=(resource("code"),)).action
-    spec = resource("code")
-    object.__setattr__(spec, "location", "/projects/\udcff")
-    object.__setattr__(world.action, "resources", (spec,))
+def test_a_path_that_cannot_be_stored_is_refused(world: ServiceWorld) -> None:
+    spec = replace(CODE, location="/projects/\udcff")
+    world.action = replace(world.action, resources=(spec,))
     world.restart()
 
     with pytest.raises(ResourceError, match="not UTF-8"):
         world.plans.use("a.yaml", {}, include_uncommitted=False)
     assert len(world.tables.plans) == 1
+
+
+def test_one_thing_under_two_names_is_refused_and_let_go() -> None:
+    world = ServiceWorld(resources=(CODE, DOCS))
+    world.action = replace(world.action, resources=(CODE, replace(DOCS, location=CODE.location)))
+    world.restart()
+
+    with pytest.raises(ResourceError, match="`code` and `docs` are the same"):
+        world.plans.use("a.yaml", {}, include_uncommitted=False)
+
+    assert len(world.tables.plans) == 1
+    assert world.sandboxes.released == ["code", "docs"]
 
 
 # --- cancel -------------------------------------------------------------------------------------

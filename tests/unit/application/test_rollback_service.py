@@ -25,6 +25,7 @@ from cleveragents.domain.errors import (
     RestoreFailedError,
     SandboxMissingError,
     SnapshotDamagedError,
+    SnapshotFailedError,
 )
 from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import PlanId
@@ -325,6 +326,22 @@ def test_if_even_putting_back_fails_the_intent_stays_for_the_next_command(
     assert (world.files("code"), world.files("docs")) == (after("a", "c"), after("b"))
 
 
+@pytest.mark.xfail(
+    strict=True,
+    reason="the rollback is done and stored, but an error while space is freed after it is raised"
+    " as if it had failed, and the result with its undo group is lost",
+)
+def test_a_rollback_that_is_done_is_not_told_as_failed_if_space_cannot_be_freed(
+    world: ServiceWorld,
+) -> None:
+    world.faults.fail("keep_only", SnapshotFailedError("the disk is read-only", "remount it"))
+
+    result = world.roll_back("start")
+
+    assert world.plan.last_completed_step == -1
+    assert result.undo_group.group_id in world.tables.groups
+
+
 # --- recovery -----------------------------------------------------------------------------------
 
 
@@ -359,9 +376,12 @@ def test_recovering_where_nothing_is_unfinished_changes_nothing(world: ServiceWo
 def test_a_rollback_that_died_can_be_followed_by_another_one(world: ServiceWorld) -> None:
     interrupted(world)
 
-    world.roll_back("after append add b")
-
+    result = world.roll_back("after append add b")
     assert (world.files("code"), world.files("docs")) == (after("a"), after("b"))
+
+    # The half-restored files were nobody's state, so they are not what an undo leads to.
+    world.roll_back(result.undo_group.group_id)
+    assert (world.files("code"), world.files("docs")) == (after(), after())
 
 
 def test_a_manual_checkpoint_is_made_only_after_the_unfinished_rollback_is_finished(

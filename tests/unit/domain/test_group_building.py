@@ -200,14 +200,15 @@ def test_the_checkpoint_of_the_plan_holds_everything_that_a_rollback_takes_back(
     }
 
 
-def test_what_was_not_captured_is_named() -> None:
-    snapshot = replace(captured(code="h")[CODE], skipped=("a.sock",))
+def test_what_was_not_captured_or_was_unusual_is_named() -> None:
+    snapshot = replace(captured(code="h")[CODE], skipped=("a.sock",), notes=("odd",))
     resource = a_resource(CODE, exclude=("target/",))
 
     metadata = built(resources=(resource,), captured={CODE: snapshot}).checkpoints[0].metadata
 
     assert metadata["excluded"] == ["target/"]
     assert metadata["skipped"] == ["a.sock"]
+    assert metadata["notes"] == ["odd"]
 
 
 def test_every_id_of_a_group_is_new_and_is_one_of_its_names() -> None:

@@ -39,7 +39,7 @@ class CheckpointManager:
         self._connections = Connections()
         git_trees = TreeEngine(snapshots_dir, scratch_dir, GitState, watcher, self._connections)
         self.folders = TreeEngine(snapshots_dir, scratch_dir, _no_side, watcher, self._connections)
-        self.databases = PagesEngine(snapshots_dir)
+        self.databases = PagesEngine(snapshots_dir, self._connections)
         self._engines: dict[ResourceType, SnapshotEngine] = {
             ResourceType.GIT_CHECKOUT: git_trees,
             ResourceType.FS_DIRECTORY: self.folders,

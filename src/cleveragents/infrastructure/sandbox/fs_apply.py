@@ -18,6 +18,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.fs_carry_out import CarryOut
 from cleveragents.infrastructure.sandbox.fs_diff import diff_of, stored
+from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_project import ProjectState, status_at
 from cleveragents.infrastructure.sandbox.fs_update import MovedOnError
 from cleveragents.infrastructure.snapshots.anchor import Anchor
@@ -64,7 +65,8 @@ class FolderApply:
         with self._snapshots.reading(resource) as reader:
             differences = _named_by(reader, token)
             if differences:
-                _carry_out(resource, reader, differences)
+                journal = ApplyJournal(resource, token["result"])
+                _carry_out(resource, CarryOut(resource, reader, differences, journal))
             return "folder:" + reader.state_hash(token["result"])
 
 
@@ -127,11 +129,9 @@ def _refuse_conflicts(resource: PlanResource, differences: Sequence[Difference])
         raise ApplyRefusedError(f"{location} cannot be written to", f"chmod u+wx {location}")
 
 
-def _carry_out(
-    resource: PlanResource, reader: TreeReader, differences: Sequence[Difference]
-) -> None:
+def _carry_out(resource: PlanResource, work: CarryOut) -> None:
     try:
-        CarryOut(resource, reader, differences).run()
+        work.run()
     except MovedOnError as error:
         raise _conflict(resource, error.paths) from error
     except (OSError, SnapshotDamagedError) as error:

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 from cleveragents.domain.errors import ApplyRefusedError, PlanError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_project import OWNER_ALL, ProjectState, status_at
-from cleveragents.infrastructure.sandbox.fs_stage import Stage
+from cleveragents.infrastructure.sandbox.fs_stage import Stage, stage_path
 from cleveragents.infrastructure.sandbox.fs_update import (
     FolderUpdate,
     Move,
@@ -29,23 +30,38 @@ class CarryOut:
     """
 
     def __init__(
-        self, resource: PlanResource, reader: TreeReader, differences: Sequence[Difference]
+        self,
+        resource: PlanResource,
+        reader: TreeReader,
+        differences: Sequence[Difference],
+        journal: ApplyJournal,
     ) -> None:
         self._resource = resource
         self._reader = reader
+        self._journal = journal
         self._changes = {item.path: item for item in differences}
         self._number = {item.path: number for number, item in enumerate(differences)}
         self._exclude = excludes(resource.exclude)
 
     def run(self) -> None:
         """Raises MovedOnError or OSError, and then everything is as it was before."""
+        if self._journal.is_done():
+            self._sweep()
+            return
         with Anchor(self._resource.location, open_up=True) as anchor, self._stage() as stage:
             self._remember_opened(anchor)
             try:
                 self._forwards(anchor, stage)
+                self._journal.finish()
             except BaseException:
                 self._put_back(anchor, stage)
                 raise
+
+    def _sweep(self) -> None:
+        """A kill after the last change may have left the stage behind."""
+        if os.path.lexists(stage_path(self._resource.location, self._resource.resource_id)):
+            with self._stage():
+                pass
 
     @contextmanager
     def _stage(self) -> Generator[Stage]:
@@ -91,6 +107,7 @@ class CarryOut:
         # All that can fail for want of room or a damaged snapshot fails here, before a change.
         stage.fill(self._reader, {m.name: m.new for m in moves if _staged(m) and m.new})
         marks = {move.path: self._keep(anchor, stage, move, state) for move in moves}
+        self._journal.begin(move.path for move in moves)
         FolderUpdate(anchor, stage, self._exclude).run(moves, marks)
 
     def _keep(
@@ -109,10 +126,13 @@ class CarryOut:
         """Everything that is ours becomes old again; what is the user's stays as it is."""
         anchor.let_go()
         state = ProjectState(anchor, self._changes, self._exclude)
+        changed = self._journal.changed()
         ours = [
             item
             for item in self._changes.values()
-            if not state.is_old(item) and (state.is_new(item) or state.is_halfway(item))
+            if item.path in changed
+            and not state.is_old(item)
+            and (state.is_new(item) or state.is_halfway(item))
         ]
         moves = [Move(i.path, i.new, i.old, f"old-{self._number[i.path]}") for i in ours]
         lacking = [m for m in moves if _staged(m) and m.new and not stage.holds(m.name, m.new)]
@@ -122,6 +142,7 @@ class CarryOut:
         update.run([move for move in moves if move.path not in failed], marks)
         if failed or update.failed:
             raise _NotPutBackError([*failed, *update.failed])
+        self._journal.clear()
 
     def _refill(self, stage: Stage, lacking: Sequence[Move]) -> list[bytes]:
         """What could not be kept itself comes from the snapshots; gives those that cannot."""

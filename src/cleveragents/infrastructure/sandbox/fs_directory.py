@@ -22,6 +22,7 @@ from cleveragents.infrastructure.sandbox.fs_apply import (
 from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
 from cleveragents.infrastructure.sandbox.fs_diff import diff_of, recalled
 from cleveragents.infrastructure.sandbox.fs_inspect import checked_folder, inspect_folder
+from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_stage import PREFIX
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 from cleveragents.infrastructure.snapshots.anchor import Anchor
@@ -73,6 +74,7 @@ class FsDirectories:
     def remove(self, resource: PlanResource) -> None:
         path = Path(resource.sandbox_path)
         remove_sandbox(self._sandboxes, path)
+        ApplyJournal(resource, "").clear()
         with suppress(OSError):  # another sandbox of the plan may still be there
             path.parent.rmdir()
 

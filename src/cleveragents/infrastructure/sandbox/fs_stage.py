@@ -23,7 +23,7 @@ class Stage:
     """
 
     def __init__(self, project: str, owner: str) -> None:
-        self.path = os.path.join(project, PREFIX + owner)
+        self.path = stage_path(project, owner)
         with suppress(FileExistsError):
             os.mkdir(self.path, 0o700)
         found = os.lstat(self.path)
@@ -85,6 +85,11 @@ class Stage:
             os.unlink(name, dir_fd=self.fd)
 
     def remove(self) -> None:
+        """What cannot be removed stays: the change itself is done or undone by now."""
+        with suppress(OSError):
+            self._remove()
+
+    def _remove(self) -> None:
         with os.scandir(self.fd) as found:
             inside = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in found]
         for name, is_folder in inside:
@@ -105,6 +110,10 @@ class Stage:
 
     def _open_new(self, name: str) -> int:
         return os.open(name, _NEW, 0o600, dir_fd=self.fd)
+
+
+def stage_path(project: str, owner: str) -> str:
+    return os.path.join(project, PREFIX + owner)
 
 
 def _copy(source: int, target: int) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
 from cleveragents.infrastructure.sandbox.sqlite_bytes import same_content
 from cleveragents.infrastructure.sandbox.sqlite_read import address
-from cleveragents.infrastructure.sandbox.sqlite_rows import RowChanges, changed_rows, quoted
+from cleveragents.infrastructure.sandbox.sqlite_rows import RowChanges, changed_rows
 from cleveragents.infrastructure.snapshots.entry import shown
 
 _PATCH_CHARS = 256 * 1024
@@ -65,7 +65,7 @@ def diff_of_databases(old: str, new: str, left_behind: Sequence[str] = ()) -> Re
 def _both(old: str, new: str) -> sqlite3.Connection:
     db = sqlite3.connect("file::memory:", uri=True, isolation_level=None)
     # Bytes that are no text must not keep the rest from being shown.
-    db.text_factory = lambda data: data.decode("utf-8", "backslashreplace")
+    db.text_factory = _text
     try:
         db.execute("ATTACH ? AS old", (address(old, "immutable=1"),))
         db.execute("ATTACH ? AS new", (address(new, "mode=rw"),))
@@ -75,6 +75,10 @@ def _both(old: str, new: str) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
 
 
 def _settings(db: sqlite3.Connection, name: str) -> Iterator[_Part]:
@@ -132,7 +136,7 @@ def _table(
     )
     what = (new or old or _Schema(kind="table", statements=())).kind
     lines = [
-        f"{what} {name}/{quoted(table)}: {_in_words(rows)}\n",
+        f"{what} {name}/{table}: {_in_words(rows)}\n",
         *(f"- {line}\n" for sql in removed for line in sql.splitlines()),
         *(f"+ {line}\n" for sql in added for line in sql.splitlines()),
         *(f"{line}\n" for line in rows.lines),

@@ -60,17 +60,21 @@ def copy_database(path: str, target: str) -> None:
     Raises BusyError, sqlite3.Error or OSError.
     """
     deadline = time.monotonic() + BUSY_SECONDS
-    while True:
+    while time.monotonic() < deadline:
         try:
-            with _shared(path, deadline) as fd:
-                # While we hold this lock nobody can remove the files of a log in use.
-                if not uses_wal(path) or os.path.exists(path + "-shm"):
-                    return copy_in_use(path, target, deadline)
-                return _copy_idle(path, fd, target)
+            return _copy(path, target, deadline)
         except MovedError:
             _remove(target)
-            if time.monotonic() > deadline:
-                raise BusyError(path) from None
+    raise BusyError(path)
+
+
+def _copy(path: str, target: str, deadline: float) -> None:
+    with _shared(path, deadline) as fd:
+        # While we hold this lock nobody can remove the files of a log in use.
+        if uses_wal(path) and not os.path.exists(path + "-shm"):
+            _copy_idle(path, fd, target)
+        else:
+            copy_in_use(path, target, deadline)
 
 
 def copy_in_use(path: str, target: str, deadline: float) -> None:

@@ -11,6 +11,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind, shown
 from cleveragents.infrastructure.snapshots.pages_base import forget_bases
 from cleveragents.infrastructure.snapshots.pages_build import build_file
@@ -26,8 +27,9 @@ from cleveragents.infrastructure.snapshots.versions import sweep
 class PagesEngine:
     """Keeps its rows in the plan's snapshot file, and one copy of each database beside it."""
 
-    def __init__(self, snapshots_dir: str) -> None:
+    def __init__(self, snapshots_dir: str, connections: Connections) -> None:
         self._snapshots_dir = snapshots_dir
+        self._connections = connections
 
     def capture(self, resource: PlanResource) -> Snapshot:
         with self._working(resource) as session:
@@ -76,7 +78,7 @@ class PagesEngine:
             return max(0, before - _used_bytes(db))
 
     def forget(self, plan_id: PlanId) -> None:
-        PlanStore(self._snapshots_dir, plan_id, "").remove()
+        PlanStore(self._snapshots_dir, plan_id, "", self._connections).remove()
         forget_bases(self._snapshots_dir, plan_id)
 
     @contextmanager
@@ -113,7 +115,7 @@ class PagesEngine:
             yield session
 
     def _store(self, resource: PlanResource) -> PlanStore:
-        return PlanStore(self._snapshots_dir, resource.plan_id, resource.name)
+        return PlanStore(self._snapshots_dir, resource.plan_id, resource.name, self._connections)
 
 
 def _snapshot(

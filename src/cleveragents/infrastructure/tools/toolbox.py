@@ -1,20 +1,29 @@
 """Owns which tools there are, whether a call of one makes sense, and how it is run."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
 from cleveragents.application.ports import ToolContext
-from cleveragents.domain.action import Action, Parameter, Step, ToolSpec
+from cleveragents.domain.action import Action, Parameter, ResourceType, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolArgumentError, ToolNotFoundError
 from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
 from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+from cleveragents.infrastructure.tools.sql_tools import SQL_TOOLS
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 _RESOURCE = Parameter(name="resource", required=False, description="which resource it works on")
 _PATH = Parameter(name="path", description="a path in the resource")
+_TIMEOUT = Parameter(name="timeout", type="number", required=False, description="seconds")
+_SQL_PARAMETERS = Parameter(
+    name="parameters",
+    type="list or map",
+    required=False,
+    description="values for `?` as a list, for `:name` as a map",
+)
 
 
 def _flag(name: str, description: str) -> Parameter:
@@ -85,12 +94,35 @@ BUILT_IN = (
         idempotent=True,
     ),
     ToolSpec(
+        name="sql.execute",
+        description="Change a database: all statements in one transaction, or none",
+        parameters=(
+            _RESOURCE,
+            Parameter(name="sql", description="one statement, or several with `;` between them"),
+            _SQL_PARAMETERS,
+            _TIMEOUT,
+        ),
+        writes=True,
+    ),
+    ToolSpec(
+        name="sql.query",
+        description="Read from a database",
+        parameters=(
+            _RESOURCE,
+            Parameter(name="sql", description="one statement that only reads"),
+            _SQL_PARAMETERS,
+            Parameter(name="limit", type="number", required=False, description="rows; 1000"),
+            _TIMEOUT,
+        ),
+        idempotent=True,
+    ),
+    ToolSpec(
         name="shell",
         description="Run a command line with /bin/sh in the sandbox",
         parameters=(
             _RESOURCE,
             Parameter(name="command", description="what /bin/sh -c gets"),
-            Parameter(name="timeout", type="number", required=False, description="seconds"),
+            _TIMEOUT,
         ),
         writes=True,
     ),
@@ -100,6 +132,7 @@ _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "boolean": (bool,),
     "number": (int, float),
+    "list or map": (list, dict),
 }
 
 
@@ -134,6 +167,9 @@ class ToolBox:
         root = _sandbox(spec, arguments, context)
         if spec.name in FILE_TOOLS and spec.name in self._built_in:
             return FILE_TOOLS[spec.name](root, arguments)
+        if spec.name in SQL_TOOLS and spec.name in self._built_in:
+            timeout = float(arguments.get("timeout", context.timeout))
+            return SQL_TOOLS[spec.name](root, arguments, timeout)
         return self._processes.run(_command(spec, arguments, context, root))
 
 
@@ -168,14 +204,28 @@ def _resource_problems(spec: ToolSpec, action: Action, step: Step) -> list[str]:
     if spec.resource is not None:
         return []
     names = [resource.name for resource in action.resources]
-    wanted = step.arguments.get("resource")
+    wanted = step.arguments.get("resource", names[0] if len(names) == 1 else None)
     if wanted is None:
-        return [] if len(names) == 1 else [f"say which `resource`: {', '.join(names)}"]
+        return [f"say which `resource`: {', '.join(names)}"]
     if wanted in names:
-        return []
+        return _type_problems(spec, action, wanted)
     close = get_close_matches(str(wanted), names, n=1)
     meant = f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(names)}"
     return [f"unknown resource `{wanted}`{meant}"]
+
+
+def _type_problems(spec: ToolSpec, action: Action, name: str) -> list[str]:
+    resource = action.resource(name)
+    if spec.command or resource is None:
+        return []
+    is_database = resource.type is ResourceType.SQLITE
+    if spec.name in FILE_TOOLS and is_database:
+        return [f"`{name}` is a database; use sql.query and sql.execute on it"]
+    if spec.name in SQL_TOOLS and not is_database:
+        known = [item.name for item in action.resources if item.type is ResourceType.SQLITE]
+        hint = f"there is {', '.join(known)}" if known else "there is none of type sqlite"
+        return [f"`{spec.name}` needs a database, and `{name}` is of type {resource.type}; {hint}"]
+    return []
 
 
 def _sandbox(spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> str:
@@ -198,7 +248,8 @@ def _command(
     return Command(
         name=spec.name,
         argv=argv,
-        folder=root,
+        # The sandbox of a database is a file, which a step may even have deleted.
+        folder=root if os.path.isdir(root) else os.path.dirname(root),
         sandboxes=context.sandboxes,
         timeout=float(arguments.get("timeout", context.timeout)),
     )

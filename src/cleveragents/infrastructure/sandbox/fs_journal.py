@@ -1,0 +1,51 @@
+"""Owns the note beside a sandbox that tells which paths of the project an apply has changed."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git_folder import write_file
+
+
+class ApplyJournal:
+    """Written before the project changes and when all of it has changed; both are durable.
+
+    `result` is the snapshot that is applied: a note about another one means nothing.
+    """
+
+    def __init__(self, resource: PlanResource, result: str) -> None:
+        self._path = resource.sandbox_path + ".apply"
+        self._result = result
+
+    def begin(self, paths: Iterable[bytes]) -> None:
+        """These are about to change; what was said before stays said."""
+        self._write({*self.changed(), *paths}, done=False)
+
+    def finish(self) -> None:
+        self._write(self.changed(), done=True)
+
+    def is_done(self) -> bool:
+        return bool(self._read().get("done"))
+
+    def changed(self) -> frozenset[bytes]:
+        """The paths that this run or a killed one may have changed."""
+        return frozenset(bytes.fromhex(text) for text in self._read().get("paths", ()))
+
+    def clear(self) -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(self._path)
+
+    def _write(self, paths: Iterable[bytes], *, done: bool) -> None:
+        note = {"result": self._result, "done": done, "paths": [path.hex() for path in paths]}
+        write_file(self._path, json.dumps(note).encode())
+
+    def _read(self) -> Mapping[str, Any]:
+        try:
+            with open(self._path, "rb") as file:
+                note = json.load(file)
+        except FileNotFoundError:
+            return {}
+        return note if note["result"] == self._result else {}
