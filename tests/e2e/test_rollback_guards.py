@@ -172,6 +172,8 @@ def test_a_deleted_sandbox_is_refused(world: World, plan: PlanHandle) -> None:
     shutil.rmtree(sandbox)
     user, records = world.project.fingerprint(), world.records()
     said = refused(plan.rollback(target), "sandbox-missing")
+    # Before the question: nobody is asked about what cannot be done.
+    refused(world.agents("plan", "rollback", plan.id, target), "sandbox-missing")
     assert str(sandbox) in said
     assert "agents plan cancel" in said
     assert not sandbox.exists()

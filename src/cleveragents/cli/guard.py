@@ -39,9 +39,18 @@ def guarded(root: click.Group, argv: Sequence[str]) -> int:
     except ConfigProblem as problem:
         return app.fail(as_plan_error(problem))
     except OSError as error:
-        return app.fail(MachineError(str(error)))
+        return _machine_error(app, error)
     except Exception as error:  # noqa: BLE001 - a bug must not show people a traceback
         return app.fail(_bug(app, error))
+
+
+def _machine_error(app: App, error: OSError) -> int:
+    try:
+        return app.fail(MachineError(str(error)))
+    except OSError:
+        # It is the output itself that fails, as on a full disk; stderr may still work.
+        sys.stderr.write(f"error: the output could not be written: {error}\n")
+        return MachineError.exit_code
 
 
 def _bug(app: App, error: Exception) -> BugError:

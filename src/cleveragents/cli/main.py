@@ -1,5 +1,6 @@
 """Owns the root command and the one place where errors become output and exit codes."""
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -40,7 +41,22 @@ def root(ctx: click.Context, data_dir: str | None, config_path: str | None, verb
 
 
 def main() -> None:
-    sys.exit(run(sys.argv[1:]))
+    _open_missing_streams()
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # Nothing more can be said there; the interpreter must not try again on its way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = code or 1
+    sys.exit(code)
+
+
+def _open_missing_streams() -> None:
+    """A caller may have closed them (`>&-`); what we say goes nowhere then, and the work goes on."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 - until we end
 
 
 def run(argv: Sequence[str]) -> int:

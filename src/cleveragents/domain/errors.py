@@ -27,6 +27,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── SnapshotDamagedError       snapshot-damaged
 ├── SnapshotFailedError        snapshot-failed
 ├── RestoreFailedError         restore-failed
+├── RollbackPendingError       rollback-pending
 ├── StepFailedError            step-failed
 ├── ToolError                  tool-failed
 │   ├── ToolNotFoundError        tool-not-found
@@ -299,6 +300,18 @@ class RestoreFailedError(PlanError):
         super().__init__(
             f"the sandbox of `{resource}` could not be restored: {detail}",
             "the state before the rollback was put back; check the disk and try again",
+        )
+
+
+class RollbackPendingError(PlanError):
+    """Neither the rollback nor taking it back worked; both can still be tried again."""
+
+    code = "rollback-pending"
+
+    def __init__(self, plan_id: str, reason: str, also: str) -> None:
+        super().__init__(
+            f"the rollback failed ({reason}), and so did putting the state before back ({also})",
+            f"mend the cause, then finish it with `agents plan resume {plan_id}`",
         )
 
 

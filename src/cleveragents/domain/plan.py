@@ -76,6 +76,11 @@ class Plan:
         return self.phase is Phase.EXECUTE and self.state is State.COMPLETE
 
     @property
+    def mid_step(self) -> bool:
+        """A step may have left its work half done in the sandboxes."""
+        return self.state in (State.PROCESSING, State.ERRORED)
+
+    @property
     def here(self) -> Position:
         return Position(timeline=self.timeline, seq=self.seq)
 

@@ -3,12 +3,17 @@
 import fcntl
 import json
 import os
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
 from cleveragents.application.ports import Clock
 from cleveragents.domain.errors import DataDirError, PlanLockedError
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.marked_processes import end_processes, mark_of
+
+_TRIES = 25
+_PAUSE_SECONDS = 0.01
 
 
 class FilePlanLocks:
@@ -22,12 +27,24 @@ class FilePlanLocks:
     def hold(self, plan_id: PlanId, operation: str) -> Generator[None]:
         descriptor = self._open(plan_id)
         try:
-            if not _try_lock(descriptor, fcntl.LOCK_EX):
+            if not _lock_soon(descriptor):
                 raise PlanLockedError(plan_id, _owner(descriptor))
+            self._take_over(descriptor, plan_id)
             self._sign(descriptor, operation)
-            yield
+            try:
+                yield
+            finally:
+                os.ftruncate(descriptor, 0)
         finally:
             os.close(descriptor)
+
+    def _take_over(self, descriptor: int, plan_id: PlanId) -> None:
+        """A name that is still there is that of an owner who died, maybe in the middle of a step.
+
+        What the step had started would go on writing while we undo and repeat it.
+        """
+        if os.fstat(descriptor).st_size:
+            end_processes(mark_of(plan_id, ""))
 
     def owner(self, plan_id: PlanId) -> str | None:
         path = os.path.join(self._folder, plan_id)
@@ -53,6 +70,15 @@ class FilePlanLocks:
         text = json.dumps({"pid": os.getpid(), "operation": operation, "since": since})
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)
+
+
+def _lock_soon(descriptor: int) -> bool:
+    """Whoever only asks for the owner holds the lock for an instant; a writer holds it longer."""
+    for _ in range(_TRIES):
+        if _try_lock(descriptor, fcntl.LOCK_EX):
+            return True
+        time.sleep(_PAUSE_SECONDS)
+    return False
 
 
 def _try_lock(descriptor: int, kind: int) -> bool:

@@ -24,10 +24,11 @@ from cleveragents.domain.decision import Decision, ToolCall
 from cleveragents.domain.errors import (
     CheckpointNeededError,
     LabelTakenError,
+    PlanError,
     PlanStateError,
     SnapshotDamagedError,
 )
-from cleveragents.domain.events import CheckpointRecorded
+from cleveragents.domain.events import CheckpointRecorded, Recovered
 from cleveragents.domain.groups import GroupDraft, build_group
 from cleveragents.domain.ids import GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
@@ -131,7 +132,8 @@ class CheckpointService:
             label=label,
             decision_id=head.decision_id if head else None,
             step_index=plan.last_completed_step + 1,
-            mid_step=True,
+            # Between steps, what a person edited in a sandbox becomes part of the plan.
+            mid_step=plan.mid_step,
             labelled_by_hand=True,
         )
         _, group = self.record(plan, moment)
@@ -286,6 +288,13 @@ class CheckpointService:
             refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
             freed += self._snapshots.keep_only(resource, refs | resource.needed_snapshots())
         return freed
+
+    def free_space(self, plan_id: PlanId) -> None:
+        """The same after other work, which is done and stored whether this succeeds or not."""
+        try:
+            self.sweep(plan_id)
+        except PlanError as error:
+            self._events.emit(Recovered(message=f"old snapshots stay for now: {error.message}"))
 
     def retention(self, plan: Plan) -> RetentionDecision:
         return self._decide(plan, self.list_groups(plan.plan_id))

@@ -14,11 +14,9 @@ from cleveragents.application.services.checkpoint_service import CheckpointServi
 from cleveragents.application.services.tool_runner import Task, ToolRunner
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decision, DecisionType
-from cleveragents.domain.errors import PlanError
 from cleveragents.domain.events import (
     PlanFinished,
     PlanStarted,
-    Recovered,
     StepFinished,
     StepStarted,
 )
@@ -56,16 +54,9 @@ class PlanExecutor:
                 plan = self._checkpoints.save_progress(plan.complete(self._clock.now()))
                 break
             plan = self._step(plan, proposal, index, live)
-        self._free_space(plan)
+        self._checkpoints.free_space(plan.plan_id)
         self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
         return plan
-
-    def _free_space(self, plan: Plan) -> None:
-        try:
-            self._checkpoints.sweep(plan.plan_id)
-        except PlanError as error:
-            # The steps are done and stored; only what could be freed was not.
-            self._events.emit(Recovered(message=f"old snapshots stay for now: {error.message}"))
 
     def _start(self, plan: Plan, live: Sequence[Decision]) -> Plan:
         self._events.emit(

@@ -27,6 +27,7 @@ from cleveragents.domain.errors import (
     DeclinedError,
     PlanError,
     RestoreFailedError,
+    RollbackPendingError,
 )
 from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import DecisionId, GroupId, PlanId
@@ -79,7 +80,7 @@ class RollbackService:
             )
             restored = self._restore_or_put_back(plan, target, safety)
             rewound = self._rewind(plan, target, restored)
-            self._checkpoints.sweep(plan_id)
+            self._checkpoints.free_space(plan_id)
             return self._result(target, wanted or "", safety, restored, rewound)
 
     def recover(self, plan: Plan) -> Plan:
@@ -103,7 +104,8 @@ class RollbackService:
         if all(present[r.resource_id].ref == r.boundary for r in resources):
             return plan
         if not self._is_head({key: snapshot.state_hash for key, snapshot in present.items()}, plan):
-            plan, _ = self._keep_the_present(plan, "before resume", None)
+            plan, kept = self._keep_the_present(plan, "before resume", None)
+            self._events.emit(Recovered(message=f"what is undone is kept in {kept.group_id}"))
         restored = [(r, self._snapshots.restore(r, r.boundary or "")) for r in resources]
         with self._unit_of_work() as uow:
             for resource, result in restored:
@@ -138,7 +140,7 @@ class RollbackService:
             label=label,
             decision_id=self._standing_on(plan),
             step_index=plan.last_completed_step + 1,
-            mid_step=True,
+            mid_step=plan.mid_step,
             rollback_target=target,
         )
         return self._checkpoints.record(plan, moment)
@@ -158,12 +160,19 @@ class RollbackService:
     ) -> Sequence[_RestoredResource]:
         try:
             return self._restore(plan.plan_id, target)
-        except PlanError:
-            self._restore(plan.plan_id, safety)
+        except PlanError as error:
+            self._put_back(plan.plan_id, safety, error)
             with self._unit_of_work() as uow:
                 uow.plans.save(plan.abandon_rollback())
                 uow.commit()
             raise
+
+    def _put_back(self, plan_id: PlanId, safety: CheckpointGroup, cause: PlanError) -> None:
+        try:
+            self._restore(plan_id, safety)
+        except PlanError as error:
+            # The intent stays stored, so the next command tries to finish what this one could not.
+            raise RollbackPendingError(plan_id, cause.message, error.message) from error
 
     def _restore(self, plan_id: PlanId, target: CheckpointGroup) -> Sequence[_RestoredResource]:
         done: list[_RestoredResource] = []

@@ -211,8 +211,9 @@ def errors(app: App, plan_id: str) -> None:
 
 
 def _run(app: App, plan_id: PlanId) -> None:
-    # A polite kill is an interruption like Ctrl-C: the running step is undone, the lock released.
+    # A polite kill and a closed terminal are interruptions like Ctrl-C: the running step is undone.
     signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
     with app.working() as container:
         finished = container.plan_resume_service.run(plan_id)
     if finished.state is State.ERRORED and finished.error is not None:

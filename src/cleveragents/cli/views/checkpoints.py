@@ -7,6 +7,7 @@ from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
 from cleveragents.cli.views.words import clock_time, count, size, stamp, toned
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Checkpoint, CheckpointGroup, RollbackResult
+from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Plan
 
@@ -161,10 +162,15 @@ def verified(
     if not damages:
         done = f"{count(len(whole), 'checkpoint')} verified: all of it can be restored"
         return Outcome(data=data, messages=[done])
+    error = {
+        "code": SnapshotDamagedError.code,
+        "message": f"{len(damages)} of {len(groups)} checkpoints cannot be restored",
+        "hint": f"delete them with `agents plan checkpoint delete {plan_id} <CHECKPOINT_ID>`",
+    }
     return Outcome(
-        data=data,
+        data={**data, "error": error},
         blocks=[Grid("Damaged", ["group", "reason"], list(damages.items()))],
-        messages=[f"{len(damages)} of {len(groups)} checkpoints cannot be restored"],
+        messages=[error["message"], error["hint"]],
         status="error",
         exit_code=1,
     )

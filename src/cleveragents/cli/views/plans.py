@@ -7,7 +7,7 @@ from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outc
 from cleveragents.cli.views.words import clock_time, count, stamp, toned
 from cleveragents.domain.changes import FileDiff, ResourceDiff
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.plan import Plan, PlanFailure
+from cleveragents.domain.plan import Phase, Plan, PlanFailure
 from cleveragents.domain.sandbox import PlanResource
 
 if TYPE_CHECKING:  # the services behind these are slow to import, and `plan status` needs none
@@ -209,9 +209,10 @@ def failure_block(failure: PlanFailure) -> Fields:
 def _status_warnings(found: "PlanStatus") -> Sequence[str]:
     warnings: list[str] = []
     if found.abandoned:
+        command = "apply" if found.plan.phase is Phase.APPLY else "resume"
         warnings.append(
             "the process that worked on this plan is gone; "
-            f"go on with `agents plan resume {found.plan.plan_id}`"
+            f"go on with `agents plan {command} {found.plan.plan_id}`"
         )
     if found.plan.rollback_target is not None:
         warnings.append("a rollback was interrupted; the next command that runs finishes it")

@@ -4,6 +4,7 @@ import fcntl
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -18,6 +19,7 @@ REVISIONS = ("0001",)
 """Every schema revision this version knows, oldest first. A test compares it with Alembic's own."""
 
 BUSY_SECONDS = 30.0
+_PAUSE_SECONDS = 0.05
 
 
 class Database:
@@ -60,7 +62,7 @@ class Database:
                 self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=True
             )
             connection.row_factory = sqlite3.Row
-            connection.execute("PRAGMA journal_mode = WAL")
+            _use_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             return connection
@@ -109,6 +111,20 @@ class Database:
             with self.translated():
                 migrate.upgrade(self._path)
             os.chmod(self._path, 0o600)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite does not wait when another connection writes at the moment of this change."""
+    for _ in range(int(BUSY_SECONDS / _PAUSE_SECONDS)):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+    connection.execute("PRAGMA journal_mode = WAL")
 
 
 @contextmanager

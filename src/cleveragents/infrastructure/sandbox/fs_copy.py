@@ -65,7 +65,8 @@ class FolderCopy:
     def _copy(self, path: bytes) -> bool:
         """True for a folder, which is made and still has to be filled."""
         for attempt in range(_ATTEMPTS):
-            time.sleep(_PAUSE * attempt)
+            if attempt:
+                time.sleep(_PAUSE * attempt)
             with suppress(_MovedError), _named(path):
                 return self._copy_once(path)
         raise SandboxError(

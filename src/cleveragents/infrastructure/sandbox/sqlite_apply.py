@@ -5,7 +5,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 from cleveragents.application.ports import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
@@ -22,6 +22,7 @@ from cleveragents.infrastructure.sandbox.sqlite_read import (
     BusyError,
     consistent_file,
     copy_in_use,
+    is_busy,
     open_database,
     private_folder,
 )
@@ -105,11 +106,14 @@ class SqliteApply:
                 self._refuse_moved_on(resource, base)
             # The file is closed after the connection, whose locks would end with it.
             with _opened(path) as raw, closing(_target(path)) as target:
-                wal = target.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
-                check = _WalCheck(path, self._scratch) if wal else _FileCheck(raw)
+                mode = target.execute("PRAGMA journal_mode").fetchone()[0]
+                check = _WalCheck(path, self._scratch) if mode == "wal" else _FileCheck(raw)
                 watch = _Watch(resource, base, check)
                 step = _PAGES if pages > _PAGES else 1
                 source.backup(target, pages=step, progress=watch, sleep=_PAUSE)
+                # It came along from the sandbox; how the journal is kept is the user's choice.
+                with suppress(sqlite3.Error):
+                    target.execute(f"PRAGMA journal_mode={mode}")
 
     @contextmanager
     def _base(self, resource: PlanResource) -> Generator[int]:
@@ -207,8 +211,7 @@ def _reported(resource: PlanResource) -> Generator[None]:
     try:
         yield
     except (BusyError, sqlite3.Error, OSError) as error:
-        busy = isinstance(error, BusyError)
-        reason = "it is locked by another process" if busy else str(error)
+        reason = "it is locked by another process" if is_busy(error) else str(error)
         raise ApplyRefusedError(
             f"{resource.location} was not changed: {reason}",
             f"close what uses the database, then `agents plan apply {resource.plan_id}`",

@@ -25,6 +25,7 @@ from cleveragents.infrastructure.sandbox.sqlite_read import (
     MAGIC,
     BusyError,
     copy_database,
+    is_busy,
     private_folder,
     probe,
 )
@@ -167,12 +168,12 @@ def _identity(path: str) -> str:
 def _reported(resource: PlanResource) -> Generator[None]:
     try:
         yield
-    except BusyError as error:
-        raise SandboxError(
-            f"{resource.location} is locked by another process",
-            f"let it finish or stop it, then `agents plan resume {resource.plan_id}`",
-        ) from error
-    except (sqlite3.Error, OSError) as error:
+    except (BusyError, sqlite3.Error, OSError) as error:
+        if is_busy(error):
+            raise SandboxError(
+                f"{resource.location} is locked by another process",
+                f"let it finish or stop it, then `agents plan resume {resource.plan_id}`",
+            ) from error
         raise SandboxError(
             f"the sandbox of `{resource.name}` cannot be made: {resource.location}: {error}",
             f"check the database, then `agents plan resume {resource.plan_id}`",

@@ -27,6 +27,11 @@ class BusyError(Exception):
     """Somebody else kept the database locked for too long."""
 
 
+def is_busy(error: Exception) -> bool:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    return isinstance(error, BusyError) or code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
 class MovedError(Exception):
     """The database came into use while it was copied."""
 
@@ -69,12 +74,14 @@ def copy_database(path: str, target: str) -> None:
 
 
 def _copy(path: str, target: str, deadline: float) -> None:
+    if not uses_wal(path):
+        # Without a lock of ours: a writer that waits for it to end would keep SQLite waiting.
+        return copy_in_use(path, target, deadline)
     with _shared(path, deadline) as fd:
         # While we hold this lock nobody can remove the files of a log in use.
-        if uses_wal(path) and not os.path.exists(path + "-shm"):
-            _copy_idle(path, fd, target)
-        else:
-            copy_in_use(path, target, deadline)
+        if os.path.exists(path + "-shm"):
+            return copy_in_use(path, target, deadline)
+        return _copy_idle(path, fd, target)
 
 
 def copy_in_use(path: str, target: str, deadline: float) -> None:
@@ -87,6 +94,8 @@ def copy_in_use(path: str, target: str, deadline: float) -> None:
 
     with closing(open_database(path, "mode=ro")) as source, closing(_new(target)) as copy:
         wal = source.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+        if not source.execute("PRAGMA page_count").fetchone()[0]:
+            return  # SQLite would make a page of nothing
         # All at once: a copy in parts begins again with every write of somebody else.
         source.backup(copy, progress=wait, sleep=_PAUSE)
         if wal:

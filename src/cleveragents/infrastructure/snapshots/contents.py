@@ -61,6 +61,7 @@ class ContentStore:
     blobs: Blobs = field(default_factory=NoBlobs)
     base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     stored_bytes: int = 0
+    in_git: list[_Row] = field(default_factory=list[_Row])
 
     def put_file(self, chunks: Iterator[bytes], path: bytes, size: int) -> bytes:
         """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""
@@ -71,6 +72,12 @@ class ContentStore:
     def put(self, data: bytes) -> bytes:
         pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
         return self.put_file(pieces, b"", len(data))
+
+    def flush(self) -> None:
+        """Store what was put off: a first snapshot finds one such row for every file."""
+        self.in_git.sort()
+        self.db.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?, ?)", self.in_git)
+        self.in_git.clear()
 
     def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content, by hash, with the name to give it in an error.
@@ -99,10 +106,10 @@ class ContentStore:
 
     def _put_small(self, data: bytes, known_oid: str | None) -> bytes:
         key = hashlib.sha256(data).digest()
-        if self._has(key):
-            return key
         if known_oid is not None and known_oid == _blob_id(self.blobs.algorithm, len(data), [data]):
-            self._insert(_Row(key, len(data), Codec.GIT, None, known_oid))
+            self.in_git.append(_Row(key, len(data), Codec.GIT, None, known_oid))
+            return key
+        if self._has(key):
             return key
         packed = zstandard.ZstdCompressor(level=1).compress(data)
         if len(packed) < len(data):

@@ -37,11 +37,9 @@ class Entry:
 
     def token(self) -> int:
         """This entry's share of the tree's sum."""
-        digest = hashlib.sha256()
-        for part in (self.path, bytes((self.kind,)), self.mode.to_bytes(4, "big"), self.hash):
-            digest.update(len(part).to_bytes(8, "big") + part)
-        digest.update(self.target)
-        return int.from_bytes(digest.digest(), "big")
+        parts = (self.path, bytes((self.kind,)), self.mode.to_bytes(4, "big"), self.hash)
+        told = b"".join([len(part).to_bytes(8, "big") + part for part in parts])
+        return int.from_bytes(hashlib.sha256(told + self.target).digest(), "big")
 
 
 class Seen(NamedTuple):

@@ -94,7 +94,7 @@ def _look_at_file(folder: int, name: bytes, path: bytes, sink: Sink) -> Seen:
         before = status_of(os.fstat(fd), time.time_ns())
         if before.kind is not Kind.FILE:
             raise _MovedError
-        digest = sink(_exactly(_chunks(fd), before.size), path, before.size)
+        digest = sink(_chunks(fd, before.size), path, before.size)
         after = status_of(os.fstat(fd), before.taken_ns)
     finally:
         os.close(fd)
@@ -103,20 +103,14 @@ def _look_at_file(folder: int, name: bytes, path: bytes, sink: Sink) -> Seen:
     return before.seen(path, hash=digest)
 
 
-def _exactly(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Stop with _MovedError before a sink could finish a file of another length."""
+def _chunks(fd: int, size: int) -> Iterator[bytes]:
+    """Stops with _MovedError before a sink could finish a file of another length."""
     missing = size
-    for chunk in chunks:
+    while missing:
+        chunk = _read_fully(fd, min(CHUNK, missing))
         missing -= len(chunk)
-        if missing < 0:
+        if not chunk or (size > CHUNK and os.fstat(fd).st_size != size):
             raise _MovedError
-        yield chunk
-    if missing:
-        raise _MovedError
-
-
-def _chunks(fd: int) -> Iterator[bytes]:
-    while chunk := _read_fully(fd, CHUNK):
         yield chunk
 
 

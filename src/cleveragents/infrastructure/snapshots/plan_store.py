@@ -173,6 +173,8 @@ class PlanStore:
         db.execute("PRAGMA synchronous=FULL")
         db.execute("PRAGMA foreign_keys=ON")
         db.execute("PRAGMA journal_size_limit=67108864")
+        # Room for the pages of a large transaction, which would be written several times else.
+        db.execute("PRAGMA cache_size=-65536")
         if not version:
             self._create(db)
 

@@ -108,6 +108,7 @@ class Session:
     def record(self, delta: Delta, side: SideRecord | None) -> Recorded:
         """Store the present; it is the newest snapshot again if nothing of the state changed."""
         differences = self.differences(delta)
+        self.contents.flush()
         side_hashes = self._side_hashes(side)
         row = self._row(differences, side)
         if row is not self.head:

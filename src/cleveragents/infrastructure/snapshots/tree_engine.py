@@ -13,6 +13,7 @@ from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.changes import Difference, file_changes
+from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, shown, state_hash
 from cleveragents.infrastructure.snapshots.examine import examine
@@ -59,7 +60,7 @@ class TreeEngine:
         self._present: dict[_Tree, Manifest] = {}
 
     def capture(self, resource: PlanResource) -> Snapshot:
-        with self._store(resource).writing() as db:
+        with uncollected(), self._store(resource).writing() as db:
             session = self._session(db, resource)
             if session.head is None:
                 session.contents.base = session.side.base()
@@ -82,6 +83,7 @@ class TreeEngine:
 
     def restore(self, resource: PlanResource, ref: str) -> Restored:
         with (
+            uncollected(),
             self._store(resource).writing() as db,
             self._staging(resource) as staged,
         ):

@@ -41,10 +41,21 @@ def resolve(root: str, path: str) -> str:
     return relative
 
 
+def resolve_folder(root: str, path: str) -> str:
+    """The real path of what `path` leads to, links in all its parts resolved, inside `root`."""
+    real = os.path.realpath(os.path.join(os.path.realpath(root), resolve(root, path)))
+    resolve(root, os.path.relpath(real, os.path.realpath(root)))
+    if not os.path.exists(real):
+        raise ToolError(f"{path}: there is no such file or folder", "check the path")
+    return real
+
+
 @contextmanager
 def place(root: str, path: str, *, make_parents: bool = False) -> Generator[Place]:
     """Open the parent folder of `path` step by step, following no link on the way."""
     relative = resolve(root, path)
+    if relative == os.curdir:
+        raise PathOutsideSandboxError(path, "it is the sandbox itself")
     if make_parents and os.path.dirname(relative):
         _make_parents(root, os.path.dirname(relative))
     with _anchored(root, relative) as anchor:

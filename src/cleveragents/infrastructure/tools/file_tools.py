@@ -11,7 +11,7 @@ from typing import Any
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError
-from cleveragents.infrastructure.tools.confinement import Place, place, resolve
+from cleveragents.infrastructure.tools.confinement import Place, place, resolve_folder
 
 Arguments = Mapping[str, Any]
 _MOST_MATCHES = 1000
@@ -73,9 +73,9 @@ def move(root: str, arguments: Arguments) -> ToolResult:
 
 def list_files(root: str, arguments: Arguments) -> ToolResult:
     start = arguments.get("path", ".")
-    names = (
-        sorted(_walk(root, start)) if arguments.get("recursive", False) else _listing(root, start)
-    )
+    with _reporting(start):
+        deep = arguments.get("recursive", False)
+        names = sorted(_walk(root, start)) if deep else _listing(root, start)
     return ToolResult(output="\n".join(names), values={"count": len(names)})
 
 
@@ -87,12 +87,13 @@ def search(root: str, arguments: Arguments) -> ToolResult:
             f"file.search: {arguments['pattern']!r} is not a regular expression: {error}",
             "correct `pattern`",
         ) from error
-    lines: list[str] = []
-    for name in sorted(_walk(root, arguments.get("path", "."))):
-        lines.extend(_matches(root, name, pattern))
-        if len(lines) >= _MOST_MATCHES:
-            lines = [*lines[:_MOST_MATCHES], f"… only the first {_MOST_MATCHES} are shown"]
-            break
+    start, lines = arguments.get("path", "."), list[str]()
+    with _reporting(start):
+        for name in sorted(_walk(root, start)):
+            lines.extend(_matches(root, name, pattern))
+            if len(lines) >= _MOST_MATCHES:
+                lines = [*lines[:_MOST_MATCHES], f"… only the first {_MOST_MATCHES} are shown"]
+                break
     return ToolResult(output="\n".join(lines), values={"count": len(lines)})
 
 
@@ -165,26 +166,29 @@ def _exists(where: Place) -> bool:
 
 
 def _listing(root: str, start: str) -> list[str]:
-    with _reporting(start):
-        base = os.path.join(root, resolve(root, start))
-        entries = sorted(os.scandir(base), key=lambda entry: entry.name)
-        return [
-            entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
-            for entry in entries
-            if not (entry.name == ".git" and os.path.samefile(base, root))
-        ]
+    base = resolve_folder(root, start)
+    entries = sorted(os.scandir(base), key=lambda entry: entry.name)
+    return [
+        entry.name + ("/" if entry.is_dir(follow_symlinks=False) else "")
+        for entry in entries
+        if not (entry.name == ".git" and os.path.samefile(base, root))
+    ]
 
 
 def _walk(root: str, start: str) -> Generator[str]:
-    base = os.path.join(root, resolve(root, start))
-    if os.path.isfile(base) and not os.path.islink(base):
-        yield os.path.relpath(base, root)
-    for folder, folders, files in os.walk(base):
+    base, top = resolve_folder(root, start), os.path.realpath(root)
+    if os.path.isfile(base):
+        yield os.path.relpath(base, top)
+    for folder, folders, files in os.walk(base, onerror=_raise):
         folders[:] = [name for name in folders if name != ".git"]
         for name in files:
-            relative = os.path.relpath(os.path.join(folder, name), root)
+            relative = os.path.relpath(os.path.join(folder, name), top)
             if relative != ".git":
                 yield relative
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _matches(root: str, name: str, pattern: re.Pattern[str]) -> Generator[str]:

@@ -4,12 +4,14 @@ import os
 import signal
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
+from cleveragents.infrastructure.marked_processes import MARK, end_processes, mark_of
 
 _GRACE_SECONDS = 2.0
 
@@ -23,6 +25,7 @@ class Command:
     folder: str
     sandboxes: Mapping[str, str]
     timeout: float
+    plan_id: str = ""
 
 
 class ProcessRunner:
@@ -31,16 +34,18 @@ class ProcessRunner:
         self._output_limit = output_limit
 
     def run(self, command: Command) -> ToolResult:
-        """Wait for the command to end; whatever it left running in its group is ended too."""
+        """Wait for the command to end; whatever it left running is ended too."""
         # A file, not a pipe: a process that it leaves in the background cannot keep us waiting.
+        mark = mark_of(command.plan_id, uuid.uuid4().hex)
         with tempfile.TemporaryFile() as output:
-            process = self._start(command, output)
+            process = self._start(command, mark, output)
             try:
                 code = process.wait(timeout=command.timeout)
             except subprocess.TimeoutExpired:
                 raise ToolTimeoutError(command.name, command.timeout) from None
             finally:
                 _end_group(process)
+                end_processes(mark)  # also what left the group
             text = self._text(output)
         if code != 0:
             raise ToolError(
@@ -49,12 +54,12 @@ class ProcessRunner:
             )
         return ToolResult(output=text, values={"exit_code": code})
 
-    def _start(self, command: Command, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _start(self, command: Command, mark: str, output: IO[bytes]) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 command.argv,
                 cwd=command.folder,
-                env=self._environment(command),
+                env=self._environment(command) | {MARK: mark},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

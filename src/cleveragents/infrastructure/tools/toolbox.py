@@ -251,6 +251,7 @@ def _command(
         # The sandbox of a database is a file, which a step may even have deleted.
         folder=root if os.path.isdir(root) else os.path.dirname(root),
         sandboxes=context.sandboxes,
+        plan_id=context.plan_id,
         timeout=float(arguments.get("timeout", context.timeout)),
     )
 
