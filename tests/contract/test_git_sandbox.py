@@ -252,10 +252,10 @@ def test_the_registry_meets_the_port_and_knows_its_types(world: World) -> None:
     assert port.path_for(PLAN, "code", ResourceType.GIT_CHECKOUT) == str(
         world.sandboxes / PLAN / "code"
     )
-    spec = ResourceSpec(name="db", type=ResourceType.SQLITE, location="/x.db")
+    spec = ResourceSpec(name="db", type=ResourceType.POSTGRES, location="postgresql://x")
     with pytest.raises(ResourceError) as caught:
         port.inspect(spec, PLAN, include_uncommitted=False)
-    assert "sqlite" in caught.value.message
+    assert "postgres" in caught.value.message
     assert "git-checkout" in caught.value.hint
 
 

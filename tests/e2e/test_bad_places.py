@@ -71,7 +71,6 @@ def test_a_database_that_is_locked_for_a_while_is_waited_for(world: World) -> No
     assert time.monotonic() - started >= 2
 
 
-@pytest.mark.xfail(reason="SQLite does not wait when it is told to change to WAL")
 def test_a_new_database_that_another_process_writes_is_waited_for(world: World) -> None:
     # Where the first commands of two processes meet: migrated by one, not yet in WAL mode.
     file = world.agents.data_dir / "cleveragents.db"
@@ -195,14 +194,12 @@ def _through_shell(world: World, script: str, *argv: str) -> Answer:
     )
 
 
-@pytest.mark.xfail(reason="only BrokenPipeError is expected of stdout; telling it fails again")
 def test_a_full_standard_output_is_no_traceback(world: World) -> None:
     answer = _through_shell(world, 'exec "$@" > /dev/full', "plan", "list")
     assert answer.code != 0
     assert "Traceback" not in answer.err
 
 
-@pytest.mark.xfail(reason="sys.stdout is None then, and nobody expects that")
 def test_a_closed_standard_output_is_no_traceback(world: World) -> None:
     answer = _through_shell(world, 'exec "$@" >&-', "plan", "list")
     assert "Traceback" not in answer.err

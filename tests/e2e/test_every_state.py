@@ -144,7 +144,6 @@ def test_an_apply_that_died_after_its_commit_is_finished_and_cannot_be_rolled_ba
     assert (world.project.head, plan.status["state"]) == (head, "applied")
 
 
-@pytest.mark.xfail(reason="it says `plan resume`, which does nothing in this phase")
 def test_status_of_an_apply_that_died_says_to_apply_again(world: World) -> None:
     plan = _died_after_its_commit(world)
     told = " ".join(plan("status").envelope["messages"])

@@ -179,7 +179,6 @@ def test_a_step_that_outlives_its_killed_process_is_not_done_twice(slow: Slow) -
     assert slow.tally.read_text() == "1\n2\n"
 
 
-@pytest.mark.xfail(reason="a closed terminal kills like -9: nothing undone, the shell goes on")
 def test_a_closed_terminal_is_an_interruption_too(slow: Slow) -> None:
     process = slow.start()
     process.send_signal(signal.SIGHUP)

@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _open_missing_streams() -> None:
-    """A caller may have closed them (`>&-`); what we say goes nowhere then, and the work goes on."""
+    """A caller may have closed them (`>&-`); what we say then goes nowhere; the work goes on."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 - until we end

@@ -148,8 +148,9 @@ def test_what_a_dead_process_left_behind_is_undone_and_told(world: ServiceWorld)
 
     world.run()
 
-    (event,) = world.events.of(Recovered)
-    assert event.message == "undid 1 change of an unfinished step"
+    kept, undone = (event.message for event in world.events.of(Recovered))
+    assert kept == f"what is undone is kept in {world.group('before resume').group_id}"
+    assert undone == "undid 1 change of an unfinished step"
     assert world.events.of(PlanStarted)[-1].first_step == 1
 
 

@@ -195,11 +195,6 @@ def test_an_interruption_ends_the_command_too(run: Run, tmp_path: Path) -> None:
     assert gone(int((tmp_path / "self").read_text()))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a process that makes a session of its own (setsid, a daemon) is not in the group, and"
-    " goes on writing after the step's checkpoint",
-)
 def test_a_process_in_a_session_of_its_own_does_not_survive_either(
     run: Run, tmp_path: Path
 ) -> None:

@@ -40,8 +40,10 @@ def address(path: str, options: str) -> str:
     return f"file:{quote(os.fsencode(path))}?{options}"
 
 
-def open_database(path: str, options: str, timeout: float = BUSY_SECONDS) -> sqlite3.Connection:
-    return sqlite3.connect(address(path, options), uri=True, timeout=timeout, isolation_level=None)
+def open_database(path: str, options: str, timeout: float | None = None) -> sqlite3.Connection:
+    """Waits for locks of others up to `timeout`, or else as long as is reasonable."""
+    wait = BUSY_SECONDS if timeout is None else timeout
+    return sqlite3.connect(address(path, options), uri=True, timeout=wait, isolation_level=None)
 
 
 def uses_wal(path: str) -> bool:

@@ -179,6 +179,7 @@ def _walk(root: str, start: str) -> Generator[str]:
     base, top = resolve_folder(root, start), os.path.realpath(root)
     if os.path.isfile(base):
         yield os.path.relpath(base, top)
+        return
     for folder, folders, files in os.walk(base, onerror=_raise):
         folders[:] = [name for name in folders if name != ".git"]
         for name in files:
