@@ -34,7 +34,6 @@ def test_of_two_processes_that_execute_a_plan_one_does_it_and_one_is_told(world:
     assert plan.reasons.count("on_tool_write_complete") == 2
 
 
-@pytest.mark.xfail(reason="one in fifty finds the database busy; see the next test", strict=False)
 def test_two_first_commands_at_once_both_work(fresh: World) -> None:
     processes = [fresh.agents.start("--format", "json", "plan", "list") for _ in "abc"]
     for process in processes:

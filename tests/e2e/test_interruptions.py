@@ -169,7 +169,6 @@ def test_a_killed_plan_can_be_rolled_back_without_resuming_it(slow: Slow) -> Non
     slow.finish()
 
 
-@pytest.mark.xfail(reason="the shell of a killed process goes on, and its step is done twice")
 def test_a_step_that_outlives_its_killed_process_is_not_done_twice(slow: Slow) -> None:
     process = slow.start()
     process.kill()

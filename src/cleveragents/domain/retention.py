@@ -2,9 +2,26 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from typing import Protocol
 
-from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.ids import GroupId
+
+
+class Prunable(Protocol):
+    """What the rule has to know of a group."""
+
+    @property
+    def group_id(self) -> GroupId: ...
+    @property
+    def labelled_by_hand(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupOutline:
+    """A group as far as the rule goes; there may be many, and one more is made at every step."""
+
+    group_id: GroupId
+    labelled_by_hand: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,9 +36,7 @@ class RetentionDecision:
 class CheckpointRetentionPolicy:
     max_groups: int
 
-    def decide(
-        self, groups: Sequence[CheckpointGroup], *, pinned: Set[GroupId]
-    ) -> RetentionDecision:
+    def decide(self, groups: Sequence[Prunable], *, pinned: Set[GroupId]) -> RetentionDecision:
         """`groups` oldest first. Where everything left is needed, more than `max_groups` stay."""
         needed = self._needed(groups, pinned)
         surplus = max(0, len(groups) - self.max_groups)
@@ -33,9 +48,7 @@ class CheckpointRetentionPolicy:
             removed=removed,
         )
 
-    def _needed(
-        self, groups: Sequence[CheckpointGroup], pinned: Set[GroupId]
-    ) -> dict[GroupId, str]:
+    def _needed(self, groups: Sequence[Prunable], pinned: Set[GroupId]) -> dict[GroupId, str]:
         needed = {g.group_id: "labelled by hand" for g in groups if g.labelled_by_hand}
         needed |= {group_id: "the plan stands on it" for group_id in pinned}
         if groups:

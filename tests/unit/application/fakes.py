@@ -36,6 +36,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.events import Event
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
+from cleveragents.domain.retention import GroupOutline
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
 
 T = TypeVar("T")
@@ -262,6 +263,12 @@ class MemoryCheckpoints:
 
     def count(self, plan_id: PlanId) -> int:
         return len(self.of_plan(plan_id))
+
+    def outlines(self, plan_id: PlanId) -> Sequence[GroupOutline]:
+        return [
+            GroupOutline(group_id=group.group_id, labelled_by_hand=group.labelled_by_hand)
+            for group in self.of_plan(plan_id)
+        ]
 
 
 class MemoryTimelines:

@@ -12,7 +12,7 @@ from cleveragents.domain.errors import PlanError, UsageError
 
 def tree(root: type[PlanError] = PlanError) -> Iterator[type[PlanError]]:
     for child in root.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__.startswith(errors.__name__):
             yield child
             yield from tree(child)
 

@@ -324,11 +324,6 @@ def test_a_folder_that_is_not_there_is_not_an_empty_one(
         box(tool, "missing", **arguments)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a name that is not UTF-8 comes out with lone surrogates, which SQLite refuses: the"
-    " plan stops with an internal error (UnicodeEncodeError)",
-)
 @pytest.mark.parametrize(
     ("tool", "arguments"),
     [("list", {}), ("list", {"recursive": True}), ("search", {"pattern": "x"})],

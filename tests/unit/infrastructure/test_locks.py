@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -138,11 +139,6 @@ def test_a_command_started_meanwhile_does_not_keep_the_lock(locks: FilePlanLocks
         left_behind.wait()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="`owner` takes a shared lock to look; a writer that comes in that instant is refused,"
-    " and told that a process which may be long dead has the plan",
-)
 def test_somebody_who_only_looks_does_not_keep_a_writer_out(
     locks: FilePlanLocks, tmp_path: Path
 ) -> None:
@@ -150,12 +146,12 @@ def test_somebody_who_only_looks_does_not_keep_a_writer_out(
         pass
     # What `plan status` holds for an instant, stretched so that a test can see it.
     looking = os.open(tmp_path / "locks" / PLAN, os.O_RDWR)
-    try:
-        fcntl.flock(looking, fcntl.LOCK_SH)
-        with locks.hold(PLAN, "resume"):
-            pass
-    finally:
-        os.close(looking)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    done_looking = threading.Timer(0.05, os.close, (looking,))
+    done_looking.start()
+
+    with locks.hold(PLAN, "resume"):
+        done_looking.join()
 
 
 def test_a_folder_that_cannot_be_made_is_told_as_such(tmp_path: Path) -> None:

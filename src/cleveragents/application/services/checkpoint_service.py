@@ -309,7 +309,10 @@ class CheckpointService:
         limit = plan.action.rollback_policy.max_checkpoints or self._policy.max_groups
         if uow.checkpoints.count(plan.plan_id) <= limit:
             return ()
-        removed = self._decide(plan, uow.checkpoints.of_plan(plan.plan_id)).removed
+        # The head needs no pin: it is in the group that was just added, the most recent.
+        rule = CheckpointRetentionPolicy(max_groups=limit)
+        groups = uow.checkpoints.outlines(plan.plan_id)
+        removed = rule.decide(groups, pinned=self._pinned(plan)).removed
         uow.checkpoints.delete(removed)
         return removed
 

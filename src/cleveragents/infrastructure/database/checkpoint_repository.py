@@ -12,6 +12,7 @@ from cleveragents.domain.checkpoint import (
 from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import DatabaseUnusableError
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
+from cleveragents.domain.retention import GroupOutline
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
@@ -90,6 +91,14 @@ class SqlCheckpoints:
             "SELECT COUNT(*) FROM checkpoint_groups WHERE plan_id = ?", (plan_id,)
         ).fetchone()
         return int(row[0])
+
+    def outlines(self, plan_id: PlanId) -> Sequence[GroupOutline]:
+        rows = self._connection.execute(
+            "SELECT group_id, labelled_by_hand FROM checkpoint_groups WHERE plan_id = ?"
+            " ORDER BY seq",
+            (plan_id,),
+        )
+        return [GroupOutline(group_id=GroupId(r[0]), labelled_by_hand=bool(r[1])) for r in rows]
 
     def _load(self, where: str, key: str) -> list[CheckpointGroup]:
         groups = self._connection.execute(

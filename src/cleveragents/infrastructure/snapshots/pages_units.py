@@ -6,7 +6,6 @@ Pages are 4096 bytes whatever the database's own page size is, so that any bytes
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import xxhash
 
@@ -18,9 +17,6 @@ BLOCK = PAGE * BLOCK_PAGES
 FAST = 16
 STRONG = 32
 _READ_AHEAD = 4 * BLOCK
-# Reading from the page cache and hashing both run without the interpreter's lock.
-_THREADS = 2
-_WORTH_THREADS = 32 * 1024 * 1024
 
 
 def pages_in(size: int) -> int:
@@ -38,22 +34,13 @@ def fast_hash(data: bytes | memoryview, seed: int) -> bytes:
 
 def fast_hashes(fd: int, size: int, seed: int) -> bytes:
     """One hash per block, one after the other; a file that ends early gives fewer."""
-    if size <= _WORTH_THREADS:
-        return _fast_hashes_of(fd, range(0, size), seed)
-    share = blocks_in(size // _THREADS) * BLOCK
-    parts = [range(start, min(start + share, size)) for start in range(0, size, share)]
-    with ThreadPoolExecutor(_THREADS) as threads:
-        found = [threads.submit(_fast_hashes_of, fd, part, seed) for part in parts]
-        return b"".join(future.result() for future in found)
-
-
-def _fast_hashes_of(fd: int, part: range, seed: int) -> bytes:
-    buffer = memoryview(bytearray(min(_READ_AHEAD, len(part))))
+    # One thread: reading from the page cache is bound by the memory, not by the processor.
+    buffer = memoryview(bytearray(min(_READ_AHEAD, size)))
     found: list[bytes] = []
-    offset = part.start
-    while offset < part.stop:
-        count = os.preadv(fd, [buffer[: part.stop - offset]], offset)
-        if offset + count < part.stop:
+    offset = 0
+    while offset < size:
+        count = os.preadv(fd, [buffer[: size - offset]], offset)
+        if offset + count < size:
             # A short read must not move the borders of the blocks.
             count -= count % BLOCK
         if not count:

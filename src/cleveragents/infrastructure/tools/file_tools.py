@@ -76,7 +76,7 @@ def list_files(root: str, arguments: Arguments) -> ToolResult:
     with _reporting(start):
         deep = arguments.get("recursive", False)
         names = sorted(_walk(root, start)) if deep else _listing(root, start)
-    return ToolResult(output="\n".join(names), values={"count": len(names)})
+    return ToolResult(output="\n".join(map(_shown, names)), values={"count": len(names)})
 
 
 def search(root: str, arguments: Arguments) -> ToolResult:
@@ -188,6 +188,11 @@ def _walk(root: str, start: str) -> Generator[str]:
                 yield relative
 
 
+def _shown(name: str) -> str:
+    """A name with bytes that are not UTF-8 escaped, so that it can be stored and printed."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
 def _raise(error: OSError) -> None:
     raise error
 
@@ -203,4 +208,4 @@ def _matches(root: str, name: str, pattern: re.Pattern[str]) -> Generator[str]:
         for number, line in enumerate(file, start=1):
             text = line.decode("utf-8", "replace").rstrip("\r\n")
             if pattern.search(text):
-                yield f"{name}:{number}:{text}"
+                yield f"{_shown(name)}:{number}:{text}"

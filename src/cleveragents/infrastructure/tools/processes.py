@@ -1,5 +1,6 @@
 """Owns running a command for a tool: in its own process group, for a limited time and output."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -11,9 +12,15 @@ from typing import IO
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
-from cleveragents.infrastructure.marked_processes import MARK, end_processes, mark_of
+from cleveragents.infrastructure.marked_processes import (
+    MARK,
+    end_processes,
+    mark_of,
+)
 
 _GRACE_SECONDS = 2.0
+_PR_SET_PDEATHSIG = 1
+_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)  # looked up here: a child must not load anything
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +71,7 @@ class ProcessRunner:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=_die_with_parent,
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
@@ -86,6 +94,12 @@ class ProcessRunner:
         output.seek(skipped)
         text = output.read(self._output_limit).decode("utf-8", "backslashreplace")
         return f"[{skipped} bytes left out]\n{text}" if skipped else text
+
+
+def _die_with_parent() -> None:
+    """For a new child, before it becomes its program: be killed when we are, even by SIGKILL."""
+    if _PRCTL is not None:
+        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _variable(name: str) -> str:

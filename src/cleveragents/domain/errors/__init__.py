@@ -1,0 +1,160 @@
+"""Owns the error tree. Every error says what happened, to which thing, and what to type next.
+
+PlanError                      exit 1: the operation was refused or failed
+├── UsageError                 exit 2: the call itself was wrong
+│   ├── InvalidIdError           invalid-id
+│   ├── CheckpointRequiredError  checkpoint-required
+│   ├── ConfigKeyError           unknown-config-key
+│   ├── ConfigValueError         invalid-config-value
+│   ├── ConfigFileError          config-file
+│   └── ConfirmationNeededError  confirmation-needed
+├── ActionFileError            action-invalid
+├── ActionNotFoundError        action-not-found
+├── PlanNotFoundError          plan-not-found
+├── PlanStateError             plan-state
+├── PlanAppliedError           plan-applied
+├── PlanCancelledError         plan-cancelled
+├── PlanLockedError            plan-locked
+├── DecisionNotFoundError      decision-not-found
+├── CheckpointNotFoundError    checkpoint-not-found
+├── CheckpointAmbiguousError   checkpoint-ambiguous
+├── CheckpointMismatchError    checkpoint-of-another-plan
+├── CheckpointNeededError      checkpoint-needed
+├── LabelTakenError            label-taken
+├── SandboxMissingError        sandbox-missing
+├── SandboxError               sandbox-failed
+├── ResourceError              resource-unusable
+├── SnapshotDamagedError       snapshot-damaged
+├── SnapshotFailedError        snapshot-failed
+├── RestoreFailedError         restore-failed
+├── RollbackPendingError       rollback-pending
+├── StepFailedError            step-failed
+├── ToolError                  tool-failed
+│   ├── ToolNotFoundError        tool-not-found
+│   ├── ToolArgumentError        tool-arguments
+│   ├── PathOutsideSandboxError  path-outside-sandbox
+│   ├── ToolTimeoutError         tool-timeout
+│   └── ToolRefusedError         tool-refused
+├── ApplyConflictError         apply-conflict
+├── ApplyRefusedError          apply-refused
+├── DeclinedError              declined
+├── InterruptedPlanError       interrupted (exit 130)
+├── DatabaseBusyError          database-busy
+├── DatabaseTooNewError        database-too-new
+├── DatabaseUnusableError      database-unusable
+├── DataDirError               data-dir-unusable
+├── GitUnavailableError        git-unavailable
+├── CurrentFolderError         current-folder-gone
+├── MachineError               machine-error
+└── InterruptedCommandError    command-interrupted (exit 130)
+"""
+
+from cleveragents.domain.errors.base import (
+    PlanError,
+    UsageError,
+)
+from cleveragents.domain.errors.checkpoints import (
+    CheckpointAmbiguousError,
+    CheckpointMismatchError,
+    CheckpointNeededError,
+    CheckpointNotFoundError,
+    LabelTakenError,
+    RestoreFailedError,
+    RollbackPendingError,
+    SnapshotDamagedError,
+    SnapshotFailedError,
+)
+from cleveragents.domain.errors.machine import (
+    CurrentFolderError,
+    DatabaseBusyError,
+    DatabaseTooNewError,
+    DatabaseUnusableError,
+    DataDirError,
+    GitUnavailableError,
+    InterruptedCommandError,
+    MachineError,
+)
+from cleveragents.domain.errors.plans import (
+    ActionFileError,
+    ActionNotFoundError,
+    ApplyConflictError,
+    ApplyRefusedError,
+    DecisionNotFoundError,
+    DeclinedError,
+    InterruptedPlanError,
+    PlanAppliedError,
+    PlanCancelledError,
+    PlanLockedError,
+    PlanNotFoundError,
+    PlanStateError,
+    StepFailedError,
+)
+from cleveragents.domain.errors.usage import (
+    CheckpointRequiredError,
+    ConfigFileError,
+    ConfigKeyError,
+    ConfigValueError,
+    ConfirmationNeededError,
+    InvalidIdError,
+)
+from cleveragents.domain.errors.work import (
+    PathOutsideSandboxError,
+    ResourceError,
+    SandboxError,
+    SandboxMissingError,
+    ToolArgumentError,
+    ToolError,
+    ToolNotFoundError,
+    ToolRefusedError,
+    ToolTimeoutError,
+)
+
+__all__ = [
+    "ActionFileError",
+    "ActionNotFoundError",
+    "ApplyConflictError",
+    "ApplyRefusedError",
+    "CheckpointAmbiguousError",
+    "CheckpointMismatchError",
+    "CheckpointNeededError",
+    "CheckpointNotFoundError",
+    "CheckpointRequiredError",
+    "ConfigFileError",
+    "ConfigKeyError",
+    "ConfigValueError",
+    "ConfirmationNeededError",
+    "CurrentFolderError",
+    "DataDirError",
+    "DatabaseBusyError",
+    "DatabaseTooNewError",
+    "DatabaseUnusableError",
+    "DecisionNotFoundError",
+    "DeclinedError",
+    "GitUnavailableError",
+    "InterruptedCommandError",
+    "InterruptedPlanError",
+    "InvalidIdError",
+    "LabelTakenError",
+    "MachineError",
+    "PathOutsideSandboxError",
+    "PlanAppliedError",
+    "PlanCancelledError",
+    "PlanError",
+    "PlanLockedError",
+    "PlanNotFoundError",
+    "PlanStateError",
+    "ResourceError",
+    "RestoreFailedError",
+    "RollbackPendingError",
+    "SandboxError",
+    "SandboxMissingError",
+    "SnapshotDamagedError",
+    "SnapshotFailedError",
+    "StepFailedError",
+    "ToolArgumentError",
+    "ToolError",
+    "ToolNotFoundError",
+    "ToolRefusedError",
+    "ToolTimeoutError",
+    "UsageError",
+]

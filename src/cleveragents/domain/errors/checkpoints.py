@@ -1,0 +1,95 @@
+"""Owns what can go wrong with checkpoints, snapshots and the way back."""
+
+from collections.abc import Sequence
+
+from cleveragents.domain.errors.base import PlanError
+
+
+class CheckpointNotFoundError(PlanError):
+    code = "checkpoint-not-found"
+
+    def __init__(self, plan_id: str, wanted: str) -> None:
+        super().__init__(
+            f"plan {plan_id} has no checkpoint, group or label {wanted!r}",
+            f"list them with `agents plan checkpoint list {plan_id}`",
+        )
+
+
+class CheckpointAmbiguousError(PlanError):
+    code = "checkpoint-ambiguous"
+
+    def __init__(self, plan_id: str, wanted: str, matches: Sequence[str]) -> None:
+        super().__init__(
+            f"{wanted!r} fits {len(matches)} checkpoint groups: {', '.join(matches)}",
+            f"say which by its id; see them with `agents plan checkpoint list {plan_id}`",
+        )
+
+
+class CheckpointMismatchError(PlanError):
+    code = "checkpoint-of-another-plan"
+
+    def __init__(self, wanted: str, owner_id: str, plan_id: str) -> None:
+        super().__init__(
+            f"checkpoint {wanted} belongs to plan {owner_id}, not to {plan_id}",
+            f"list those of this plan with `agents plan checkpoint list {plan_id}`",
+        )
+
+
+class CheckpointNeededError(PlanError):
+    """A checkpoint that must not be deleted, with the reason."""
+
+    code = "checkpoint-needed"
+
+    def __init__(self, group_id: str, plan_id: str, reason: str) -> None:
+        super().__init__(
+            f"checkpoint group {group_id} cannot be deleted: {reason}",
+            f"choose another one from `agents plan checkpoint list {plan_id}`",
+        )
+
+
+class LabelTakenError(PlanError):
+    code = "label-taken"
+
+    def __init__(self, label: str, plan_id: str) -> None:
+        super().__init__(
+            f"plan {plan_id} already has a checkpoint labelled {label!r}",
+            "choose another --label",
+        )
+
+
+class SnapshotDamagedError(PlanError):
+    code = "snapshot-damaged"
+
+    def __init__(self, resource: str, detail: str) -> None:
+        super().__init__(
+            f"the snapshot of `{resource}` is damaged: {detail}. Nothing was changed",
+            "choose another checkpoint; `agents plan checkpoint verify <PLAN_ID>` checks them all",
+        )
+
+
+class SnapshotFailedError(PlanError):
+    """A snapshot that could not be taken: there is no checkpoint then, and the step fails."""
+
+    code = "snapshot-failed"
+
+
+class RestoreFailedError(PlanError):
+    code = "restore-failed"
+
+    def __init__(self, resource: str, detail: str) -> None:
+        super().__init__(
+            f"the sandbox of `{resource}` could not be restored: {detail}",
+            "the state before the rollback was put back; check the disk and try again",
+        )
+
+
+class RollbackPendingError(PlanError):
+    """Neither the rollback nor taking it back worked; both can still be tried again."""
+
+    code = "rollback-pending"
+
+    def __init__(self, plan_id: str, reason: str, also: str) -> None:
+        super().__init__(
+            f"the rollback failed ({reason}), and so did putting the state before back ({also})",
+            f"mend the cause, then finish it with `agents plan resume {plan_id}`",
+        )

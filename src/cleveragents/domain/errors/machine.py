@@ -1,0 +1,79 @@
+"""Owns what can go wrong with the machine: database, disk, git, terminal."""
+
+from cleveragents.domain.errors.base import PlanError
+
+
+class DatabaseBusyError(PlanError):
+    code = "database-busy"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"the database {path} is locked by another process",
+            "try again in a moment; nothing was lost",
+        )
+
+
+class DatabaseTooNewError(PlanError):
+    code = "database-too-new"
+
+    def __init__(self, path: str, revision: str) -> None:
+        super().__init__(
+            f"the database {path} was written by a newer version (schema {revision})",
+            "upgrade with `pip install -U cleveragents`, or use another --data-dir",
+        )
+
+
+class DatabaseUnusableError(PlanError):
+    code = "database-unusable"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"the database {path} cannot be used: {reason}",
+            "check the file, or use another --data-dir",
+        )
+
+
+class DataDirError(PlanError):
+    code = "data-dir-unusable"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"the data folder {path} cannot be used: {reason}",
+            "make it writable, or choose another with --data-dir or CLEVERAGENTS_DATA_DIR",
+        )
+
+
+class GitUnavailableError(PlanError):
+    code = "git-unavailable"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"git cannot be used: {reason}", "install git 2.38 or newer")
+
+
+class CurrentFolderError(PlanError):
+    code = "current-folder-gone"
+
+    def __init__(self) -> None:
+        super().__init__("the current folder does not exist any more", "change to another folder")
+
+
+class MachineError(PlanError):
+    """The operating system refused something that no adapter foresaw, such as a full disk."""
+
+    code = "machine-error"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(
+            f"the operating system refused: {reason}",
+            "check the disk and the permissions, then run the command again",
+        )
+
+
+class InterruptedCommandError(PlanError):
+    code = "command-interrupted"
+    exit_code = 130
+
+    def __init__(self) -> None:
+        super().__init__(
+            "interrupted", "run the command again; what was unfinished is mended first"
+        )

@@ -1,0 +1,143 @@
+"""Owns what can go wrong with an action or a plan."""
+
+from collections.abc import Sequence
+
+from cleveragents.domain.errors.base import PlanError
+
+
+class ActionFileError(PlanError):
+    """An action file that cannot be used; nothing was created from it."""
+
+    code = "action-invalid"
+
+    def __init__(self, path: str, problems: Sequence[str]) -> None:
+        listing = "\n".join(f"  {problem}" for problem in problems)
+        super().__init__(
+            f"{path} is not a usable action file:\n{listing}",
+            f"correct it and run `agents plan use {path}` again; nothing was created",
+        )
+        self.problems = tuple(problems)
+
+
+class ActionNotFoundError(PlanError):
+    code = "action-not-found"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"cannot read the action file {path}: {reason}", "agents plan use <ACTION.yaml>"
+        )
+
+
+class PlanNotFoundError(PlanError):
+    code = "plan-not-found"
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(f"there is no plan {plan_id}", "list the plans with `agents plan list`")
+
+
+class PlanStateError(PlanError):
+    """The plan is in a state in which this cannot be done."""
+
+    code = "plan-state"
+
+
+class PlanAppliedError(PlanError):
+    code = "plan-applied"
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(
+            f"plan {plan_id} is applied: its changes are part of your project now",
+            "undo them in the project itself, for example with `git revert`; "
+            "start again with `agents plan use`",
+        )
+
+
+class PlanCancelledError(PlanError):
+    code = "plan-cancelled"
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(f"plan {plan_id} is cancelled", "start again with `agents plan use`")
+
+
+class PlanLockedError(PlanError):
+    code = "plan-locked"
+
+    def __init__(self, plan_id: str, owner: str) -> None:
+        super().__init__(
+            f"plan {plan_id} is in use by {owner}",
+            f"wait for it, or look with `agents plan status {plan_id}`",
+        )
+
+
+class DecisionNotFoundError(PlanError):
+    code = "decision-not-found"
+
+    def __init__(self, decision_id: str) -> None:
+        super().__init__(
+            f"there is no decision {decision_id}", "list them with `agents plan tree <PLAN_ID>`"
+        )
+
+
+class StepFailedError(PlanError):
+    """A step failed, so the plan is errored; the plan itself holds the details."""
+
+    code = "step-failed"
+
+    def __init__(self, plan_id: str, step: str, reason: str) -> None:
+        super().__init__(
+            f"step {step} failed: {reason}",
+            f"see `agents plan errors {plan_id}`; go on with `agents plan resume {plan_id}`",
+        )
+
+
+class ApplyConflictError(PlanError):
+    """The project moved on in files the plan changed too; the project is as it was."""
+
+    code = "apply-conflict"
+
+    def __init__(
+        self,
+        plan_id: str,
+        resource: str,
+        files: Sequence[str],
+        why: str,
+        hint: str | None = None,
+    ) -> None:
+        listing = "\n".join(f"  {file}" for file in files)
+        usual = (
+            f"commit or put away your changes to these files and run `agents plan apply {plan_id}` "
+            "again, or keep the result on a branch with --branch NAME"
+        )
+        super().__init__(
+            f"`{resource}` has conflicts, so nothing was applied ({why}):\n{listing}",
+            hint or usual,
+        )
+        self.files = tuple(files)
+
+
+class ApplyRefusedError(PlanError):
+    """Apply cannot be done in the project's present state; nothing was changed."""
+
+    code = "apply-refused"
+
+
+class DeclinedError(PlanError):
+    """The person who was asked said no."""
+
+    code = "declined"
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(
+            f"{operation} was declined; nothing was changed", "use --yes to skip asking"
+        )
+
+
+class InterruptedPlanError(PlanError):
+    code = "interrupted"
+    exit_code = 130
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(
+            f"plan {plan_id} was interrupted; the running step was undone",
+            f"go on with `agents plan resume {plan_id}`",
+        )

@@ -1,0 +1,72 @@
+"""Owns what can go wrong with resources, sandboxes and tools."""
+
+from cleveragents.domain.errors.base import PlanError
+
+
+class SandboxMissingError(PlanError):
+    code = "sandbox-missing"
+
+    def __init__(self, resource: str, path: str) -> None:
+        super().__init__(
+            f"the sandbox of `{resource}` is not at {path} any more",
+            "put the folder back if it was moved, or cancel the plan with `agents plan cancel`",
+        )
+
+
+class SandboxError(PlanError):
+    """A sandbox could not be made or read."""
+
+    code = "sandbox-failed"
+
+
+class ResourceError(PlanError):
+    """A resource that a plan cannot work on, with what to do about it."""
+
+    code = "resource-unusable"
+
+
+class ToolError(PlanError):
+    """A tool could not do its work."""
+
+    code = "tool-failed"
+
+
+class ToolNotFoundError(ToolError):
+    code = "tool-not-found"
+
+    def __init__(self, name: str, suggestion: str | None) -> None:
+        meant = f"; did you mean `{suggestion}`?" if suggestion else ""
+        super().__init__(f"unknown tool `{name}`{meant}", "see all tools with `agents tool list`")
+
+
+class ToolArgumentError(ToolError):
+    code = "tool-arguments"
+
+    def __init__(self, tool: str, problem: str) -> None:
+        super().__init__(f"{tool}: {problem}", "see its arguments with `agents tool list`")
+
+
+class PathOutsideSandboxError(ToolError):
+    code = "path-outside-sandbox"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"{path!r} is outside the sandbox: {reason}",
+            "give a path relative to the resource, without `..`",
+        )
+
+
+class ToolTimeoutError(ToolError):
+    code = "tool-timeout"
+
+    def __init__(self, tool: str, seconds: float) -> None:
+        super().__init__(
+            f"{tool} was stopped after {seconds:g} seconds",
+            "give the step more time with `timeout`, or set tool.timeout in the config",
+        )
+
+
+class ToolRefusedError(ToolError):
+    """A write tool that may not run because no checkpoint can be made."""
+
+    code = "tool-refused"
