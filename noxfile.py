@@ -131,3 +131,4 @@ def counts(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Ratios against a peer in the same run."""
     session.run("python", "benchmarks/startup.py")
+    session.run("python", "benchmarks/compare.py")

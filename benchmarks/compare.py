@@ -100,7 +100,7 @@ class World:
     def status(self) -> None:
         self.git("--no-optional-locks", "status", "--porcelain")
 
-    # --- changes ------------------------------------------------------------------------------------
+    # --- changes ----------------------------------------------------------------------------------
 
     def write(self, changed: int, stamp: str) -> None:
         """As a write tool does: from this process."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.plan_resume_service import PlanResumeService
     from cleveragents.application.services.plan_service import PlanService
     from cleveragents.application.services.rollback_service import RollbackService
+    from cleveragents.application.services.store_service import StoreService
     from cleveragents.infrastructure.clock import SystemClock, UlidSource
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks import FilePlanLocks
@@ -125,6 +126,16 @@ class Container:
             (self._sandboxes, self._snapshots),
             self._locks,
             self._clock,
+        )
+
+    @cached_property
+    def store_service(self) -> "StoreService":
+        from cleveragents.application.services.store_service import StoreService
+        from cleveragents.infrastructure.snapshots.store_care import SnapshotFiles
+
+        files = SnapshotFiles(self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
+        return StoreService(
+            self._unit_of_work, files, self.checkpoint_service, self._settings.store_max_size
         )
 
     @cached_property

@@ -524,6 +524,29 @@ def test_other_page_sizes_and_shrinking_reach_the_database(world: World) -> None
     assert world.path.stat().st_size == path.stat().st_size
 
 
+def test_a_page_size_that_sqlite_cannot_change_is_refused_and_nothing_changes(world: World) -> None:
+    world.make("wal")
+    resource = world.sandbox()
+    path = Path(resource.sandbox_path)
+    statements = ("PRAGMA journal_mode=DELETE", "PRAGMA page_size=1024", "VACUUM")
+    world.sql(*statements, path=path)
+    before = world.users()
+    with pytest.raises(ApplyRefusedError, match="was not changed"):
+        world.apply(resource)
+    assert world.users() == before
+    assert world.sql("PRAGMA page_size") == [(4096,)]
+
+
+@pytest.mark.parametrize("journal", JOURNALS)
+def test_a_result_of_a_single_page_reaches_the_database(world: World, journal: str) -> None:
+    world.make(journal)
+    resource = world.sandbox()
+    world.sql("DROP TABLE users", "VACUUM", path=Path(resource.sandbox_path))
+    world.apply(resource)
+    assert world.sql("SELECT count(*) FROM sqlite_master") == [(0,)]
+    assert world.path.stat().st_size == 4096
+
+
 @pytest.mark.parametrize("journal", JOURNALS)
 def test_an_apply_killed_anywhere_is_finished_by_the_next(world: World, journal: str) -> None:
     world.make(journal)

@@ -87,6 +87,7 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
         max_checkpoints_per_plan=50,
         tool_timeout=600.0,
         tool_output_limit=1_048_576,
+        store_max_size=20_000_000_000,
     )
     assert {loaded.origin(key.name) for key in config.KEYS} == {"default"}
     assert loaded.warnings == ()
@@ -105,6 +106,8 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         [tool]
         timeout = 1.5
         output-limit = 2048
+        [store]
+        max-size = "1.5GB"
         """
     )
 
@@ -118,6 +121,7 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         max_checkpoints_per_plan=7,
         tool_timeout=1.5,
         tool_output_limit=2048,
+        store_max_size=1_500_000_000,
     )
     assert {loaded.origin(key.name) for key in config.KEYS} == {f"global config {file}"}
 
@@ -132,6 +136,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
             "CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN": "3",
             "CLEVERAGENTS_TOOL_TIMEOUT": "2.5",
             "CLEVERAGENTS_TOOL_OUTPUT_LIMIT": "4096",
+            "CLEVERAGENTS_STORE_MAX_SIZE": "500MB",
         }
     )
 
@@ -143,6 +148,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
         max_checkpoints_per_plan=3,
         tool_timeout=2.5,
         tool_output_limit=4096,
+        store_max_size=500_000_000,
     )
     for key in config.KEYS:
         assert loaded.origin(key.name) == f"environment {key.env}"

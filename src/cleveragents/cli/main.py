@@ -17,6 +17,7 @@ _COMMANDS = "cleveragents.cli.commands"
     cls=LazyGroup,
     lazy={
         "plan": (f"{_COMMANDS}.plan:plan", "Make, run, roll back and apply plans"),
+        "store": (f"{_COMMANDS}.store:store", "See and check what is stored for all plans"),
         "config": (f"{_COMMANDS}.config:config", "Read and change the settings"),
         "tool": (f"{_COMMANDS}.tool:tool", "See the tools that steps can use"),
     },

@@ -55,6 +55,7 @@ class Settings:
     max_checkpoints_per_plan: int
     tool_timeout: float
     tool_output_limit: int
+    store_max_size: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

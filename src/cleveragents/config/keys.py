@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,6 +115,10 @@ def closest(name: str, names: Collection[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name[:80], names, n=1)), None)
 
 
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?([kKmMgGtT][bB])", re.ASCII)
+
+
 class _BadValueError(Exception):
     def __init__(self, problem: str, suggestion: str | None = None) -> None:
         super().__init__(problem)
@@ -177,6 +182,16 @@ def _whole(lowest: int, highest: int) -> Callable[[object, Base], Value]:
         return raw
 
     return read
+
+
+def _size(raw: object, base: Base) -> Value:
+    del base
+    if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0:
+        return raw
+    match = _SIZE.fullmatch(raw.strip()) if isinstance(raw, str) else None
+    if match is None:
+        raise _BadValueError("must be a size such as 500MB or 20GB, or a number of bytes")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
 def _seconds(raw: object, base: Base) -> Value:
@@ -280,5 +295,16 @@ KEYS = (
         doc="How much of one tool call's output is kept.",
         read=_whole(1024, 1_073_741_824),
         from_text=_number_from_text,
+    ),
+    Key(
+        name="store.max-size",
+        field="store_max_size",
+        kind="a size such as 500MB or 20GB, or bytes; 0 for no limit",
+        default=20_000_000_000,
+        env="CLEVERAGENTS_STORE_MAX_SIZE",
+        doc="The room that the snapshots of all plans may take; beyond it, steps are refused.",
+        read=_size,
+        from_text=_number_from_text,
+        in_project=False,
     ),
 )

@@ -87,16 +87,19 @@ class PagesEngine:
 
         It is the base copy where that is the snapshot, or else a new file at `draft`.
         """
+        with _only_meanwhile(draft):
+            # Used outside of the transaction, for errors in there are taken for the store's.
+            yield self._materialised(resource, ref, draft)
+
+    def _materialised(self, resource: PlanResource, ref: str, draft: str) -> str:
         with self._reading(resource) as session:
             state = session.snapshot(ref)
             if state.kind is not Kind.FILE:
                 raise SnapshotDamagedError(resource.name, f"snapshot {ref} holds no file")
             if state.size == session.known.base_size and not session.versions.touched(0, state.seq):
-                yield session.base.path
-                return
-            with _only_meanwhile(draft):
-                build_file(session, state, draft)
-                yield draft
+                return session.base.path
+            build_file(session, state, draft)
+            return draft
 
     @contextmanager
     def _working(self, resource: PlanResource) -> Generator[PageSession]:

@@ -27,13 +27,21 @@ class TreeWriter:
         self._exclude = exclude
         self._touched: set[bytes] = set()
         self._staged: dict[bytes, str] = {}
+        self._files: list[int] = []
         self._many = False
 
     def apply(self, wanted: Mapping[bytes, Entry | None]) -> None:
+        """All of it is durable at the end, and not before (ADR 0014)."""
+        try:
+            self._apply(wanted)
+        finally:
+            self._close_files()
+
+    def _apply(self, wanted: Mapping[bytes, Entry | None]) -> None:
         """Removals deepest first, folders from the top, files and links, folder modes last."""
         self._many = len(wanted) > _FEW
         self._stage([e for e in wanted.values() if e is not None and e.kind is Kind.FILE])
-        for path in sorted(wanted, key=_depth, reverse=True):
+        for path in sorted(filter(lambda p: _needs_room(wanted[p]), wanted), key=_depth)[::-1]:
             self._clear(path, wanted[path])
         entries = [entry for entry in wanted.values() if entry is not None]
         folders = sorted((e for e in entries if e.kind is Kind.DIR), key=lambda e: _depth(e.path))
@@ -50,8 +58,7 @@ class TreeWriter:
             sync_all(self._anchor.folder(b""))
 
     def _stage(self, files: Sequence[Entry]) -> None:
-        """Give each its own durable file, outside of the sandbox, that only has to be moved."""
-        # In this order for the power to fail at any time: a name never leads to half a file.
+        """Give each its own file, outside of the sandbox, that only has to be moved."""
         uses = Counter(entry.hash for entry in files)
         for entry in files:
             uses[entry.hash] -= 1
@@ -59,19 +66,22 @@ class TreeWriter:
             if uses[entry.hash]:
                 os.close(fd)
                 fd, name = self._staging.new_copy(name, self._staging.fd)
-            try:
-                self._finish(fd, entry)
-            finally:
-                os.close(fd)
+            self._files.append(fd)
+            self._finish(fd, entry)
             self._staged[entry.path] = name
+            if self._many:
+                self._close_files()
         if files and self._many:
+            # Written out together first: moving files one by one would write them one by one.
             sync_all(self._staging.fd)
 
     def _finish(self, fd: int, entry: Entry) -> None:
         os.fchmod(fd, self._own(fd, entry))
         os.utime(fd, ns=(entry.mtime_ns, entry.mtime_ns))
-        if not self._many:
-            os.fsync(fd)
+
+    def _close_files(self) -> None:
+        while self._files:
+            os.close(self._files.pop())
 
     def _clear(self, path: bytes, entry: Entry | None) -> None:
         """Take away what is at `path` unless the new entry can replace it in one move."""
@@ -126,10 +136,16 @@ class TreeWriter:
         staged = self._staged[entry.path]
         try:
             os.rename(staged, name, src_dir_fd=self._staging.fd, dst_dir_fd=folder)
+        except IsADirectoryError:
+            self._clear(entry.path, entry)
+            folder, name = self._anchor.place(entry.path)
+            os.rename(staged, name, src_dir_fd=self._staging.fd, dst_dir_fd=folder)
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
             # Another file system: only a neighbour can be moved into place in one step.
+            self._clear(entry.path, entry)
+            folder, name = self._anchor.place(entry.path)
             self._move_copy(entry, staged, folder, name)
         self._touched.add(entry.path.rpartition(b"/")[0])
 
@@ -197,6 +213,8 @@ class TreeWriter:
     def _sync(self) -> None:
         if self._many:
             return  # once for all, at the end
+        for fd in self._files:
+            os.fsync(fd)
         for path in self._touched:
             self._sync_folder(path)
 
@@ -205,6 +223,11 @@ class TreeWriter:
             os.fsync(self._anchor.folder(path))
         except (FileNotFoundError, NotADirectoryError):
             return  # removed itself later on; its parent is in the list then
+
+
+def _needs_room(entry: Entry | None) -> bool:
+    """A file takes the place of anything but a folder in one move, and that is found out then."""
+    return entry is None or entry.kind is not Kind.FILE
 
 
 def _depth(path: bytes) -> int:

@@ -1,0 +1,1 @@
+"""Benchmarks: ratios against a peer in one run, and ASV for the time between versions."""

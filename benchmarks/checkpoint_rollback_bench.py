@@ -1,0 +1,65 @@
+# ruff: noqa: ARG002 - ASV passes both parameters to every method
+"""Time and bytes of a checkpoint, a rollback and a prune, by files in the tree and files changed.
+
+asv run --python=same --quick
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from benchmarks.compare import World
+
+FILES = [1000, 10000]
+CHANGED = [1, 10, 1000]
+
+
+class _Watched:
+    """A tree whose first snapshot is taken, as it is in the middle of a plan."""
+
+    timeout = 600
+    number = 1
+    warmup_time = 0
+    param_names = ("files", "changed")
+    params = (FILES, CHANGED)
+
+    def setup(self, files: int, changed: int) -> None:
+        self.top = Path(tempfile.mkdtemp(prefix="asv-"))
+        self.world = World(self.top, files)
+        self.first = self.world.capture()
+        self.world.write(changed, "setup")
+
+    def teardown(self, files: int, changed: int) -> None:
+        self.world.store.close()
+        shutil.rmtree(self.top)
+
+
+class Record(_Watched):
+    def time_checkpoint(self, files: int, changed: int) -> None:
+        self.world.capture()
+
+    def track_bytes(self, files: int, changed: int) -> int:
+        return self.world.capture().size_bytes
+
+    track_bytes.unit = "bytes"
+
+
+class Rollback(_Watched):
+    def time_rollback(self, files: int, changed: int) -> None:
+        self.world.store.restore(self.world.resource, self.first.ref)
+
+
+class NewProcess(_Watched):
+    def time_full_comparison(self, files: int, changed: int) -> None:
+        self.world.new_store().capture(self.world.resource)
+
+
+class Prune(_Watched):
+    def setup(self, files: int, changed: int) -> None:
+        super().setup(files, changed)
+        for number in range(20):
+            self.world.write(changed, f"checkpoint {number}")
+            self.world.capture()
+
+    def time_prune(self, files: int, changed: int) -> None:
+        self.world.store.keep_only(self.world.resource, [self.first.ref])

@@ -1,0 +1,99 @@
+"""Owns the care for all that is stored: how much it is, whether it is whole, what is left over."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cleveragents.application.ports import StoreFiles, StoreShare, UnitOfWorkFactory
+from cleveragents.application.services.checkpoint_service import CheckpointService
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanShare:
+    """`plan` is None for files of a plan that nobody knows: leftovers."""
+
+    share: StoreShare
+    plan: Plan | None
+    checkpoints: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    location: str
+    limit_bytes: int
+    shares: tuple[PlanShare, ...]
+
+    @property
+    def disk_bytes(self) -> int:
+        return sum(item.share.disk_bytes for item in self.shares)
+
+    @property
+    def dedup(self) -> float:
+        """How many bytes of content one stored byte stands for."""
+        stored = sum(item.share.stored_bytes for item in self.shares)
+        return sum(item.share.content_bytes for item in self.shares) / stored if stored else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCheck:
+    """`damages` by plan, each with what is wrong."""
+
+    plans: int
+    checkpoints: int
+    damages: Mapping[PlanId, Sequence[str]]
+
+
+class StoreService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        files: StoreFiles,
+        checkpoints: CheckpointService,
+        limit_bytes: int,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._files = files
+        self._checkpoints = checkpoints
+        self._limit_bytes = limit_bytes
+
+    def status(self) -> StoreStatus:
+        with self._unit_of_work.reading() as uow:
+            plans = {str(plan.plan_id): plan for plan in uow.plans.list()}
+            counts = {key: uow.checkpoints.count(plan.plan_id) for key, plan in plans.items()}
+        shares = tuple(
+            PlanShare(
+                share=share,
+                plan=plans.get(share.plan_id),
+                checkpoints=counts.get(share.plan_id, 0),
+            )
+            for share in self._files.shares()
+        )
+        return StoreStatus(
+            location=self._files.location, limit_bytes=self._limit_bytes, shares=shares
+        )
+
+    def verify(self) -> StoreCheck:
+        """Prove by hash that every checkpoint of every unfinished plan can be restored."""
+        damages: dict[PlanId, Sequence[str]] = {}
+        checked = 0
+        plans = self._unfinished()
+        for plan in plans:
+            groups = self._checkpoints.list_checkpoints(plan.plan_id)
+            problems = list(self._files.problems(plan.plan_id))
+            if not problems:
+                problems = list(self._checkpoints.damages(groups).values())
+            checked += len(groups)
+            if problems:
+                damages[plan.plan_id] = problems
+        return StoreCheck(plans=len(plans), checkpoints=checked, damages=damages)
+
+    def sweep(self) -> int:
+        """Remove leftovers of crashes; gives back the bytes freed."""
+        with self._unit_of_work.reading() as uow:
+            known = {str(plan.plan_id) for plan in uow.plans.list()}
+        return self._files.sweep(known)
+
+    def _unfinished(self) -> Sequence[Plan]:
+        with self._unit_of_work.reading() as uow:
+            return [plan for plan in uow.plans.list() if not plan.is_final]

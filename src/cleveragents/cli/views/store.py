@@ -1,0 +1,84 @@
+"""Owns how the store as a whole looks."""
+
+from cleveragents.application.services.store_service import PlanShare, StoreCheck, StoreStatus
+from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
+from cleveragents.cli.views.words import count, size, toned
+from cleveragents.domain.errors import SnapshotDamagedError
+
+
+def status(found: StoreStatus) -> Outcome:
+    limit = size(found.limit_bytes) if found.limit_bytes else "none"
+    return Outcome(
+        data={
+            "location": found.location,
+            "size_bytes": found.disk_bytes,
+            "limit_bytes": found.limit_bytes,
+            "dedup": round(found.dedup, 2),
+            "plans": [
+                {
+                    "plan_id": item.share.plan_id,
+                    "state": item.plan.state if item.plan else "leftover",
+                    "size_bytes": item.share.disk_bytes,
+                    "content_bytes": item.share.content_bytes,
+                    "stored_bytes": item.share.stored_bytes,
+                    "snapshots": item.share.snapshots,
+                    "checkpoints": item.checkpoints,
+                }
+                for item in found.shares
+            ],
+        },
+        blocks=[
+            Fields(
+                "Store",
+                [
+                    ("location", found.location),
+                    ("size", size(found.disk_bytes)),
+                    ("limit (store.max-size)", limit),
+                    ("dedup", f"{found.dedup:.1f} bytes of content per stored byte"),
+                ],
+            ),
+            Grid(
+                "Plans",
+                ["plan", "state", "checkpoints", "size"],
+                [_row(item) for item in found.shares],
+                empty="nothing is stored",
+            ),
+        ],
+    )
+
+
+def _row(item: PlanShare) -> list[str | Cell]:
+    state = toned(item.plan.state) if item.plan else Cell("leftover", "warn")
+    return [
+        Cell(item.share.plan_id, "accent"),
+        state,
+        str(item.checkpoints),
+        size(item.share.disk_bytes),
+    ]
+
+
+def verified(check: StoreCheck) -> Outcome:
+    data = {
+        "plans": check.plans,
+        "checkpoints": check.checkpoints,
+        "damaged": [
+            {"plan_id": plan_id, "problems": list(problems)}
+            for plan_id, problems in check.damages.items()
+        ],
+    }
+    checked = f"{count(check.checkpoints, 'checkpoint')} of {count(check.plans, 'plan')}"
+    if not check.damages:
+        return Outcome(data=data, messages=[f"{checked} verified: all of it can be restored"])
+    error = {
+        "code": SnapshotDamagedError.code,
+        "message": f"{count(len(check.damages), 'plan')} with damaged snapshots",
+        "hint": "see which checkpoints with `agents plan checkpoint verify <PLAN_ID>`",
+    }
+    rows = [[plan_id, text] for plan_id, texts in check.damages.items() for text in texts]
+    return Outcome(
+        data={**data, "error": error},
+        blocks=[Grid("Damaged", ["plan", "problem"], rows)],
+        messages=[error["message"], error["hint"]],
+        status="error",
+        exit_code=1,
+    )

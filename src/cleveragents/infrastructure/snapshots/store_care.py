@@ -1,0 +1,114 @@
+"""Owns looking after the snapshot files as a whole: their sizes, their health, their leftovers."""
+
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Collection, Sequence
+from contextlib import closing, suppress
+
+from cleveragents.application.ports import StoreShare
+from cleveragents.domain.ids import PlanId
+
+_ULID_LENGTH = 26
+_ABANDONED_SECONDS = 24 * 3600
+_USERS = ("versions", "side_contents", "page_versions")
+"""The tables whose rows each use a content; git keeps some of those, and they take no room here."""
+_CONTENT = "SELECT SUM(c.size) FROM {} u JOIN contents c ON c.hash = u.hash WHERE c.git_oid IS NULL"
+
+
+class SnapshotFiles:
+    """The files in `snapshots_dir`, one database per plan, and the temporary ones in `scratch_dir`.
+
+    Other processes may be at work here at any time, so only what nobody can need is removed.
+    """
+
+    def __init__(self, snapshots_dir: str, scratch_dir: str) -> None:
+        self._snapshots = snapshots_dir
+        self._scratch = scratch_dir
+
+    @property
+    def location(self) -> str:
+        return self._snapshots
+
+    def shares(self) -> Sequence[StoreShare]:
+        sizes: dict[str, int] = {}
+        for entry in _entries(self._snapshots):
+            plan = entry.name[:_ULID_LENGTH]
+            sizes[plan] = sizes.get(plan, 0) + entry.stat(follow_symlinks=False).st_size
+        return [self._share(plan, size) for plan, size in sorted(sizes.items())]
+
+    def problems(self, plan_id: PlanId) -> Sequence[str]:
+        """What SQLite itself finds wrong with the plan's file; empty if nothing is."""
+        path = self._path(plan_id)
+        if not os.path.exists(path):
+            return []
+        try:
+            with closing(_open(path)) as db:
+                rows = db.execute("PRAGMA integrity_check(10)").fetchall()
+        except sqlite3.DatabaseError as error:
+            return [str(error)]
+        return [str(row[0]) for row in rows if row[0] != "ok"]
+
+    def sweep(self, known: Collection[str]) -> int:
+        """Remove what crashes left behind: files of plans that do not exist, old temporary ones."""
+        freed = 0
+        for entry in _entries(self._snapshots):
+            if entry.name[:_ULID_LENGTH] not in known:
+                freed += _remove(entry)
+        oldest = time.time_ns() / 1e9 - _ABANDONED_SECONDS
+        for entry in _entries(self._scratch):
+            if entry.stat(follow_symlinks=False).st_mtime < oldest:
+                freed += _remove(entry)
+        return freed
+
+    def _share(self, plan: str, size: int) -> StoreShare:
+        content, stored, snapshots = self._amounts(self._path(plan))
+        return StoreShare(
+            plan_id=plan,
+            disk_bytes=size,
+            content_bytes=content,
+            stored_bytes=stored,
+            snapshots=snapshots,
+        )
+
+    def _amounts(self, path: str) -> tuple[int, int, int]:
+        """What the snapshots hold, what that takes compressed and once each, and their number."""
+        try:
+            with closing(_open(path)) as db:
+                content = sum(_number(db, _CONTENT.format(table)) for table in _USERS)
+                stored = _number(db, "SELECT SUM(LENGTH(data)) FROM contents")
+                snapshots = _number(db, "SELECT COUNT(*) FROM snapshots")
+        except sqlite3.DatabaseError:
+            return 0, 0, 0  # `problems` says what is wrong with it
+        return content, stored, snapshots
+
+    def _path(self, plan: str) -> str:
+        return os.path.join(self._snapshots, f"{plan}.db")
+
+
+def _number(db: sqlite3.Connection, query: str) -> int:
+    return int(db.execute(query).fetchone()[0] or 0)
+
+
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            return list(found)
+    except FileNotFoundError:
+        return []
+
+
+def _open(path: str) -> sqlite3.Connection:
+    address = f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=ro"
+    return sqlite3.connect(address, uri=True, timeout=30.0)
+
+
+def _remove(entry: os.DirEntry[str]) -> int:
+    size = entry.stat(follow_symlinks=False).st_size
+    if entry.is_dir(follow_symlinks=False):
+        shutil.rmtree(entry.path, ignore_errors=True)
+    else:
+        with suppress(FileNotFoundError):
+            os.unlink(entry.path)
+    return size
