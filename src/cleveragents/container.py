@@ -202,7 +202,11 @@ class Container:
     def _snapshots(self) -> "CheckpointManager":
         from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
-        return CheckpointManager(self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
+        return CheckpointManager(
+            self._in_data_dir("snapshots"),
+            self._in_data_dir("scratch"),
+            self._settings.store_max_size,
+        )
 
     @cached_property
     def _locks(self) -> "FilePlanLocks":

@@ -215,6 +215,7 @@ def _run(app: App, plan_id: PlanId) -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     signal.signal(signal.SIGHUP, _interrupt)
     with app.working() as container:
+        container.store_service.sweep()  # what a crash has left behind
         finished = container.plan_resume_service.run(plan_id)
     if finished.state is State.ERRORED and finished.error is not None:
         step = f"{finished.error.step} ({finished.error.tool})"

@@ -26,6 +26,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── ResourceError              resource-unusable
 ├── SnapshotDamagedError       snapshot-damaged
 ├── SnapshotFailedError        snapshot-failed
+├── StoreFullError             store-full
 ├── RestoreFailedError         restore-failed
 ├── RollbackPendingError       rollback-pending
 ├── StepFailedError            step-failed
@@ -63,6 +64,7 @@ from cleveragents.domain.errors.checkpoints import (
     RollbackPendingError,
     SnapshotDamagedError,
     SnapshotFailedError,
+    StoreFullError,
 )
 from cleveragents.domain.errors.machine import (
     CurrentFolderError,
@@ -151,6 +153,7 @@ __all__ = [
     "SnapshotDamagedError",
     "SnapshotFailedError",
     "StepFailedError",
+    "StoreFullError",
     "ToolArgumentError",
     "ToolError",
     "ToolNotFoundError",

@@ -73,6 +73,17 @@ class SnapshotFailedError(PlanError):
     code = "snapshot-failed"
 
 
+class StoreFullError(PlanError):
+    code = "store-full"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"this snapshot was not stored: all of them may take {limit} bytes, and that is not enough",
+            "see `agents store status`, free room with `agents plan checkpoint delete`, "
+            "or raise the limit with `agents config set store.max-size <SIZE>`",
+        )
+
+
 class RestoreFailedError(PlanError):
     code = "restore-failed"
 

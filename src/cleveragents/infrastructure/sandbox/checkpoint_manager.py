@@ -34,9 +34,9 @@ class SnapshotEngine(Protocol):
 class CheckpointManager:
     """The SnapshotStore. `scratch_dir` should be on the file system of the sandboxes."""
 
-    def __init__(self, snapshots_dir: str, scratch_dir: str) -> None:
+    def __init__(self, snapshots_dir: str, scratch_dir: str, limit_bytes: int = 0) -> None:
         watcher = Watcher(scratch_dir)
-        self._connections = Connections()
+        self._connections = Connections(limit_bytes)
         git_trees = TreeEngine(snapshots_dir, scratch_dir, GitState, watcher, self._connections)
         self.folders = TreeEngine(snapshots_dir, scratch_dir, _no_side, watcher, self._connections)
         self.databases = PagesEngine(snapshots_dir, self._connections)

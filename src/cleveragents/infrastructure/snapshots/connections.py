@@ -16,9 +16,13 @@ class OpenFile:
 
 class Connections:
     """Closing the last connection to a file writes its journal back, which costs as much as ten
-    snapshots; so they stay open as long as the process needs the store."""
+    snapshots; so they stay open as long as the process needs the store.
 
-    def __init__(self) -> None:
+    `limit_bytes` is what all files together may take; 0 for no limit.
+    """
+
+    def __init__(self, limit_bytes: int = 0) -> None:
+        self.limit_bytes = limit_bytes
         self._lock = threading.Lock()
         self._idle: dict[str, list[OpenFile]] = {}
         self._inherited: list[dict[str, list[OpenFile]]] = []

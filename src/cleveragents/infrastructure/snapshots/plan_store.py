@@ -10,6 +10,7 @@ from cleveragents.domain.errors import (
     DatabaseTooNewError,
     SnapshotDamagedError,
     SnapshotFailedError,
+    StoreFullError,
 )
 from cleveragents.infrastructure.snapshots.connections import Connections, OpenFile, file_at
 
@@ -73,6 +74,7 @@ CREATE TABLE page_files (
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _BUSY_TIMEOUT = 30.0
+_DISK_RESERVE = 1 << 20
 
 
 class PlanStore:
@@ -97,7 +99,19 @@ class PlanStore:
     def writing(self) -> Generator[sqlite3.Connection]:
         """One durable transaction: kept if the block ends well, undone if it raises."""
         with self._transaction("BEGIN IMMEDIATE") as db:
+            self._keep_within_limit(db)
             yield db
+
+    def _keep_within_limit(self, db: sqlite3.Connection) -> None:
+        """SQLite itself refuses to grow beyond this, before anything of the transaction is kept."""
+        limit = self._connections.limit_bytes if self._connections else 0
+        if not limit:
+            return
+        ours = os.path.basename(self._path)
+        with os.scandir(self._folder) as found:
+            others = sum(e.stat().st_size for e in found if not e.name.startswith(ours))
+        page_size = db.execute("PRAGMA page_size").fetchone()[0]
+        db.execute(f"PRAGMA max_page_count={max(1, (limit - others) // page_size)}")
 
     def compact(self) -> None:
         """Give the room of deleted rows back to the file system."""
@@ -197,9 +211,18 @@ class PlanStore:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
         if code in _BUSY:
             return DatabaseBusyError(self._path)
+        limit = self._connections.limit_bytes if self._connections else 0
+        if code == sqlite3.SQLITE_FULL and limit and _has_room(self._folder):
+            return StoreFullError(limit)
         if code in _DAMAGED:
             return SnapshotDamagedError(self._resource, f"{self._path}: {error}")
         return SnapshotFailedError(
             f"the snapshot file {self._path} cannot be used: {error}",
             "check that the disk is not full and that the file is writable",
         )
+
+
+def _has_room(folder: str) -> bool:
+    """Whether it was our limit that was reached, and not the end of the disk."""
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize > _DISK_RESERVE

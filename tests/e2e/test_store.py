@@ -1,0 +1,89 @@
+"""`agents store`: what is stored, whether it is whole, how much it may be, what is left over."""
+
+import os
+import time
+
+from tests.support.refusals import refused
+from tests.support.world import World, shell, write
+
+BIG = "head -c 400000 /dev/urandom > big.bin"
+
+
+def test_status_shows_the_size_and_the_plans(world: World) -> None:
+    plan = world.use(write("a.txt", "a\n"))
+    plan("execute").ok()
+
+    data = world.agents.json("store", "status").ok().data
+
+    (share,) = data["plans"]
+    assert share["plan_id"] == plan.id
+    assert share["checkpoints"] == plan.status["execution"]["checkpoints"]
+    assert data["size_bytes"] == share["size_bytes"] > 0
+    assert data["limit_bytes"] == 20_000_000_000
+
+
+def test_an_empty_store_has_nothing(world: World) -> None:
+    data = world.agents.json("store", "status").ok().data
+
+    assert (data["size_bytes"], data["plans"]) == (0, [])
+
+
+def test_verify_proves_all_plans_and_finds_damage(world: World) -> None:
+    plans = [world.use(write("a.txt", text)) for text in ("one\n", "two\n")]
+    for plan in plans:
+        plan("execute").ok()
+    assert world.agents.json("store", "verify").ok().data["plans"] == 2
+
+    store = world.agents.data_dir / "snapshots" / f"{plans[0].id}.db"
+    store.write_bytes(b"not a database" * 100)
+
+    answer = world.agents.json("store", "verify")
+    assert answer.code == 1
+    assert [item["plan_id"] for item in answer.data["damaged"]] == [plans[0].id]
+    assert answer.data["error"]["code"] == "snapshot-damaged"
+
+
+def test_beyond_the_limit_a_step_is_refused_and_nothing_stored_is_harmed(world: World) -> None:
+    plan = world.use(write("a.txt", "a\n"), shell(BIG, "big"))
+    world.agents.json("config", "set", "store.max-size", "300KB").ok()
+
+    refused(plan("execute"), "store-full")
+
+    assert plan.status["state"] == "errored"
+    assert plan.status["last_completed_step"] == 0
+    assert "store.max-size" in plan("errors").ok().out
+    world.agents.json("store", "verify").ok()
+
+    world.agents.json("config", "set", "store.max-size", "100MB").ok()
+    plan("resume").ok()
+    assert (plan.sandbox / "big.bin").stat().st_size == 400_000
+
+
+def test_leftovers_of_a_crash_go_at_the_next_start(world: World) -> None:
+    plan = world.use(write("a.txt", "a\n"))
+    data = world.agents.data_dir
+    (data / "snapshots").mkdir(exist_ok=True)
+    (data / "scratch").mkdir(exist_ok=True)
+    orphan = data / "snapshots" / "01ARZ3NDEKTSV4RRFFQ69G5FAV.db"
+    orphan.write_bytes(b"x")
+    old, fresh = data / "scratch" / "git-old", data / "scratch" / "git-fresh"
+    old.mkdir()
+    fresh.mkdir()
+    yesterday = time.time() - 100_000
+    os.utime(old, (yesterday, yesterday))
+
+    plan("execute").ok()
+
+    assert not orphan.exists()
+    assert not old.exists()
+    assert fresh.exists()
+
+
+def test_the_store_is_for_its_owner_only(world: World) -> None:
+    plan = world.use(write("a.txt", "a\n"))
+    plan("execute").ok()
+
+    for folder in ("snapshots", f"sandboxes/{plan.id}"):
+        assert (world.agents.data_dir / folder).stat().st_mode & 0o077 == 0, folder
+    for file in (world.agents.data_dir / "snapshots").iterdir():
+        assert file.stat().st_mode & 0o077 == 0, file
