@@ -78,7 +78,7 @@ class StoreFullError(PlanError):
 
     def __init__(self, limit: int) -> None:
         super().__init__(
-            f"this snapshot was not stored: all of them may take {limit} bytes, and that is not enough",
+            f"this snapshot was not stored: all of them together may take {limit} bytes",
             "see `agents store status`, free room with `agents plan checkpoint delete`, "
             "or raise the limit with `agents config set store.max-size <SIZE>`",
         )
