@@ -180,8 +180,8 @@ def test_a_living_mapping_is_looked_at_every_time(tree: Tree) -> None:
     )
     tree.look()
     command = [sys.executable, "-c", script]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=tree.root, **pipes) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tree.root, stdin=pipe, stdout=pipe) as process:
         assert process.stdin and process.stdout
         for letter in b"abcd":
             process.stdin.write(bytes((letter, 10)))
