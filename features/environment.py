@@ -1,5 +1,6 @@
 """A home and a project for every scenario, copied from one that is made once."""
 
+import os
 import shutil
 import sys
 import tempfile
@@ -22,6 +23,8 @@ def before_all(context: Context) -> None:
 def before_scenario(context: Context, scenario: Scenario) -> None:
     place = Path(tempfile.mkdtemp(dir=context.top))
     context.world = World(place / "w", context.template)
+    # In process, git reads the identity of this HOME and not that of whoever runs the tests.
+    os.environ["HOME"] = str(context.world.home)
     context.settings = {}
     context.refusal = None
 

@@ -1,4 +1,4 @@
-"""Plans over several resources: one rollback takes all back, one apply brings all or none."""
+"""Plans over several resources: one rollback takes all back, a conflict in one stops all."""
 
 import subprocess
 from collections.abc import Sequence

@@ -193,7 +193,7 @@ def errors(record: PlanRecord) -> Outcome:
             empty="no call has failed",
         )
     )
-    next_steps = [plan.error.hint, *next_after_failure(plan)] if plan.error else []
+    next_steps = [*next_after_failure(plan), plan.error.hint] if plan.error else []
     return Outcome(
         data={
             "plan_id": plan.plan_id,

@@ -7,7 +7,8 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
-from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
+from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError, StoreFullError
+from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.pages_units import (
     BLOCK,
     PAGE,
@@ -26,17 +27,23 @@ _CANNOT = {errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOS
 
 
 class BaseFile:
-    """Pages are proven by the hash that was taken when the copy was made."""
+    """Pages are proven by the hash that was taken when the copy was made.
 
-    def __init__(self, folder: str, plan_id: str, resource_id: str, resource: str) -> None:
-        self.path = os.path.join(folder, f"{plan_id}.{resource_id}{_SUFFIX}")
+    `limit_bytes` is what all files in the folder may take together; 0 for no limit.
+    """
+
+    def __init__(self, folder: str, resource: PlanResource, limit_bytes: int) -> None:
+        name = f"{resource.plan_id}.{resource.resource_id}{_SUFFIX}"
+        self.path = os.path.join(folder, name)
         self._folder = folder
-        self._resource = resource
+        self._resource = resource.name
+        self._limit = limit_bytes
 
     def make(self, source: int, size: int) -> None:
         """Durable when this returns; whatever an interrupted one left behind is replaced."""
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         draft = self.path + ".new"
+        self._refuse_beyond_limit(size)
         try:
             with _opened(draft, _NEW) as target:
                 copy_bytes(source, target, size)
@@ -51,6 +58,15 @@ class BaseFile:
             ) from error
         with _opened(self._folder, os.O_RDONLY | os.O_DIRECTORY) as folder:
             os.fsync(folder)
+
+    def _refuse_beyond_limit(self, size: int) -> None:
+        if not self._limit:
+            return
+        ours = os.path.basename(self.path)
+        with os.scandir(self._folder) as found:
+            others = sum(e.stat().st_size for e in found if not e.name.startswith(ours))
+        if others + size > self._limit:
+            raise StoreFullError(self._limit)
 
     @contextmanager
     def reading(self) -> Generator["BasePages"]:

@@ -3,7 +3,7 @@
 import os
 import sqlite3
 from collections.abc import Collection, Generator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 
 from cleveragents.application.ports import Restored
 from cleveragents.domain.changes import ChangeKind, FileChange
@@ -105,7 +105,7 @@ class PagesEngine:
     def _working(self, resource: PlanResource) -> Generator[PageSession]:
         with (
             self._store(resource).writing() as db,
-            page_session(db, resource, self._snapshots_dir) as session,
+            self._session(db, resource) as session,
         ):
             yield session
 
@@ -113,9 +113,14 @@ class PagesEngine:
     def _reading(self, resource: PlanResource) -> Generator[PageSession]:
         with (
             self._store(resource).reading() as db,
-            page_session(db, resource, self._snapshots_dir) as session,
+            self._session(db, resource) as session,
         ):
             yield session
+
+    def _session(
+        self, db: sqlite3.Connection, resource: PlanResource
+    ) -> AbstractContextManager[PageSession]:
+        return page_session(db, resource, self._snapshots_dir, self._connections.limit_bytes)
 
     def _store(self, resource: PlanResource) -> PlanStore:
         return PlanStore(self._snapshots_dir, resource.plan_id, resource.name, self._connections)

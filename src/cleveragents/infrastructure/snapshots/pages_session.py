@@ -77,10 +77,10 @@ class PageSession:
 
 @contextmanager
 def page_session(
-    db: sqlite3.Connection, resource: PlanResource, snapshots_dir: str
+    db: sqlite3.Connection, resource: PlanResource, snapshots_dir: str, limit_bytes: int
 ) -> Generator[PageSession]:
     versions = PageVersions(db, str(resource.resource_id))
-    base = BaseFile(snapshots_dir, resource.plan_id, resource.resource_id, resource.name)
+    base = BaseFile(snapshots_dir, resource, limit_bytes)
     with base.reading() as base_pages:
         yield PageSession(
             resource=resource,

@@ -24,6 +24,7 @@ from cleveragents.domain.errors import (
     SandboxMissingError,
     SnapshotDamagedError,
     SnapshotFailedError,
+    StoreFullError,
 )
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
@@ -320,6 +321,18 @@ def test_an_interrupted_first_snapshot_is_taken_again(database: Database) -> Non
     database.sql("DELETE FROM t")
     database.restore(first.ref)
     assert database.look() == before
+
+
+def test_a_database_beyond_the_limit_of_the_store_is_refused_before_it_is_stored(
+    database: Database,
+) -> None:
+    limit = database.path.stat().st_size // 2
+    place = database.top / "small"
+    store = CheckpointManager(str(place), str(database.top / "scratch"), limit)
+    with pytest.raises(StoreFullError):
+        store.capture(database.resource)
+    store.close()
+    assert not list(place.glob("*.base*"))
 
 
 def test_changes_between_snapshots_are_told_as_one_file(database: Database) -> None:
