@@ -52,6 +52,10 @@ class _Row(NamedTuple):
     git_oid: str | None
 
 
+def _compressor() -> zstandard.ZstdCompressor:
+    return zstandard.ZstdCompressor(level=1)
+
+
 @dataclass(slots=True)
 class ContentStore:
     """Contents of one plan's snapshots. `base` maps paths to blobs that `blobs` keeps for good."""
@@ -62,6 +66,8 @@ class ContentStore:
     base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     stored_bytes: int = 0
     in_git: list[_Row] = field(default_factory=list[_Row])
+    compressor: zstandard.ZstdCompressor = field(default_factory=_compressor)
+    decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
 
     def put_file(self, chunks: Iterator[bytes], path: bytes, size: int) -> bytes:
         """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""
@@ -111,7 +117,7 @@ class ContentStore:
             return key
         if self._has(key):
             return key
-        packed = zstandard.ZstdCompressor(level=1).compress(data)
+        packed = self.compressor.compress(data)
         if len(packed) < len(data):
             self._insert(_Row(key, len(data), Codec.ZSTD, packed, None))
         else:
@@ -183,7 +189,7 @@ class ContentStore:
         if row.codec == Codec.RAW:
             return data
         try:
-            return zstandard.ZstdDecompressor().decompress(data, max_output_size=row.size)
+            return self.decompressor.decompress(data, max_output_size=row.size)
         except zstandard.ZstdError as error:
             raise self._damaged(name, "cannot be unpacked") from error
 

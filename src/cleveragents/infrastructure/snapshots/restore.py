@@ -1,12 +1,19 @@
 """Owns bringing a sandbox back to a snapshot: compare, prepare, write, prove."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Kind, Seen, same_state, shown
+from cleveragents.infrastructure.snapshots.entry import (
+    Entry,
+    Kind,
+    Seen,
+    parent_of,
+    same_state,
+    shown,
+)
 from cleveragents.infrastructure.snapshots.examine import examine, hash_only
 from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.session import (
@@ -17,7 +24,7 @@ from cleveragents.infrastructure.snapshots.session import (
 )
 from cleveragents.infrastructure.snapshots.staging import Staging
 from cleveragents.infrastructure.snapshots.tracker import ChangeTracker
-from cleveragents.infrastructure.snapshots.tree_writer import TreeWriter
+from cleveragents.infrastructure.snapshots.tree_writer import FEW, TreeWriter
 from cleveragents.infrastructure.snapshots.versions import SnapshotRow
 from cleveragents.infrastructure.snapshots.walk import walk
 
@@ -40,7 +47,7 @@ def restore(
         delta = _present(session, anchor, tracker)
         differences = _differences(session, delta, target)
         wanted = {item.path: item.new for item in differences}
-        staging.fill(session.contents, needed_contents(wanted))
+        staging.fill(session.contents, needed_contents(wanted), _near(anchor, wanted))
         side = session.stored_side(target)
         stands = session.side_stands(side)
         if not stands:
@@ -58,6 +65,21 @@ def restore(
     if recorded.row.state_hash != target.state_hash:
         raise RestoreFailedError(session.resource.name, _why(recorded.row, target))
     return Outcome(recorded=recorded, differences=differences)
+
+
+def _near(anchor: Anchor, wanted: Mapping[bytes, Entry | None]) -> Callable[[bytes], int | None]:
+    """For each content a folder that it goes to; for a few it would not pay."""
+    if len(wanted) <= FEW:
+        return lambda _: None
+    folders = {entry.hash: parent_of(path) for path, entry in wanted.items() if entry}
+
+    def near(key: bytes) -> int | None:
+        try:
+            return anchor.folder(folders[key])
+        except OSError:
+            return None
+
+    return near
 
 
 def _present(session: Session, anchor: Anchor, tracker: ChangeTracker) -> Delta:

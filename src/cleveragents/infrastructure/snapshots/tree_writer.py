@@ -14,7 +14,7 @@ from cleveragents.infrastructure.snapshots.staging import Staging
 
 # Up to this many paths are made durable one by one; more of them, by one call for the whole file
 # system, which also waits for what others have written to it.
-_FEW = 16
+FEW = 16
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID
 
 
@@ -39,7 +39,7 @@ class TreeWriter:
 
     def _apply(self, wanted: Mapping[bytes, Entry | None]) -> None:
         """Removals deepest first, folders from the top, files and links, folder modes last."""
-        self._many = len(wanted) > _FEW
+        self._many = len(wanted) > FEW
         self._stage([e for e in wanted.values() if e is not None and e.kind is Kind.FILE])
         for path in sorted(filter(lambda p: _needs_room(wanted[p]), wanted), key=_depth)[::-1]:
             self._clear(path, wanted[path])
