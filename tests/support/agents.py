@@ -99,7 +99,8 @@ class Agents:
 
     @contextlib.contextmanager
     def _disguised(self, argv: tuple[str, ...]) -> Generator[None]:
-        handler = signal.getsignal(signal.SIGTERM)
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        handlers = {number: signal.getsignal(number) for number in numbers}
         with (
             mock.patch.dict(os.environ, self.environ, clear=True),
             mock.patch.object(sys, "argv", ["agents", *argv]),
@@ -107,7 +108,8 @@ class Agents:
             contextlib.chdir(self.cwd),
         ):
             yield
-        signal.signal(signal.SIGTERM, handler)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
     # --- as processes of their own --------------------------------------------------------------
 

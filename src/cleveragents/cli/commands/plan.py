@@ -17,6 +17,8 @@ from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan, State
 
 _PLAN = click.argument("plan_id", metavar="PLAN_ID")
+# A polite kill and a closed terminal are interruptions like Ctrl-C: the running step is undone.
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -211,9 +213,8 @@ def errors(app: App, plan_id: str) -> None:
 
 
 def _run(app: App, plan_id: PlanId) -> None:
-    # A polite kill and a closed terminal are interruptions like Ctrl-C: the running step is undone.
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    for number in _INTERRUPTIONS:
+        signal.signal(number, _interrupt)
     with app.working() as container:
         container.store_service.sweep()  # what a crash has left behind
         finished = container.plan_resume_service.run(plan_id)
@@ -224,6 +225,9 @@ def _run(app: App, plan_id: PlanId) -> None:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # Once is enough: a second Ctrl-C must not cut the undoing of the running step short.
+    for number in _INTERRUPTIONS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
