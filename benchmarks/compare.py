@@ -11,7 +11,6 @@ import argparse
 import os
 import platform
 import random
-import shutil
 import sqlite3
 import statistics
 import subprocess
@@ -196,6 +195,22 @@ def compare_new_process(world: World, rounds: int) -> None:
     _row("new process, nothing changed", ours, {"git status": status})
 
 
+def compare_sizes(worlds: list[World], rounds: int = 40) -> None:
+    """In turn, because machines are noisy and only what was measured at once can be compared."""
+    times: list[list[float]] = [[] for _ in worlds]
+    for world in worlds:
+        world.capture()
+    for number in range(rounds):
+        for world, taken in zip(worlds, times, strict=True):
+            world.shell(1, f"size {number}")
+            taken.append(_ms(world.capture))
+    print("\n## sizes in turn: checkpoint, 1 changed, shell step")
+    first = statistics.median(times[0])
+    for world, taken in zip(worlds, times, strict=True):
+        mine = statistics.median(taken)
+        print(f"{world.files:>7} files  {mine:8.2f} ms  ({mine / first:.2f} of the first)")
+
+
 def measure_storage(world: World, checkpoints: int) -> None:
     path = world.sandbox / "changing.txt"
     random.seed(1)
@@ -242,22 +257,17 @@ def describe_machine(folder: Path) -> None:
     print(f"# repeat with: python benchmarks/compare.py {' '.join(sys.argv[1:])}")
 
 
-def run(arguments: argparse.Namespace, files: int) -> None:
-    top = Path(tempfile.mkdtemp(prefix="compare-", dir=arguments.folder))
-    try:
-        world = World(top, files)
-        print(f"\n## {files} files\nfirst snapshot: {_ms(world.capture):.0f} ms", flush=True)
-        time.sleep(0.2)
-        world.capture()
-        for changed in arguments.changed:
-            compare_checkpoints(world, changed, arguments.rounds)
-        for changed in arguments.changed:
-            compare_restores(world, changed, arguments.rounds)
-        compare_new_process(world, arguments.rounds)
-        if arguments.checkpoints:
-            measure_storage(world, arguments.checkpoints)
-    finally:
-        shutil.rmtree(top, ignore_errors=True)
+def run(arguments: argparse.Namespace, world: World) -> None:
+    print(f"\n## {world.files} files\nfirst snapshot: {_ms(world.capture):.0f} ms", flush=True)
+    time.sleep(0.2)
+    world.capture()
+    for changed in arguments.changed:
+        compare_checkpoints(world, changed, arguments.rounds)
+    for changed in arguments.changed:
+        compare_restores(world, changed, arguments.rounds)
+    compare_new_process(world, arguments.rounds)
+    if arguments.checkpoints:
+        measure_storage(world, arguments.checkpoints)
 
 
 def main() -> None:
@@ -269,8 +279,13 @@ def main() -> None:
     parser.add_argument("--folder", default=tempfile.gettempdir(), help="where to make the trees")
     arguments = parser.parse_args()
     describe_machine(Path(arguments.folder))
-    for files in arguments.files:
-        run(arguments, files)
+    worlds: list[World] = []
+    with tempfile.TemporaryDirectory(prefix="compare-", dir=arguments.folder) as folder:
+        for files in arguments.files:
+            worlds.append(World(Path(folder, str(files)), files))
+            run(arguments, worlds[-1])
+        if len(worlds) > 1:
+            compare_sizes(worlds)
 
 
 if __name__ == "__main__":
