@@ -5,9 +5,11 @@
 
 One row is changed before each capture. Captures and restores are on disk when they return; `copy`
 is shutil.copyfile, which leaves the bytes in memory, and `synced` the same with an fsync. Each
-figure is the median of several rounds in which all take turns, each on a disk that is at rest.
+figure is the median of several rounds in which all take turns, each on a disk that is at rest; a
+round before them counts for nothing, for memory used for the first time makes the copies slow.
 """
 
+import hashlib
 import os
 import shutil
 import sqlite3
@@ -25,13 +27,14 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
 SIZES = (1, 100, 1024)
-ROUNDS = 5
+ROUNDS = 7
 MEGABYTE = 1024 * 1024
 
 
 def main() -> None:
     sizes = [int(word) for word in sys.argv[1:]] or SIZES
-    print(f"{os.cpu_count()} cores, SQLite {sqlite3.sqlite_version}; one row changed; ms, median")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, SQLite {sqlite3.sqlite_version}")
+    print("one row changed; ms, median")
     print(
         f"{'size':>8} {'first':>8} {'copy':>8} {'synced':>8} {'unchanged':>9} "
         f"{'capture':>8} {'x copy':>7} {'x synced':>8} {'restore':>8} {'x copy':>7} {'x synced':>8}"
@@ -56,6 +59,7 @@ def _measure(top: Path, megabytes: int) -> None:
     )
     store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"))
     first = _timed(lambda: store.capture(resource))
+    _round(store, resource, path, top / "copy.db")
     rounds = [_round(store, resource, path, top / "copy.db") for _ in range(ROUNDS)]
     columns = zip(*rounds, strict=True)
     copy, synced, capture, unchanged, restore = (statistics.median(column) for column in columns)
@@ -72,7 +76,7 @@ def _round(
     store: CheckpointManager, resource: PlanResource, path: Path, copy: Path
 ) -> tuple[float, ...]:
     before = store.capture(resource)
-    bytes_before = path.read_bytes()
+    bytes_before = _digest(path)
     copying = _timed(lambda: shutil.copyfile(path, copy))
     copy.unlink()
     synced = _timed(lambda: _copy_synced(path, copy))
@@ -81,9 +85,14 @@ def _round(
     capture = _timed(lambda: store.capture(resource))
     unchanged = _timed(lambda: store.capture(resource))
     restore = _timed(lambda: store.restore(resource, before.ref))
-    if path.read_bytes() != bytes_before:
+    if _digest(path) != bytes_before:
         raise SystemExit("the restored file is not what it was")
     return copying, synced, capture, unchanged, restore
+
+
+def _digest(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()
 
 
 def _copy_synced(path: Path, copy: Path) -> None:

@@ -16,6 +16,7 @@ from cleveragents.infrastructure.snapshots.pages_file import (
     marks_of,
     reliable_marks,
 )
+from cleveragents.infrastructure.snapshots.pages_scan import fast_hashes
 from cleveragents.infrastructure.snapshots.pages_session import PageSession, moved_total
 from cleveragents.infrastructure.snapshots.pages_units import (
     BLOCK_PAGES,
@@ -24,7 +25,6 @@ from cleveragents.infrastructure.snapshots.pages_units import (
     differing,
     fast_at,
     fast_hash,
-    fast_hashes,
     read_block,
     strong_hashes,
     tokens,

@@ -17,6 +17,7 @@ from cleveragents.infrastructure.snapshots.pages_file import (
     marks_of,
     reliable_marks,
 )
+from cleveragents.infrastructure.snapshots.pages_scan import fast_hashes
 from cleveragents.infrastructure.snapshots.pages_session import (
     Change,
     PageSession,
@@ -29,7 +30,6 @@ from cleveragents.infrastructure.snapshots.pages_units import (
     blocks_in,
     differing,
     fast_hash,
-    fast_hashes,
     pages_in,
     read_block,
     strong_hash,

@@ -16,7 +16,6 @@ BLOCK_PAGES = 64
 BLOCK = PAGE * BLOCK_PAGES
 FAST = 16
 STRONG = 32
-_READ_AHEAD = 4 * BLOCK
 
 
 def pages_in(size: int) -> int:
@@ -30,25 +29,6 @@ def blocks_in(size: int) -> int:
 def fast_hash(data: bytes | memoryview, seed: int) -> bytes:
     """Tells blocks of one file apart. The seed is random and private: nobody can aim at it."""
     return xxhash.xxh3_128_digest(data, seed=seed)
-
-
-def fast_hashes(fd: int, size: int, seed: int) -> bytes:
-    """One hash per block, one after the other; a file that ends early gives fewer."""
-    # One thread: reading from the page cache is bound by the memory, not by the processor.
-    buffer = memoryview(bytearray(min(_READ_AHEAD, size)))
-    found: list[bytes] = []
-    offset = 0
-    while offset < size:
-        count = os.preadv(fd, [buffer[: size - offset]], offset)
-        if offset + count < size:
-            # A short read must not move the borders of the blocks.
-            count -= count % BLOCK
-        if not count:
-            break
-        starts = range(0, count, BLOCK)
-        found.extend(fast_hash(buffer[start : min(start + BLOCK, count)], seed) for start in starts)
-        offset += count
-    return b"".join(found)
 
 
 def fast_at(fast: bytes, block: int) -> bytes:

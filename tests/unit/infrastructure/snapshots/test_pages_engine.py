@@ -352,26 +352,6 @@ def test_changes_between_snapshots_are_told_as_one_file(database: Database) -> N
     assert kinds(two, two) == []
 
 
-def test_a_file_read_in_large_steps_is_hashed_block_by_block(tmp_path: Path) -> None:
-    path = tmp_path / "big"
-    block = random.Random(1).randbytes(pages_units.BLOCK)
-    with path.open("wb") as file:
-        for number in range(9):
-            file.write(block[:-1] + bytes([number]))
-        file.write(b"tail")
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        size = os.fstat(fd).st_size
-        found = pages_units.fast_hashes(fd, size, 7)
-        expected = [
-            pages_units.fast_hash(pages_units.read_block(fd, number, size), 7)
-            for number in range(pages_units.blocks_in(size))
-        ]
-    finally:
-        os.close(fd)
-    assert found == b"".join(expected)
-
-
 OPERATIONS = st.sampled_from(
     [
         "INSERT INTO t (a) SELECT hex(randomblob(100)) FROM t LIMIT 300",
