@@ -3,7 +3,7 @@
 Every call may be repeated after a crash, and raises if it did not do its work.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -277,8 +277,11 @@ class StoreFiles(Protocol):
         """What is wrong with the plan's files as such; empty if nothing is."""
         ...
 
-    def sweep(self, known: Collection[str]) -> int:
-        """Remove files of plans that are not `known`, and temporary ones nobody can need."""
+    def sweep(self, known: Callable[[], Collection[str]]) -> int:
+        """Remove files of plans that are not `known`, and temporary ones nobody can need.
+
+        It is asked once, after the files were listed.
+        """
         ...
 
 

@@ -1,6 +1,6 @@
 """Owns the care for all that is stored: how much it is, whether it is whole, what is left over."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleveragents.application.ports import StoreFiles, StoreShare, UnitOfWorkFactory
@@ -90,9 +90,11 @@ class StoreService:
 
     def sweep(self) -> int:
         """Remove leftovers of crashes; gives back the bytes freed."""
+        return self._files.sweep(self._known)
+
+    def _known(self) -> Collection[str]:
         with self._unit_of_work.reading() as uow:
-            known = {str(plan.plan_id) for plan in uow.plans.list()}
-        return self._files.sweep(known)
+            return {str(plan.plan_id) for plan in uow.plans.list()}
 
     def _unfinished(self) -> Sequence[Plan]:
         with self._unit_of_work.reading() as uow:

@@ -109,7 +109,7 @@ class PlanStore:
             return
         ours = os.path.basename(self._path)
         with os.scandir(self._folder) as found:
-            others = sum(e.stat().st_size for e in found if not e.name.startswith(ours))
+            others = sum(size_of(entry) for entry in found if not entry.name.startswith(ours))
         page_size = db.execute("PRAGMA page_size").fetchone()[0]
         db.execute(f"PRAGMA max_page_count={max(1, (limit - others) // page_size)}")
 
@@ -226,3 +226,11 @@ def _has_room(folder: str) -> bool:
     """Whether it was our limit that was reached, and not the end of the disk."""
     disk = os.statvfs(folder)
     return disk.f_bavail * disk.f_frsize > _DISK_RESERVE
+
+
+def size_of(entry: os.DirEntry[str]) -> int:
+    """Other processes come and go: their journals are there one moment and gone the next."""
+    try:
+        return entry.stat(follow_symlinks=False).st_size
+    except FileNotFoundError:
+        return 0

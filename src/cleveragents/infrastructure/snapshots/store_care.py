@@ -4,11 +4,12 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 
 from cleveragents.application.ports import StoreShare
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.snapshots.plan_store import size_of
 
 _ULID_LENGTH = 26
 _ABANDONED_SECONDS = 24 * 3600
@@ -35,7 +36,7 @@ class SnapshotFiles:
         sizes: dict[str, int] = {}
         for entry in _entries(self._snapshots):
             plan = entry.name[:_ULID_LENGTH]
-            sizes[plan] = sizes.get(plan, 0) + entry.stat(follow_symlinks=False).st_size
+            sizes[plan] = sizes.get(plan, 0) + size_of(entry)
         return [self._share(plan, size) for plan, size in sorted(sizes.items())]
 
     def problems(self, plan_id: PlanId) -> Sequence[str]:
@@ -50,17 +51,14 @@ class SnapshotFiles:
             return [str(error)]
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
-    def sweep(self, known: Collection[str]) -> int:
+    def sweep(self, known: Callable[[], Collection[str]]) -> int:
         """Remove what crashes left behind: files of plans that do not exist, old temporary ones."""
-        freed = 0
-        for entry in _entries(self._snapshots):
-            if entry.name[:_ULID_LENGTH] not in known:
-                freed += _remove(entry)
+        stored = _entries(self._snapshots)
+        # Asked after the files were listed: a plan made in between is known, its file not listed.
+        plans = known()
+        freed = sum(_remove(e) for e in stored if e.name[:_ULID_LENGTH] not in plans)
         oldest = time.time_ns() / 1e9 - _ABANDONED_SECONDS
-        for entry in _entries(self._scratch):
-            if entry.stat(follow_symlinks=False).st_mtime < oldest:
-                freed += _remove(entry)
-        return freed
+        return freed + sum(_remove(e) for e in _entries(self._scratch) if _is_older(e, oldest))
 
     def _share(self, plan: str, size: int) -> StoreShare:
         content, stored, snapshots = self._amounts(self._path(plan))
@@ -104,8 +102,15 @@ def _open(path: str) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, timeout=30.0)
 
 
+def _is_older(entry: os.DirEntry[str], oldest: float) -> bool:
+    try:
+        return entry.stat(follow_symlinks=False).st_mtime < oldest
+    except FileNotFoundError:
+        return False
+
+
 def _remove(entry: os.DirEntry[str]) -> int:
-    size = entry.stat(follow_symlinks=False).st_size
+    size = size_of(entry)
     if entry.is_dir(follow_symlinks=False):
         shutil.rmtree(entry.path, ignore_errors=True)
     else:
