@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     )
     from cleveragents.application.services.apply_service import ApplyService
     from cleveragents.application.services.checkpoint_service import CheckpointService
+    from cleveragents.application.services.compensations import Compensations
+    from cleveragents.application.services.effect_ledger import EffectLedger
     from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
     from cleveragents.application.services.plan_diff_service import PlanDiffService
     from cleveragents.application.services.plan_executor import PlanExecutor
@@ -96,8 +98,8 @@ class Container:
         return RollbackService(
             self._unit_of_work,
             self.checkpoint_service,
-            self._snapshots,
-            self._sandboxes,
+            (self._sandboxes, self._snapshots),
+            self._compensations,
             self._locks,
             self._events,
         )
@@ -150,15 +152,19 @@ class Container:
     @cached_property
     def _executor(self) -> "PlanExecutor":
         from cleveragents.application.services.plan_executor import PlanExecutor
-        from cleveragents.application.services.tool_runner import ToolRunner
+        from cleveragents.application.services.step_boundary import StepBoundary
+        from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
         from cleveragents.infrastructure.actors.scripted import ScriptedActor
 
         runner = ToolRunner(
             self.tools,
             self.checkpoint_service,
-            self._ids,
-            self._clock,
-            self._settings.tool_timeout,
+            self._ledger,
+            StepBoundary(self._unit_of_work, self._snapshots),
+            (self._clock, self._ids),
+            RunLimits(
+                timeout=self._settings.tool_timeout, retries=self._settings.max_retries_per_step
+            ),
         )
         return PlanExecutor(
             self._unit_of_work,
@@ -168,6 +174,24 @@ class Container:
             (self._clock, self._ids),
             self._events,
         )
+
+    @cached_property
+    def _compensations(self) -> "Compensations":
+        from cleveragents.application.services.compensations import Compensations
+
+        return Compensations(
+            self._unit_of_work,
+            self._ledger,
+            self.tools,
+            self._clock,
+            self._settings.tool_timeout,
+        )
+
+    @cached_property
+    def _ledger(self) -> "EffectLedger":
+        from cleveragents.application.services.effect_ledger import EffectLedger
+
+        return EffectLedger(self._unit_of_work, self._ids, self._clock)
 
     @cached_property
     def _unit_of_work(self) -> "SqlUnitOfWorkFactory":

@@ -43,6 +43,7 @@ from cleveragents.domain.decision import (
     ToolCallStatus,
     ToolResult,
 )
+from cleveragents.domain.effects import Effect, EffectState
 from cleveragents.domain.errors import (
     DatabaseBusyError,
     DatabaseTooNewError,
@@ -54,6 +55,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.ids import (
     CheckpointId,
     DecisionId,
+    EffectId,
     GroupId,
     PlanId,
     ResourceId,
@@ -99,6 +101,7 @@ ACTION = Action(
     steps=(Step(name="one", tool="own", arguments={"x": [1, None, {"y": True}]}),),
     tools=(ToolSpec(name="own", parameters=(Parameter(name="x"),), command=("echo", "{x}")),),
     rollback_policy=RollbackPolicy(enabled=False, require_checkpoints=False, max_checkpoints=7),
+    max_retries_per_step=3,
 )
 FULL_PLAN = Plan(
     plan_id=PLAN,
@@ -203,6 +206,30 @@ FULL_CALL = ToolCall(
     started_at=WHEN,
     finished_at=WHEN + timedelta(seconds=3),
     undone=True,
+)
+EARLIER = Position(timeline=1, seq=4)
+EFFECT = Effect(
+    effect_id=EffectId(ulid(51)),
+    plan_id=PLAN,
+    decision_id=CHILD,
+    position=Position(timeline=2, seq=9),
+    step_index=3,
+    tool="shell",
+    arguments={"to": TRICKY, "n": 1},
+    arguments_hash="sha256:9",
+    effects=("a mail", TRICKY),
+    state=EffectState.DONE,
+    result=ToolResult(output=TRICKY, values={"exit_code": 0}),
+    compensate="unmail",
+    started_at=WHEN,
+)
+FULL_EFFECT = replace(
+    EFFECT,
+    effect_id=EffectId(ulid(52)),
+    position=Position(timeline=2, seq=11),
+    stands_for=EFFECT.effect_id,
+    error="it failed",
+    finished_at=WHEN + timedelta(seconds=3),
 )
 
 
@@ -309,6 +336,8 @@ def fill(factory: UnitOfWorkFactory) -> None:
         uow.tool_calls.add(FULL_CALL)
         uow.checkpoints.add(FULL_GROUP)
         uow.timelines.add(PLAN, FULL_FORK)
+        uow.effects.put(EFFECT)
+        uow.effects.put(FULL_EFFECT)
         uow.commit()
 
 
@@ -328,6 +357,7 @@ def fill(factory: UnitOfWorkFactory) -> None:
         FULL_GROUP,
         FULL_GROUP.checkpoints[0],
         FULL_FORK,
+        FULL_EFFECT,
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -354,6 +384,21 @@ def test_every_field_of_everything_comes_back(factory: UnitOfWorkFactory) -> Non
         assert uow.checkpoints.get(FULL_GROUP.group_id) == FULL_GROUP
         assert list(uow.checkpoints.of_plan(PLAN)) == [FULL_GROUP]
         assert list(uow.timelines.of_plan(PLAN)) == [FULL_FORK]
+        assert list(uow.effects.of_plan(PLAN)) == [EFFECT, FULL_EFFECT]
+
+
+def test_an_effect_is_replaced_whole_and_can_be_removed(factory: UnitOfWorkFactory) -> None:
+    fill(factory)
+    changed = replace(FULL_EFFECT, effect_id=EFFECT.effect_id, stands_for=None, position=EARLIER)
+
+    with factory() as uow:
+        uow.effects.remove(FULL_EFFECT.effect_id)
+        uow.effects.put(changed)
+        uow.commit()
+
+    with factory.reading() as uow:
+        assert list(uow.effects.of_plan(PLAN)) == [changed]
+        assert list(uow.effects.of_plan(OTHER_PLAN)) == []
 
 
 def test_types_come_back_too(database: SqlUnitOfWorkFactory) -> None:
@@ -362,7 +407,7 @@ def test_types_come_back_too(database: SqlUnitOfWorkFactory) -> None:
     with database.reading() as uow:
         plan, resource = uow.plans.get(PLAN), uow.resources.of_plan(PLAN)[0]
         group, decision = uow.checkpoints.of_plan(PLAN)[0], uow.decisions.get(CHILD)
-        call = uow.tool_calls.of_plan(PLAN)[0]
+        call, effect = uow.tool_calls.of_plan(PLAN)[0], uow.effects.of_plan(PLAN)[1]
     for value, kind in (
         (plan.plan_id, PlanId),
         (plan.head, CheckpointId),
@@ -375,6 +420,8 @@ def test_types_come_back_too(database: SqlUnitOfWorkFactory) -> None:
         (decision.type, DecisionType),
         (call.undone, bool),
         (call.changes[0].kind, ChangeKind),
+        (effect.state, EffectState),
+        (effect.stands_for, EffectId),
         (group.reason, CheckpointReason),
         (group.labelled_by_hand, bool),
         (group.checkpoints[0].resource_id, ResourceId),

@@ -367,33 +367,45 @@ def test_a_policy_that_switches_checkpoints_off_still_lets_a_failed_step_be_undo
 TOOLS = {"deploy": {"command": ["touch", "deployed"], "writes": True, "checkpointable": False}}
 
 
-def test_a_write_tool_of_which_no_checkpoint_can_be_made_is_refused_with_a_reason(
+FIXED = {"code": {"type": "git-checkout", "path": ".", "checkpointable": False}}
+
+
+def test_a_plan_that_needs_checkpoints_it_cannot_have_is_refused_whole_with_every_reason(
     world: World,
 ) -> None:
-    plan = world.use({"name": "d", "tool": "deploy"}, tools=TOOLS)
-    answer = plan.execute()
-    assert (answer.code, answer.error["code"]) == (1, "step-failed")
-    assert "cannot be checkpointed" in answer.error["message"]
-    assert not (plan.sandbox / "deployed").exists()
-    shown = world.agents.inside("plan", "errors", plan.id, "--format", "plain").out
-    assert "require_checkpoints" in shown
+    before = (world.project.fingerprint(), world.project.traces(), world.records())
+    steps = [{"name": "d", "tool": "deploy"}, write("a", "1"), shell("true"), *_reading()]
+    path = world.write_action(action(*steps, resources=FIXED, tools=TOOLS))
+    answer = world.agents("plan", "use", path)
+    assert (answer.code, answer.error["code"]) == (1, "action-invalid")
+    message = answer.error["message"]
+    assert "steps[0]: deploy writes, but says that its effects cannot be checkpointed" in message
+    for number, tool in ((0, "deploy"), (1, "file.write"), (2, "shell")):
+        said = f"steps[{number}]: {tool} writes to `code`, of which no checkpoint can be made"
+        assert said in message
+    assert "steps[3]" not in message
+    assert "require_checkpoints: false" in message
+    assert (world.project.fingerprint(), world.project.traces(), world.records()) == before
+    assert world.plan_count() == 0
+
+
+def _reading() -> list[dict[str, object]]:
+    return [{"name": "r", "tool": "file.read", "with": {"path": "README.md"}}]
+
+
+@pytest.mark.parametrize("policy", [{"require_checkpoints": False}, {"enabled": False}])
+def test_a_policy_that_asks_for_no_checkpoints_lets_such_a_plan_run(
+    world: World, policy: dict[str, bool]
+) -> None:
+    steps = [{"name": "d", "tool": "deploy"}, write("a", "1")]
+    plan = world.run(*steps, resources=FIXED, tools=TOOLS, rollback_policy=policy)
+    assert (plan.sandbox / "a").read_text() == "1"
 
 
 def test_require_checkpoints_false_lets_such_a_tool_run(world: World) -> None:
     policy = {"require_checkpoints": False}
     plan = world.run({"name": "d", "tool": "deploy"}, tools=TOOLS, rollback_policy=policy)
     assert (plan.sandbox / "deployed").exists()
-
-
-def test_a_resource_of_which_no_checkpoint_can_be_made_is_refused_to_write_tools(
-    world: World,
-) -> None:
-    resources = {"code": {"type": "git-checkout", "path": ".", "checkpointable": False}}
-    plan = world.use(write("a", "1"), resources=resources)
-    answer = plan.execute()
-    assert (answer.code, answer.error["code"]) == (1, "step-failed")
-    assert "no checkpoint can be made" in answer.error["message"]
-    assert not (plan.sandbox / "a").exists()
 
 
 def test_effects_outside_the_sandbox_are_warned_about_at_rollback(world: World) -> None:

@@ -85,6 +85,7 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
         database_url="",
         auto_create_on=("on_tool_write", "on_tool_write_complete", "on_subplan_spawn", "on_error"),
         max_checkpoints_per_plan=50,
+        max_retries_per_step=0,
         tool_timeout=600.0,
         tool_output_limit=1_048_576,
         store_max_size=20_000_000_000,
@@ -103,6 +104,8 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         [sandbox.checkpoint]
         auto-create-on = ["before_step"]
         max-checkpoints-per-plan = 7
+        [execute]
+        max-retries-per-step = 4
         [tool]
         timeout = 1.5
         output-limit = 2048
@@ -119,6 +122,7 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         database_url="sqlite:////db/x.db",
         auto_create_on=("before_step",),
         max_checkpoints_per_plan=7,
+        max_retries_per_step=4,
         tool_timeout=1.5,
         tool_output_limit=2048,
         store_max_size=1_500_000_000,
@@ -134,6 +138,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
             "CLEVERAGENTS_DATABASE_URL": "sqlite:////db/x.db",
             "CLEVERAGENTS_CHECKPOINT_AUTO_CREATE_ON": "on_error, before_apply",
             "CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN": "3",
+            "CLEVERAGENTS_EXECUTE_MAX_RETRIES_PER_STEP": "5",
             "CLEVERAGENTS_TOOL_TIMEOUT": "2.5",
             "CLEVERAGENTS_TOOL_OUTPUT_LIMIT": "4096",
             "CLEVERAGENTS_STORE_MAX_SIZE": "500MB",
@@ -146,6 +151,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
         database_url="sqlite:////db/x.db",
         auto_create_on=("on_error", "before_apply"),
         max_checkpoints_per_plan=3,
+        max_retries_per_step=5,
         tool_timeout=2.5,
         tool_output_limit=4096,
         store_max_size=500_000_000,

@@ -13,8 +13,16 @@ from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step,
 from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
 from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
+from cleveragents.domain.effects import Effect
 from cleveragents.domain.events import Event
-from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
+from cleveragents.domain.ids import (
+    CheckpointId,
+    DecisionId,
+    EffectId,
+    GroupId,
+    PlanId,
+    ResourceId,
+)
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
@@ -24,6 +32,10 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """The present moment in UTC."""
         ...
+
+
+class PatientClock(Clock, Protocol):
+    def pause(self, seconds: float) -> None: ...
 
 
 class IdSource(Protocol):
@@ -116,6 +128,17 @@ class CheckpointRepository(Protocol):
         ...
 
 
+class EffectRepository(Protocol):
+    def put(self, effect: Effect) -> None:
+        """Add it, or replace what is known of it."""
+        ...
+
+    def remove(self, effect_id: EffectId) -> None: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
+        """All of them, in the order they began."""
+        ...
+
+
 class TimelineRepository(Protocol):
     def add(self, plan_id: PlanId, fork: Fork) -> None: ...
     def of_plan(self, plan_id: PlanId) -> Sequence[Fork]: ...
@@ -136,6 +159,8 @@ class UnitOfWork(Protocol):
     def checkpoints(self) -> CheckpointRepository: ...
     @property
     def timelines(self) -> TimelineRepository: ...
+    @property
+    def effects(self) -> EffectRepository: ...
     def commit(self) -> None: ...
 
 

@@ -53,6 +53,7 @@ class Settings:
     database_url: str
     auto_create_on: tuple[str, ...]
     max_checkpoints_per_plan: int
+    max_retries_per_step: int
     tool_timeout: float
     tool_output_limit: int
     store_max_size: int

@@ -277,6 +277,16 @@ KEYS = (
         from_text=_number_from_text,
     ),
     Key(
+        name="execute.max-retries-per-step",
+        field="max_retries_per_step",
+        kind="whole number from 0 to 100",
+        default=0,
+        env="CLEVERAGENTS_EXECUTE_MAX_RETRIES_PER_STEP",
+        doc="How often a failed step is tried again, unless the action says otherwise.",
+        read=_whole(0, 100),
+        from_text=_number_from_text,
+    ),
+    Key(
         name="tool.timeout",
         field="tool_timeout",
         kind="seconds, more than 0",

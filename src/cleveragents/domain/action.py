@@ -65,6 +65,13 @@ class ToolSpec:
     def read_only(self) -> bool:
         return not self.writes
 
+    @property
+    def outside_effects(self) -> tuple[str, ...]:
+        """What it does outside the sandboxes; who can undo an effect has one."""
+        if self.side_effects or self.compensate is None:
+            return self.side_effects
+        return (f"what {self.compensate} undoes",)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -83,6 +90,7 @@ class Action:
     steps: tuple[Step, ...]
     tools: tuple[ToolSpec, ...] = ()
     rollback_policy: RollbackPolicy = RollbackPolicy()
+    max_retries_per_step: int | None = None
 
     def resource(self, name: str) -> ResourceSpec | None:
         return next((spec for spec in self.resources if spec.name == name), None)

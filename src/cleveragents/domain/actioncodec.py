@@ -36,6 +36,7 @@ def action_to_json(action: Action) -> str:
                 "require_checkpoints": policy.require_checkpoints,
                 "max_checkpoints": policy.max_checkpoints,
             },
+            "max_retries_per_step": action.max_retries_per_step,
         },
         separators=(",", ":"),
         allow_nan=False,
@@ -67,6 +68,7 @@ def _action_from_map(data: dict[str, Any]) -> Action:
             require_checkpoints=policy["require_checkpoints"],
             max_checkpoints=policy["max_checkpoints"],
         ),
+        max_retries_per_step=data["max_retries_per_step"],
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.decision import Position
+from cleveragents.domain.effects import EffectReport
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
 
 
@@ -172,7 +173,7 @@ class RollbackResult:
     phase: str
     state: str
     checkpoints_remaining: int
-    lasting_effects: tuple[str, ...] = ()
+    effects: EffectReport = EffectReport()
     excluded: tuple[str, ...] = ()
 
 

@@ -49,3 +49,8 @@ class ResourceId(Ulid):
 class ToolCallId(Ulid):
     __slots__ = ()
     kind = "tool call id"
+
+
+class EffectId(Ulid):
+    __slots__ = ()
+    kind = "effect id"

@@ -132,6 +132,10 @@ class Plan:
         """Execute could not go on for a reason outside its steps; it may be tried again."""
         return replace(self, phase=Phase.EXECUTE, state=State.ERRORED, error=failure)
 
+    def hold(self, failure: PlanFailure) -> "Plan":
+        """Wait for a person's word before the next step; nothing of it was begun."""
+        return replace(self, state=State.QUEUED, error=failure)
+
     def interrupt(self) -> "Plan":
         """Wait to be resumed; whatever step was running has been undone."""
         return replace(self, state=State.QUEUED)

@@ -85,6 +85,7 @@ class YamlActionReader:
             steps=tuple(steps.values()),
             tools=tool_specs,
             rollback_policy=rules.policy(_mapping(sections.get("rollback_policy"))),
+            max_retries_per_step=top.max_retries_per_step if top else None,
         )
         if trusted:
             rules.findings.extend(self._step_findings(action, steps))

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -15,6 +15,7 @@ from cleveragents.domain.action import (
     Step,
     ToolSpec,
 )
+from cleveragents.domain.effects import RESULT_NAMES
 from cleveragents.infrastructure.actionschema import (
     Finding,
     PolicyShape,
@@ -130,9 +131,9 @@ class Rules:
             if shape is None:
                 continue
             self._check_writes(name, shape)
-            others = [other for other in (*raw, *self.builtin_names) if other != name]
-            self._check_compensation(name, shape, others)
+            self._check_compensation(name, shape, [other for other in raw if other != name])
             specs.append(_tool_spec(name, shape, self._tool_resource(name, shape, resource_names)))
+        self._check_compensation_names(specs)
         return tuple(specs)
 
     def _check_tool_name(self, name: str) -> None:
@@ -155,9 +156,25 @@ class Rules:
         loc = ("tools", name, "compensate")
         if shape.compensate == name:
             self._find("a tool cannot undo itself; name another", *loc)
+        elif shape.compensate in self.builtin_names:
+            # They work in the sandboxes only, where a rollback restores everything anyway.
+            self._find("a built-in tool undoes nothing outside; name one of the action's own", *loc)
         elif shape.compensate not in others:
             text = f"unknown tool {quoted(shape.compensate)}{meant(shape.compensate, others)}"
             self._find(text, *loc)
+
+    def _check_compensation_names(self, specs: Sequence[ToolSpec]) -> None:
+        """What the undoing tool asks for must be there once the other one has run."""
+        parameters = {spec.name: [p.name for p in spec.parameters] for spec in specs}
+        for spec in specs:
+            given = (*parameters[spec.name], *RESULT_NAMES)
+            for name in parameters.get(spec.compensate or "", []):
+                if name not in given:
+                    text = (
+                        f"{quoted(spec.compensate or '')} needs {quoted(name)}, which {spec.name} "
+                        f"does not have; there are {', '.join(given)}"
+                    )
+                    self._find(text, "tools", spec.name, "compensate")
 
     def _tool_resource(
         self, name: str, shape: ToolShape, resource_names: Collection[str]

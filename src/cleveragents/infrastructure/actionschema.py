@@ -105,6 +105,7 @@ class ActionShape(_Shape):
     description: Text
     resources: Annotated[Section, Field(min_length=1)]
     rollback_policy: Section = {}
+    max_retries_per_step: Annotated[int, Field(ge=0, le=100)] | None = None
     tools: Section = {}
     steps: Annotated[list[Any], Field(min_length=1)]
 

@@ -12,6 +12,9 @@ class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC)
 
+    def pause(self, seconds: float) -> None:
+        time.sleep(seconds)
+
 
 class UlidSource:
     """ULIDs that only go up within a process, also when the clock stands still or goes back."""

@@ -19,10 +19,18 @@ from cleveragents.application.ports import (
     Restored,
     ToolContext,
 )
-from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step, ToolSpec
+from cleveragents.domain.action import (
+    Action,
+    Parameter,
+    ResourceSpec,
+    ResourceType,
+    Step,
+    ToolSpec,
+)
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
 from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
+from cleveragents.domain.effects import Effect
 from cleveragents.domain.errors import (
     DatabaseUnusableError,
     DecisionNotFoundError,
@@ -34,7 +42,14 @@ from cleveragents.domain.errors import (
     ToolNotFoundError,
 )
 from cleveragents.domain.events import Event
-from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
+from cleveragents.domain.ids import (
+    CheckpointId,
+    DecisionId,
+    EffectId,
+    GroupId,
+    PlanId,
+    ResourceId,
+)
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
@@ -81,10 +96,14 @@ class TickingClock:
 
     def __init__(self) -> None:
         self.moment = datetime(2025, 3, 1, tzinfo=UTC)
+        self.pauses: list[float] = []
 
     def now(self) -> datetime:
         self.moment += timedelta(seconds=1)
         return self.moment
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
 
 
 class CountingIds:
@@ -136,6 +155,7 @@ class Tables:
     tool_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
     groups: dict[str, CheckpointGroup] = field(default_factory=dict[str, CheckpointGroup])
     forks: dict[tuple[str, int], Fork] = field(default_factory=dict[tuple[str, int], Fork])
+    effects: dict[str, Effect] = field(default_factory=dict[str, Effect])
 
     def copy(self) -> "Tables":
         return Tables(
@@ -145,6 +165,7 @@ class Tables:
             dict(self.tool_calls),
             dict(self.groups),
             dict(self.forks),
+            dict(self.effects),
         )
 
 
@@ -283,6 +304,22 @@ class MemoryTimelines:
         return [fork for (owner, _), fork in sorted(self._tables.forks.items()) if owner == plan_id]
 
 
+class MemoryEffects:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def put(self, effect: Effect) -> None:
+        assert effect.decision_id in self._tables.decisions
+        self._tables.effects[effect.effect_id] = effect
+
+    def remove(self, effect_id: EffectId) -> None:
+        self._tables.effects.pop(effect_id, None)
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
+        found = [e for e in self._tables.effects.values() if e.plan_id == plan_id]
+        return sorted(found, key=lambda effect: effect.position.seq)
+
+
 class MemoryUnitOfWork:
     def __init__(self, database: "MemoryDatabase", *, writing: bool) -> None:
         self._database = database
@@ -294,6 +331,7 @@ class MemoryUnitOfWork:
         self.tool_calls = MemoryToolCalls(tables)
         self.checkpoints = MemoryCheckpoints(tables)
         self.timelines = MemoryTimelines(tables)
+        self.effects = MemoryEffects(tables)
 
     def commit(self) -> None:
         assert self._writing
@@ -519,6 +557,11 @@ TOOLS = (
     ToolSpec(name="append", writes=True, description="adds a line to two files, one by one"),
     ToolSpec(name="look"),
     ToolSpec(name="publish", writes=True, side_effects=("the page is public",)),
+    ToolSpec(name="put", writes=True, side_effects=("a record",), idempotent=True),
+    ToolSpec(name="book", side_effects=("a seat",), compensate="cancel", description="no files"),
+    ToolSpec(name="cancel", parameters=(Parameter(name="line"), Parameter(name="output"))),
+    ToolSpec(name="hire", side_effects=("a van",), compensate="return", writes=True),
+    ToolSpec(name="return", idempotent=True, parameters=(Parameter(name="exit_code"),)),
     ToolSpec(name="untraceable", writes=True, checkpointable=False),
     ToolSpec(name="slow", writes=True, timeout=7.0),
 )
@@ -532,6 +575,7 @@ class MemoryTools:
         self._faults = faults
         self.broken: set[str] = set()
         self.contexts: list[ToolContext] = []
+        self.ran: list[tuple[str, dict[str, Any]]] = []
 
     def specs(self, action: Action | None) -> Sequence[ToolSpec]:
         return [*TOOLS, *(action.tools if action else ())]
@@ -548,15 +592,19 @@ class MemoryTools:
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         self._faults.reach("run a tool")
         self.contexts.append(context)
+        self.ran.append((spec.name, dict(arguments)))
         if not spec.writes:
-            return ToolResult(output="seen", values={"size": 4})
+            if spec.name in self.broken:
+                raise ToolError(f"{spec.name} is broken", "mend it")
+            self._faults.reach("ran a tool")
+            return ToolResult(output="seen\n", values={"size": 4})
         name = spec.resource or arguments.get("resource") or next(iter(context.sandboxes))
         files = self._disk.sandboxes[context.sandboxes[name]]
         self._append(files, "one.txt", arguments["line"])
         if arguments["line"] in self.broken:
             raise ToolError("the tool is broken", "mend it")
         self._append(files, "two.txt", arguments["line"])
-        return ToolResult(output="appended")
+        return ToolResult(output="appended", values={"exit_code": 0})
 
     def _append(self, files: Files, path: str, line: str) -> None:
         files[path] = files.get(path, "") + line + "\n"

@@ -27,6 +27,8 @@ from cleveragents.application.services.checkpoint_service import (
     CheckpointPolicy,
     CheckpointService,
 )
+from cleveragents.application.services.compensations import Compensations
+from cleveragents.application.services.effect_ledger import EffectLedger
 from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
 from cleveragents.application.services.plan_diff_service import PlanDiffService
 from cleveragents.application.services.plan_executor import PlanExecutor
@@ -34,7 +36,8 @@ from cleveragents.application.services.plan_queries import PlanQueries
 from cleveragents.application.services.plan_resume_service import PlanResumeService
 from cleveragents.application.services.plan_service import PlanService
 from cleveragents.application.services.rollback_service import RollbackService
-from cleveragents.application.services.tool_runner import ToolRunner
+from cleveragents.application.services.step_boundary import StepBoundary
+from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
 from cleveragents.domain.checkpoint import (
     DEFAULT_TRIGGERS,
@@ -43,6 +46,7 @@ from cleveragents.domain.checkpoint import (
     Trigger,
 )
 from cleveragents.domain.decision import Decision, ToolCall
+from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import PlanResource
@@ -85,6 +89,7 @@ class ServiceWorld:
         resources: tuple[ResourceSpec, ...] = (CODE,),
         triggers: Iterable[Trigger] = DEFAULT_TRIGGERS,
         max_groups: int = 50,
+        retries: int = 0,
         **action_fields: Any,
     ) -> None:
         self.faults = Faults()
@@ -96,6 +101,7 @@ class ServiceWorld:
         self.sandboxes = MemorySandboxes(self.disk, self.faults)
         self.tools = MemoryTools(self.disk, self.faults)
         self.actor = ListActor()
+        self.retries = retries
         self.policy = CheckpointPolicy(triggers=frozenset(triggers), max_groups=max_groups)
         self.action = Action(
             name="demo",
@@ -115,10 +121,21 @@ class ServiceWorld:
         self.checkpoints = CheckpointService(
             self.database, self.snapshots, self.ids, self.clock, self.events, self.policy
         )
-        self.rollbacks = RollbackService(
-            self.database, self.checkpoints, self.snapshots, self.sandboxes, self.locks, self.events
+        self.ledger = EffectLedger(self.database, self.ids, self.clock)
+        compensations = Compensations(
+            self.database, self.ledger, self.tools, self.clock, DEFAULT_TIMEOUT
         )
-        runner = ToolRunner(self.tools, self.checkpoints, self.ids, self.clock, DEFAULT_TIMEOUT)
+        self.rollbacks = RollbackService(
+            self.database, self.checkpoints, workplace, compensations, self.locks, self.events
+        )
+        runner = ToolRunner(
+            self.tools,
+            self.checkpoints,
+            self.ledger,
+            StepBoundary(self.database, self.snapshots),
+            chronicle,
+            RunLimits(timeout=DEFAULT_TIMEOUT, retries=self.retries),
+        )
         executor = PlanExecutor(
             self.database, self.checkpoints, runner, self.actor, chronicle, self.events
         )
@@ -138,8 +155,8 @@ class ServiceWorld:
 
     # --- doing ----------------------------------------------------------------------------------
 
-    def run(self) -> Plan:
-        return self.resume.run(self.plan_id)
+    def run(self, choice: EffectChoice = EffectChoice.STOP) -> Plan:
+        return self.resume.run(self.plan_id, choice)
 
     def roll_back(self, wanted: str) -> RollbackResult:
         return self.rollbacks.rollback(self.plan_id, wanted, lambda _: True)
@@ -200,6 +217,10 @@ class ServiceWorld:
         """Those that still count."""
         found = sorted(self.tables.tool_calls.values(), key=lambda item: item.position.seq)
         return [call for call in found if not call.undone]
+
+    @property
+    def effects(self) -> list[Effect]:
+        return sorted(self.tables.effects.values(), key=lambda item: item.position.seq)
 
     def files(self, name: str = "code") -> Files:
         return self.disk.sandboxes[f"/sandboxes/{self.plan_id}/{name}"]

@@ -9,6 +9,7 @@ from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, after, append, l
 from service_world import resource as a_resource
 
 from cleveragents.domain.checkpoint import CheckpointReason, RevertedFile, Trigger
+from cleveragents.domain.effects import EffectReport
 from cleveragents.domain.errors import (
     CheckpointAmbiguousError,
     CheckpointMismatchError,
@@ -134,8 +135,8 @@ def test_effects_that_stay_outside_are_listed() -> None:
     world = ServiceWorld(append("a", tool="publish"), append("b"))
     world.run()
 
-    assert world.roll_back("start").lasting_effects == ("step 0 (publish): the page is public",)
-    assert world.roll_back("start").lasting_effects == ()
+    assert world.roll_back("start").effects.lasting == ("step 0 (publish): the page is public",)
+    assert world.roll_back("start").effects == EffectReport()
 
 
 def test_effects_of_a_call_that_failed_are_listed_too() -> None:
@@ -143,7 +144,9 @@ def test_effects_of_a_call_that_failed_are_listed_too() -> None:
     world.tools.broken.add("a")
     world.run()
 
-    assert world.roll_back("start").lasting_effects == ("step 0 (publish): the page is public",)
+    report = world.roll_back("start").effects
+    assert report.uncertain == ("step 0 (publish): the page is public: the tool is broken",)
+    assert report.lasting == ()
 
 
 def test_what_is_not_captured_is_named() -> None:

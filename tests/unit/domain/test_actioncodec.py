@@ -81,6 +81,7 @@ FULL_ACTIONS = st.builds(
         require_checkpoints=st.just(value=False),
         max_checkpoints=st.integers(min_value=1),
     ),
+    max_retries_per_step=st.integers(min_value=0),
 )
 
 

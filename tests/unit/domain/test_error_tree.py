@@ -70,7 +70,7 @@ def test_the_message_names_everything_the_error_is_about(cls: type[PlanError]) -
     said = error.message + error.hint
 
     for name in required(cls):
-        if name in ("matches", "available", "problems", "files"):
+        if name in ("matches", "available", "problems", "files", "effects"):
             assert "first" in said and "second" in said
         elif name == "seconds":
             assert "1.5" in said

@@ -90,6 +90,7 @@ resources:
   db: {type: sqlite, path: /abs/app.db}
   pg: {type: postgres, url: "postgresql://me@host/db"}
 rollback_policy: {enabled: false, require_checkpoints: false, max_checkpoints: 5}
+max_retries_per_step: 3
 tools:
   migrate:
     description: Move the schema
@@ -136,6 +137,7 @@ def test_a_full_file_is_read_with_every_key(world: World) -> None:
             ResourceSpec(name="pg", type=ResourceType.POSTGRES, location="postgresql://me@host/db"),
         ),
         rollback_policy=RollbackPolicy(enabled=False, require_checkpoints=False, max_checkpoints=5),
+        max_retries_per_step=3,
         tools=(
             ToolSpec(
                 name="migrate",
@@ -422,7 +424,12 @@ def test_two_resources_may_not_share_a_variable(world: World) -> None:
         ),
         (
             "{command: [a], compensate: shel}",
-            "line 5: tools.mine.compensate: unknown tool `shel`; did you mean `shell`?",
+            "line 5: tools.mine.compensate: unknown tool `shel`",
+        ),
+        (
+            "{command: [a], compensate: shell}",
+            "line 5: tools.mine.compensate: a built-in tool undoes nothing outside; "
+            "name one of the action's own",
         ),
         ("{command: [a], timeout: 0}", "line 5: tools.mine.timeout: must be more than 0"),
         (

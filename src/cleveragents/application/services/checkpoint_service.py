@@ -21,6 +21,7 @@ from cleveragents.domain.checkpoint import (
 )
 from cleveragents.domain.checkpoint_lookup import find_group
 from cleveragents.domain.decision import Decision, ToolCall
+from cleveragents.domain.effects import Effect
 from cleveragents.domain.errors import (
     CheckpointNeededError,
     LabelTakenError,
@@ -50,6 +51,7 @@ class Additions:
 
     decision: Decision | None = None
     tool_call: ToolCall | None = None
+    effect: Effect | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,6 +332,8 @@ def _add(
     if additions.tool_call is not None:
         plan = plan.tick()
         uow.tool_calls.add(replace(additions.tool_call, position=plan.here, changes=changes))
+    if additions.effect is not None:
+        uow.effects.put(additions.effect)
     return plan
 
 

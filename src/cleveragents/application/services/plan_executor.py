@@ -1,6 +1,7 @@
 """Owns Execute: decide, checkpoint, run the tool, commit the step."""
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from cleveragents.application.ports import (
     Actor,
@@ -11,17 +12,19 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
-from cleveragents.application.services.tool_runner import Task, ToolRunner
+from cleveragents.application.services.tool_runner import Crossing, Task, ToolRunner
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
+from cleveragents.domain.errors import EffectDoneError, EffectUncertainError
 from cleveragents.domain.events import (
     PlanFinished,
     PlanStarted,
     StepFinished,
     StepStarted,
 )
-from cleveragents.domain.ids import DecisionId
-from cleveragents.domain.plan import Plan, State
+from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.plan import Plan, PlanFailure, State
 
 
 class PlanExecutor:
@@ -41,8 +44,11 @@ class PlanExecutor:
         self._clock, self._ids = chronicle
         self._events = events
 
-    def execute(self, plan: Plan) -> Plan:
-        """Run every step that is left. The caller holds the lock and has the sandboxes ready."""
+    def execute(self, plan: Plan, choice: EffectChoice = EffectChoice.STOP) -> Plan:
+        """Run every step that is left. The caller holds the lock and has the sandboxes ready.
+
+        Raises EffectUncertainError or EffectDoneError before a step that must not run unasked.
+        """
         with self._unit_of_work.reading() as uow:
             decisions = uow.decisions.of_plan(plan.plan_id)
         live = [decision for decision in decisions if not decision.superseded]
@@ -53,7 +59,10 @@ class PlanExecutor:
             if proposal is None:
                 plan = self._checkpoints.save_progress(plan.complete(self._clock.now()))
                 break
-            plan = self._step(plan, proposal, index, live)
+            crossing = self._runner.crossing(plan, proposal.step, index, choice)
+            if crossing.passage is Passage.STOP:
+                self._hold(plan, proposal, index, crossing)
+            plan = self._step(plan, proposal, index, live, _skipping(crossing))
         self._checkpoints.free_space(plan.plan_id)
         self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
         return plan
@@ -80,7 +89,45 @@ class PlanExecutor:
         )
         return self._checkpoints.record_decision(plan, moment)
 
-    def _step(self, plan: Plan, proposal: Proposal, index: int, live: list[Decision]) -> Plan:
+    def settle(self, plan_id: PlanId) -> Sequence[Effect]:
+        """Effects whose end is not known are uncertain from now on; gives back those found."""
+        return self._runner.settle(plan_id)
+
+    def effects_ahead(
+        self, plan: Plan, first_step: int, choice: EffectChoice
+    ) -> Sequence[tuple[int, Crossing]]:
+        """The known steps from there on that have run before, with what would happen to each."""
+        steps = list(enumerate(plan.action.steps))[first_step:]
+        found = [(i, self._runner.crossing(plan, step, i, choice)) for i, step in steps]
+        return [(index, crossing) for index, crossing in found if crossing.standing is not None]
+
+    def _hold(self, plan: Plan, proposal: Proposal, index: int, crossing: Crossing) -> NoReturn:
+        """Wait for a person's word: nothing of this step was begun."""
+        assert crossing.standing is not None
+        sure = crossing.standing.state is EffectState.DONE
+        kind = EffectDoneError if sure else EffectUncertainError
+        name = f"{index} ({proposal.step.tool})"
+        error = kind(plan.plan_id, name, crossing.standing.effects)
+        failure = PlanFailure(
+            message=error.message,
+            hint=error.hint,
+            code=error.code,
+            tool=proposal.step.tool,
+            step=index,
+            checkpoint=plan.head,
+        )
+        plan = self._checkpoints.save_progress(plan.hold(failure))
+        self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
+        raise error
+
+    def _step(
+        self,
+        plan: Plan,
+        proposal: Proposal,
+        index: int,
+        live: list[Decision],
+        skip: Effect | None,
+    ) -> Plan:
         step = proposal.step
         self._events.emit(StepStarted(step_index=index, name=step.name, tool=step.tool))
         plan = self._at_step(Trigger.BEFORE_STEP, plan, proposal, index, live)
@@ -91,6 +138,7 @@ class PlanExecutor:
             decision=decision,
             next_actor_state=proposal.actor_state,
             resources=self._checkpoints.sandboxes(plan.plan_id),
+            skip=skip,
         )
         done = self._runner.run(plan, task)
         plan = done.plan
@@ -159,3 +207,7 @@ class PlanExecutor:
             step_index=index,
         )
         return self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
+
+
+def _skipping(crossing: Crossing) -> Effect | None:
+    return crossing.standing if crossing.passage is Passage.SKIP else None

@@ -6,8 +6,15 @@ from datetime import timedelta
 
 from cleveragents.application.ports import Clock, PlanLocks, UnitOfWorkFactory
 from cleveragents.domain.checkpoint import CheckpointGroup
-from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus
-from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.decision import (
+    Decision,
+    ToolCall,
+    ToolCallStatus,
+    is_live,
+    lineage,
+)
+from cleveragents.domain.effects import CUT_OFF, Effect, EffectState
+from cleveragents.domain.ids import DecisionId, EffectId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.sandbox import PlanResource
 
@@ -58,6 +65,15 @@ class PlanRecord:
 
     plan: Plan
     calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanEffects:
+    """The ledger of a plan; `undone` are those whose step a rollback has taken back."""
+
+    plan: Plan
+    effects: tuple[Effect, ...]
+    undone: frozenset[EffectId]
 
 
 class PlanQueries:
@@ -124,6 +140,22 @@ class PlanQueries:
         found = self.record(plan_id)
         failed = tuple(call for call in found.calls if call.status is ToolCallStatus.FAILED)
         return PlanRecord(plan=found.plan, calls=failed)
+
+    def effects(self, plan_id: PlanId) -> PlanEffects:
+        owner = self._locks.owner(plan_id)
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            effects = uow.effects.of_plan(plan_id)
+            reach = lineage(plan.timeline, uow.timelines.of_plan(plan_id))
+        undone = {e.effect_id for e in effects if not is_live(e.position, reach)}
+        # Nobody is running it, so it was cut off, though no command has written that down yet.
+        known = [
+            e.uncertain(CUT_OFF, e.started_at)
+            if e.state is EffectState.STARTED and owner is None
+            else e
+            for e in effects
+        ]
+        return PlanEffects(plan=plan, effects=tuple(known), undone=frozenset(undone))
 
     def _elapsed(self, plan: Plan) -> timedelta:
         if plan.started_at is None:

@@ -1,5 +1,6 @@
 """Owns going on: bring a plan to the last step boundary, then execute what is left."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cleveragents.application.ports import (
@@ -11,9 +12,13 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.plan_executor import PlanExecutor
 from cleveragents.application.services.rollback_service import RollbackService
+from cleveragents.application.services.tool_runner import Crossing
+from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import (
     DatabaseBusyError,
     DatabaseUnusableError,
+    EffectDoneError,
+    EffectUncertainError,
     InterruptedPlanError,
     PlanError,
 )
@@ -25,11 +30,15 @@ from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumePoint:
-    """Where a plan would go on. `next_step` is None when nothing is left to do."""
+    """Where a plan would go on. `next_step` is None when nothing is left to do.
+
+    `effects`: the steps ahead that have reached outside before, and what would happen to each.
+    """
 
     plan: Plan
     next_step: int | None
     finishes_rollback: bool
+    effects: tuple[tuple[int, Crossing], ...] = ()
 
 
 class PlanResumeService:
@@ -49,7 +58,7 @@ class PlanResumeService:
         self._locks = locks
         self._events = events
 
-    def run(self, plan_id: PlanId) -> Plan:
+    def run(self, plan_id: PlanId, choice: EffectChoice = EffectChoice.STOP) -> Plan:
         """Start or resume; a plan that has done all its steps comes back as it is."""
         with self._locks.hold(plan_id, "execute"):
             plan = self._rollbacks.recover(self._load(plan_id))
@@ -57,20 +66,23 @@ class PlanResumeService:
             plan.refuse_if_applying()
             if plan.executed:
                 return plan
+            self._executor.settle(plan_id)  # we have the lock, so nothing of this plan runs
             try:
                 self._make_sandboxes(plan)
                 plan = self._rollbacks.return_to_boundary(plan)
-                return self._executor.execute(plan)
+                return self._executor.execute(plan, choice)
             except KeyboardInterrupt:
-                self._undo_running_step(plan_id)
-                raise InterruptedPlanError(plan_id) from None
+                doubtful = self._undo_running_step(plan_id)
+                raise InterruptedPlanError(plan_id, doubtful) from None
             except (DatabaseBusyError, DatabaseUnusableError):
                 raise
+            except (EffectUncertainError, EffectDoneError):
+                raise  # the executor has stored that the plan waits
             except PlanError as error:
                 self._fail(plan_id, error)
                 raise
 
-    def preview(self, plan_id: PlanId) -> ResumePoint:
+    def preview(self, plan_id: PlanId, choice: EffectChoice = EffectChoice.STOP) -> ResumePoint:
         """Say where `run` would go on, and change nothing."""
         plan = self._load(plan_id)
         plan.refuse_if_final()
@@ -79,7 +91,10 @@ class PlanResumeService:
                 reached = uow.checkpoints.get(plan.rollback_target).last_completed_step
             return ResumePoint(plan=plan, next_step=reached + 1, finishes_rollback=True)
         following = None if plan.executed else plan.last_completed_step + 1
-        return ResumePoint(plan=plan, next_step=following, finishes_rollback=False)
+        ahead = () if following is None else self._executor.effects_ahead(plan, following, choice)
+        return ResumePoint(
+            plan=plan, next_step=following, finishes_rollback=False, effects=tuple(ahead)
+        )
 
     def _make_sandboxes(self, plan: Plan) -> None:
         with self._unit_of_work.reading() as uow:
@@ -98,19 +113,22 @@ class PlanResumeService:
 
     def _fail(self, plan_id: PlanId, error: PlanError) -> None:
         """Something that is no tool's fault: a sandbox or a snapshot that could not be made."""
+        self._executor.settle(plan_id)
         failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
         with self._unit_of_work() as uow:
             uow.plans.save(uow.plans.get(plan_id).refused(failure))
             uow.commit()
 
-    def _undo_running_step(self, plan_id: PlanId) -> None:
+    def _undo_running_step(self, plan_id: PlanId) -> Sequence[str]:
+        """Gives back what the step may have done outside, where nothing is undone."""
+        doubtful = [text for effect in self._executor.settle(plan_id) for text in effect.effects]
         plan = self._load(plan_id)
-        if plan.state is not State.PROCESSING:
-            return
-        plan = self._rollbacks.return_to_boundary(plan)
-        with self._unit_of_work() as uow:
-            uow.plans.save(plan.interrupt())
-            uow.commit()
+        if plan.state is State.PROCESSING:
+            plan = self._rollbacks.return_to_boundary(plan)
+            with self._unit_of_work() as uow:
+                uow.plans.save(plan.interrupt())
+                uow.commit()
+        return doubtful
 
     def _load(self, plan_id: PlanId) -> Plan:
         with self._unit_of_work.reading() as uow:

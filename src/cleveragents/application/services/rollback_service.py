@@ -1,7 +1,7 @@
 """Owns the way back: safety group and intent first, then the files, then one transaction."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cleveragents.application.ports import (
     EventSink,
@@ -12,6 +12,7 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
+from cleveragents.application.services.compensations import Compensations
 from cleveragents.application.services.rewind import Rewound, rewind
 from cleveragents.domain.changes import ChangeKind
 from cleveragents.domain.checkpoint import (
@@ -56,15 +57,15 @@ class RollbackService:
         self,
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
-        snapshots: SnapshotStore,
-        sandboxes: Sandboxes,
+        workplace: tuple[Sandboxes, SnapshotStore],
+        compensations: Compensations,
         locks: PlanLocks,
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
-        self._snapshots = snapshots
-        self._sandboxes = sandboxes
+        self._sandboxes, self._snapshots = workplace
+        self._compensations = compensations
         self._locks = locks
         self._events = events
 
@@ -78,21 +79,26 @@ class RollbackService:
             plan, safety = self._keep_the_present(
                 plan, f"before rollback to {target.label}", target.group_id
             )
+            effects = self._compensations.undo(plan, target)
             restored = self._restore_or_put_back(plan, target, safety)
             rewound = self._rewind(plan, target, restored)
             self._checkpoints.free_space(plan_id)
-            return self._result(target, wanted or "", safety, restored, rewound)
+            result = self._result(target, wanted or "", safety, restored, rewound)
+            return replace(result, effects=effects)
 
     def recover(self, plan: Plan) -> Plan:
         """Finish a rollback that a crash interrupted. The caller holds the plan's lock."""
         if plan.is_final or plan.rollback_target is None or plan.safety_group is None:
             return plan
         target, safety = self._group(plan.rollback_target), self._group(plan.safety_group)
+        effects = self._compensations.undo(plan, target)
         restored = self._restore_or_put_back(plan, target, safety)
         plan = self._rewind(plan, target, restored).plan
         self._events.emit(
             Recovered(message=f"finished the interrupted rollback to {target.group_id}")
         )
+        for sentence in effects.sentences():
+            self._events.emit(Recovered(message=sentence))
         return plan
 
     def return_to_boundary(self, plan: Plan) -> Plan:
@@ -219,11 +225,6 @@ class RollbackService:
             phase=rewound.plan.phase,
             state=rewound.plan.state,
             checkpoints_remaining=len(self._checkpoints.list_checkpoints(target.plan_id)),
-            lasting_effects=tuple(
-                f"step {call.step_index} ({call.tool}): {effect}"
-                for call in rewound.undone
-                for effect in call.side_effects
-            ),
             excluded=tuple(path for item in restored for path in item.resource.exclude),
         )
 

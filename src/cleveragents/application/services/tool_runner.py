@@ -1,34 +1,78 @@
-"""Owns one tool call: may it run, the groups before and after it, and what became of it."""
+"""Owns one step's tool call: may it run, the groups around it, new tries, and what became of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from cleveragents.application.ports import Clock, IdSource, ToolContext, Tools
+from cleveragents.application.ports import IdSource, PatientClock, ToolContext, Tools
 from cleveragents.application.services.checkpoint_service import (
     Additions,
     CheckpointService,
     Committed,
 )
+from cleveragents.application.services.effect_ledger import EffectLedger
+from cleveragents.application.services.step_boundary import StepBoundary
 from cleveragents.domain.action import Step, ToolSpec
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
-from cleveragents.domain.errors import PlanError, ToolError, ToolRefusedError
-from cleveragents.domain.ids import ToolCallId
+from cleveragents.domain.effects import Effect, EffectChoice, Passage, passage
+from cleveragents.domain.errors import (
+    ToolError,
+    ToolNotFoundError,
+    ToolNotStartedError,
+    ToolRefusedError,
+)
+from cleveragents.domain.ids import PlanId, ToolCallId
 from cleveragents.domain.plan import Plan, PlanFailure
+from cleveragents.domain.preflight import refusals
+from cleveragents.domain.retries import may_retry, pause_before
 from cleveragents.domain.sandbox import PlanResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One step to carry out; `next_actor_state` is where the actor stands once it is done."""
+    """One step to carry out; `next_actor_state` is where the actor stands once it is done.
+
+    `skip` is the earlier run whose outside effect a person takes as done: then nothing runs.
+    """
 
     step: Step
     step_index: int
     decision: Decision
     next_actor_state: Mapping[str, Any]
     resources: Sequence[PlanResource]
+    skip: Effect | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """What the settings say: seconds for one call, and new tries for a step that failed."""
+
+    timeout: float
+    retries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """What happens to a step, and the earlier run of it that is the reason."""
+
+    passage: Passage
+    standing: Effect | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """One call that came to its end, not stored yet; `error` None means that it succeeded."""
+
+    plan: Plan
+    call: ToolCall
+    effect: Effect | None
+    error: ToolError | None
+
+    @property
+    def additions(self) -> Additions:
+        return Additions(tool_call=self.call, effect=self.effect)
 
 
 class ToolRunner:
@@ -36,76 +80,129 @@ class ToolRunner:
         self,
         tools: Tools,
         checkpoints: CheckpointService,
-        ids: IdSource,
-        clock: Clock,
-        default_timeout: float,
+        ledger: EffectLedger,
+        boundary: StepBoundary,
+        chronicle: tuple[PatientClock, IdSource],
+        limits: RunLimits,
     ) -> None:
         self._tools = tools
         self._checkpoints = checkpoints
-        self._ids = ids
-        self._clock = clock
-        self._default_timeout = default_timeout
+        self._ledger = ledger
+        self._boundary = boundary
+        self._clock, self._ids = chronicle
+        self._limits = limits
+
+    def crossing(self, plan: Plan, step: Step, step_index: int, choice: EffectChoice) -> Crossing:
+        """Whether the step may run, given what is known of its outside effects."""
+        try:
+            spec = self._tools.find(plan.action, step.tool)
+        except ToolNotFoundError:
+            return Crossing(passage=Passage.RUN, standing=None)  # running it tells the reason
+        standing = self._ledger.standing(plan.plan_id, step, step_index)
+        found = passage(standing, choice, idempotent=spec.idempotent)
+        return Crossing(passage=found, standing=standing)
+
+    def settle(self, plan_id: PlanId) -> Sequence[Effect]:
+        """The effects of which only the beginning is known; the caller holds the plan's lock."""
+        return self._ledger.settle(plan_id)
 
     def run(self, plan: Plan, task: Task) -> Committed:
         """Carry the task out and store that it is done; an errored plan means that it failed."""
-        started_at = self._clock.now()
-        spec: ToolSpec | None = None
         try:
             spec = self._tools.find(plan.action, task.step.tool)
             self._refuse_without_checkpoint(plan, spec, task)
-            if spec.writes:
-                plan = self._before_write(plan, task)
-            result = self._call(plan, spec, task)
         except ToolError as error:
-            return self._failed(plan, task, error, self._ended(task, started_at, spec, error))
-        return self._succeeded(plan, task, spec, self._ended(task, started_at, spec, result))
+            return self._failed(task, self._ended(plan, task, self._clock.now(), error))
+        if task.skip is not None:
+            return self._skipped(plan, task, spec, task.skip)
+        ended, tries = self._attempt(plan, task, spec), 1
+        while ended.error is not None and self._tries_again(ended, task, spec, tries):
+            ended, tries = self._attempt(self._take_back(ended, tries), task, spec), tries + 1
+        return self._failed(task, ended) if ended.error else self._succeeded(task, spec, ended)
 
-    def _call(self, plan: Plan, spec: ToolSpec, task: Task) -> ToolResult:
-        context = ToolContext(
+    # --- one call -------------------------------------------------------------------------------
+
+    def _attempt(self, plan: Plan, task: Task, spec: ToolSpec) -> _Ended:
+        if spec.writes:
+            plan = self._before_write(plan, task)
+        effect: Effect | None = None
+        if spec.outside_effects:
+            plan, effect = self._ledger.begin(plan, task.decision, task.step, spec)
+        started_at = self._clock.now()
+        try:
+            result = self._tools.run(spec, task.step.arguments, self._context(plan, spec, task))
+        except ToolNotStartedError as error:
+            if effect is not None:
+                self._ledger.forget(effect)
+            return self._ended(plan, task, started_at, error, spec)
+        except ToolError as error:
+            ended = self._ended(plan, task, started_at, error, spec)
+            known = effect and effect.uncertain(error.message, self._clock.now())
+            return replace(ended, effect=known)
+        ended = self._ended(plan, task, started_at, result, spec)
+        return replace(ended, effect=effect and effect.done(result, self._clock.now()))
+
+    def _context(self, plan: Plan, spec: ToolSpec, task: Task) -> ToolContext:
+        return ToolContext(
             plan_id=plan.plan_id,
             sandboxes={resource.name: resource.sandbox_path for resource in task.resources},
-            timeout=spec.timeout or self._default_timeout,
+            timeout=spec.timeout or self._limits.timeout,
         )
-        return self._tools.run(spec, task.step.arguments, context)
 
     def _refuse_without_checkpoint(self, plan: Plan, spec: ToolSpec, task: Task) -> None:
-        policy = plan.action.rollback_policy
-        if not (spec.writes and policy.enabled and policy.require_checkpoints):
-            return
-        if not spec.checkpointable:
+        captured = {resource.name: resource.checkpointable for resource in task.resources}
+        for reason in refusals(plan.action.rollback_policy, spec, task.step.arguments, captured):
             raise ToolRefusedError(
-                f"{spec.name} writes, but says that its effects cannot be checkpointed",
-                "set rollback_policy.require_checkpoints to false to allow it",
+                reason, "set rollback_policy.require_checkpoints to false to allow it"
             )
-        target = spec.resource or task.step.arguments.get("resource")
-        only = len(task.resources) == 1  # then a step need not name it
-        for resource in task.resources:
-            meant = only or resource.name in (target, *spec.write_scope)
-            if meant and not resource.checkpointable:
-                raise ToolRefusedError(
-                    f"{spec.name} writes to `{resource.name}`, of which no checkpoint can be made",
-                    "set rollback_policy.require_checkpoints to false to allow it",
-                )
 
     def _before_write(self, plan: Plan, task: Task) -> Plan:
         moment = _moment(task, CheckpointReason.ON_TOOL_WRITE, f"before {_what(task)}")
         return self._checkpoints.auto_create_if_configured(Trigger.ON_TOOL_WRITE, plan, moment).plan
 
-    def _succeeded(self, plan: Plan, task: Task, spec: ToolSpec, call: ToolCall) -> Committed:
-        plan = plan.advance(task.step_index, task.next_actor_state)
-        additions = Additions(tool_call=call)
+    # --- once more ------------------------------------------------------------------------------
+
+    def _tries_again(self, ended: _Ended, task: Task, spec: ToolSpec, tries: int) -> bool:
+        wanted = ended.plan.action.max_retries_per_step
+        limit = self._limits.retries if wanted is None else wanted
+        captured = all(resource.checkpointable for resource in task.resources)
+        assert ended.error is not None
+        return tries <= limit and may_retry(spec, ended.error, captured=captured)
+
+    def _take_back(self, ended: _Ended, tries: int) -> Plan:
+        """Store that this try failed, and make the sandboxes as they were before it."""
+        plan = self._checkpoints.save_progress(ended.plan, ended.additions)
+        self._boundary.return_to(plan.plan_id)
+        self._clock.pause(pause_before(tries))
+        return plan
+
+    # --- how it ends ----------------------------------------------------------------------------
+
+    def _succeeded(self, task: Task, spec: ToolSpec, ended: _Ended) -> Committed:
+        plan = ended.plan.advance(task.step_index, task.next_actor_state)
         if not spec.writes:
-            plan = self._checkpoints.save_progress(plan, additions)
+            plan = self._checkpoints.save_progress(plan, ended.additions)
             return Committed(plan=plan, group=None, changes=())
         moment = _moment(task, CheckpointReason.ON_TOOL_WRITE_COMPLETE, f"after {_what(task)}")
         return self._checkpoints.auto_create_if_configured(
-            Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, additions
+            Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, ended.additions
         )
 
-    def _failed(self, plan: Plan, task: Task, error: PlanError, call: ToolCall) -> Committed:
+    def _skipped(self, plan: Plan, task: Task, spec: ToolSpec, earlier: Effect) -> Committed:
+        plan = plan.tick()
+        ended = self._ended(plan, task, self._clock.now(), earlier.result, spec)
+        known = self._ledger.skipped(plan, task.decision, task.step, spec, earlier)
+        plan = plan.advance(task.step_index, task.next_actor_state)
+        plan = self._checkpoints.save_progress(plan, replace(ended, effect=known).additions)
+        return Committed(plan=plan, group=None, changes=())
+
+    def _failed(self, task: Task, ended: _Ended) -> Committed:
+        plan, error = ended.plan, ended.error
+        assert error is not None
+        doubt = f"; look with `agents plan effects {plan.plan_id}` at what it did outside"
         failure = PlanFailure(
             message=error.message,
-            hint=error.hint,
+            hint=error.hint + (doubt if ended.effect else ""),
             code=error.code,
             tool=task.step.tool,
             step=task.step_index,
@@ -114,18 +211,19 @@ class ToolRunner:
         plan = plan.fail(failure, self._clock.now())
         moment = _moment(task, CheckpointReason.ON_ERROR, f"error in {_what(task)}", mid_step=True)
         return self._checkpoints.auto_create_if_configured(
-            Trigger.ON_ERROR, plan, moment, Additions(tool_call=call)
+            Trigger.ON_ERROR, plan, moment, ended.additions
         )
 
     def _ended(
         self,
+        plan: Plan,
         task: Task,
         started_at: datetime,
-        spec: ToolSpec | None,
         outcome: ToolResult | ToolError,
-    ) -> ToolCall:
-        failed = isinstance(outcome, ToolError)
-        return ToolCall(
+        spec: ToolSpec | None = None,
+    ) -> _Ended:
+        error = outcome if isinstance(outcome, ToolError) else None
+        call = ToolCall(
             call_id=ToolCallId(self._ids.new()),
             plan_id=task.decision.plan_id,
             decision_id=task.decision.decision_id,
@@ -133,14 +231,15 @@ class ToolRunner:
             step_index=task.step_index,
             tool=task.step.tool,
             arguments=task.step.arguments,
-            status=ToolCallStatus.FAILED if failed else ToolCallStatus.SUCCEEDED,
+            status=ToolCallStatus.FAILED if error else ToolCallStatus.SUCCEEDED,
             result=ToolResult() if isinstance(outcome, ToolError) else outcome,
-            error=outcome.message if isinstance(outcome, ToolError) else None,
+            error=error.message if error else None,
             changes=(),
-            side_effects=spec.side_effects if spec else (),
+            side_effects=spec.outside_effects if spec else (),
             started_at=started_at,
             finished_at=self._clock.now(),
         )
+        return _Ended(plan=plan, call=call, effect=None, error=error)
 
 
 def _moment(

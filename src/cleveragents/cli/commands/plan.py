@@ -10,8 +10,10 @@ from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import checkpoints as checkpoint_views
 from cleveragents.cli.views import decisions as decision_views
+from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views import plans as plan_views
 from cleveragents.cli.views.words import count
+from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import StepFailedError
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan, State
@@ -19,6 +21,11 @@ from cleveragents.domain.plan import Plan, State
 _PLAN = click.argument("plan_id", metavar="PLAN_ID")
 # A polite kill and a closed terminal are interruptions like Ctrl-C: the running step is undone.
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_EFFECTS = click.option(
+    "--effects",
+    type=click.Choice([EffectChoice.REPEAT.value, EffectChoice.SKIP.value]),
+    help="Repeat, or take as done, steps whose effect outside the sandboxes may be there already.",
+)
 _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -71,24 +78,29 @@ def list_plans(app: App) -> None:
 
 @plan.command(epilog=examples("agents plan execute <PLAN_ID>"))
 @_PLAN
+@_EFFECTS
 @click.pass_obj
-def execute(app: App, plan_id: str) -> None:
+def execute(app: App, plan_id: str, effects: str | None) -> None:
     """Start a plan, or go on with one that was interrupted or has failed."""
-    _run(app, PlanId(plan_id))
+    _run(app, PlanId(plan_id), _choice(effects))
 
 
-@plan.command(epilog=examples("agents plan resume --dry-run <PLAN_ID>"))
+@plan.command(
+    epilog=examples(
+        "agents plan resume --dry-run <PLAN_ID>", "agents plan resume --effects skip <PLAN_ID>"
+    )
+)
 @_PLAN
 @click.option("--dry-run", is_flag=True, help="Only say where it would go on.")
+@_EFFECTS
 @click.pass_obj
-def resume(app: App, plan_id: str, *, dry_run: bool) -> None:
+def resume(app: App, plan_id: str, effects: str | None, *, dry_run: bool) -> None:
     """Go on with a plan from its last finished step."""
     if dry_run:
-        app.show(
-            plan_views.resume_point(app.container.plan_resume_service.preview(PlanId(plan_id)))
-        )
+        service = app.container.plan_resume_service
+        app.show(plan_views.resume_point(service.preview(PlanId(plan_id), _choice(effects))))
         return
-    _run(app, PlanId(plan_id))
+    _run(app, PlanId(plan_id), _choice(effects))
 
 
 @plan.command(epilog=examples("agents plan status <PLAN_ID> --format json"))
@@ -212,12 +224,24 @@ def errors(app: App, plan_id: str) -> None:
     app.show(decision_views.errors(app.container.plan_queries.failures(PlanId(plan_id))))
 
 
-def _run(app: App, plan_id: PlanId) -> None:
+@plan.command(epilog=examples("agents plan effects <PLAN_ID>"))
+@_PLAN
+@click.pass_obj
+def effects(app: App, plan_id: str) -> None:
+    """Show what the steps have done outside their sandboxes, and what is known of it."""
+    app.show(effect_views.ledger(app.container.plan_queries.effects(PlanId(plan_id))))
+
+
+def _choice(effects: str | None) -> EffectChoice:
+    return EffectChoice(effects) if effects else EffectChoice.STOP
+
+
+def _run(app: App, plan_id: PlanId, choice: EffectChoice) -> None:
     for number in _INTERRUPTIONS:
         signal.signal(number, _interrupt)
     with app.working() as container:
         container.store_service.sweep()  # what a crash has left behind
-        finished = container.plan_resume_service.run(plan_id)
+        finished = container.plan_resume_service.run(plan_id, choice)
     if finished.state is State.ERRORED and finished.error is not None:
         step = f"{finished.error.step} ({finished.error.tool})"
         raise StepFailedError(plan_id, step, finished.error.message)

@@ -255,7 +255,7 @@ def _rollback_data(result: RollbackResult) -> dict[str, Any]:
 
 
 def _rollback_warnings(result: RollbackResult) -> Sequence[str]:
-    warnings = [f"cannot be undone: {effect}" for effect in result.lasting_effects]
+    warnings = list(result.effects.sentences())
     if result.excluded:
         warnings.append(f"left in place, as `exclude` says: {', '.join(result.excluded)}")
     return warnings

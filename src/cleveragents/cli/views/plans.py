@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
+from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views.words import clock_time, count, stamp, toned
 from cleveragents.domain.changes import FileDiff, ResourceDiff
 from cleveragents.domain.ids import PlanId
@@ -246,7 +247,7 @@ def resume_point(point: "ResumePoint") -> Outcome:
     elif point.finishes_rollback:
         where = "it would first finish the interrupted rollback, then go on from there"
     else:
-        where = f"it would go on with step {point.next_step}"
+        where = f"it would go on with step {point.next_step}{_name_of(point)}"
     return Outcome(
         data={
             "plan_id": plan.plan_id,
@@ -255,9 +256,18 @@ def resume_point(point: "ResumePoint") -> Outcome:
             "next_step": point.next_step,
             "finishes_rollback": point.finishes_rollback,
             "last_checkpoint_id": plan.head,
+            "effects": list(effect_views.ahead(point.effects)),
         },
         messages=[f"{where}; nothing was changed"],
+        warnings=effect_views.ahead_words(point.effects),
     )
+
+
+def _name_of(point: "ResumePoint") -> str:
+    steps, index = point.plan.action.steps, point.next_step or 0
+    if index >= len(steps):
+        return ", the end"  # all that is left is to say that it is complete
+    return f" of {len(steps)}, {steps[index].name}"
 
 
 def cancelled(result: "CancelledPlan") -> Outcome:

@@ -21,6 +21,11 @@ _TONES: dict[str, Tone] = {
     "processing": "accent",
     "modified": "accent",
     "constrained": "warn",
+    "done": "good",
+    "compensated": "good",
+    "uncertain": "warn",
+    "compensating": "warn",
+    "skipped": "dim",
 }
 
 

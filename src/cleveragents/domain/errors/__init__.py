@@ -30,11 +30,14 @@ PlanError                      exit 1: the operation was refused or failed
 ├── RestoreFailedError         restore-failed
 ├── RollbackPendingError       rollback-pending
 ├── StepFailedError            step-failed
+├── EffectUncertainError       effect-uncertain
+├── EffectDoneError            effect-already-done
 ├── ToolError                  tool-failed
 │   ├── ToolNotFoundError        tool-not-found
 │   ├── ToolArgumentError        tool-arguments
 │   ├── PathOutsideSandboxError  path-outside-sandbox
 │   ├── ToolTimeoutError         tool-timeout
+│   ├── ToolNotStartedError      tool-not-started
 │   └── ToolRefusedError         tool-refused
 ├── ApplyConflictError         apply-conflict
 ├── ApplyRefusedError          apply-refused
@@ -83,6 +86,8 @@ from cleveragents.domain.errors.plans import (
     ApplyRefusedError,
     DecisionNotFoundError,
     DeclinedError,
+    EffectDoneError,
+    EffectUncertainError,
     InterruptedPlanError,
     PlanAppliedError,
     PlanCancelledError,
@@ -107,6 +112,7 @@ from cleveragents.domain.errors.work import (
     ToolArgumentError,
     ToolError,
     ToolNotFoundError,
+    ToolNotStartedError,
     ToolRefusedError,
     ToolTimeoutError,
 )
@@ -132,6 +138,8 @@ __all__ = [
     "DatabaseUnusableError",
     "DecisionNotFoundError",
     "DeclinedError",
+    "EffectDoneError",
+    "EffectUncertainError",
     "GitUnavailableError",
     "InterruptedCommandError",
     "InterruptedPlanError",
@@ -157,6 +165,7 @@ __all__ = [
     "ToolArgumentError",
     "ToolError",
     "ToolNotFoundError",
+    "ToolNotStartedError",
     "ToolRefusedError",
     "ToolTimeoutError",
     "UsageError",

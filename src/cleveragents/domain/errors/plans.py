@@ -90,6 +90,32 @@ class StepFailedError(PlanError):
         )
 
 
+class EffectUncertainError(PlanError):
+    """A step whose effect outside the sandboxes may have happened, and is not repeated unasked."""
+
+    code = "effect-uncertain"
+
+    def __init__(self, plan_id: str, step: str, effects: Sequence[str]) -> None:
+        super().__init__(
+            f"step {step} may already have had its effect outside ({'; '.join(effects)}), "
+            "so it was not run again",
+            f"look whether it happened, then {_choices(plan_id)}",
+        )
+
+
+class EffectDoneError(PlanError):
+    """A step whose effect outside the sandboxes has happened, and is not repeated unasked."""
+
+    code = "effect-already-done"
+
+    def __init__(self, plan_id: str, step: str, effects: Sequence[str]) -> None:
+        super().__init__(
+            f"step {step} already had its effect outside ({'; '.join(effects)}), "
+            "which the rollback could not take back, so it was not run again",
+            _choices(plan_id),
+        )
+
+
 class ApplyConflictError(PlanError):
     """The project moved on in files the plan changed too; the project is as it was."""
 
@@ -136,8 +162,16 @@ class InterruptedPlanError(PlanError):
     code = "interrupted"
     exit_code = 130
 
-    def __init__(self, plan_id: str) -> None:
+    def __init__(self, plan_id: str, effects: Sequence[str] = ()) -> None:
+        doubt = f", but outside it may have done this: {'; '.join(effects)}" if effects else ""
         super().__init__(
-            f"plan {plan_id} was interrupted; the running step was undone",
+            f"plan {plan_id} was interrupted; the running step was undone{doubt}",
             f"go on with `agents plan resume {plan_id}`",
         )
+
+
+def _choices(plan_id: str) -> str:
+    return (
+        f"do it again with `agents plan resume --effects repeat {plan_id}`, "
+        f"or take it as done with `agents plan resume --effects skip {plan_id}`"
+    )

@@ -66,6 +66,12 @@ class ToolTimeoutError(ToolError):
         )
 
 
+class ToolNotStartedError(ToolError):
+    """A command that could not be started, so that nothing at all happened."""
+
+    code = "tool-not-started"
+
+
 class ToolRefusedError(ToolError):
     """A write tool that may not run because no checkpoint can be made."""
 

@@ -120,6 +120,30 @@ tool_calls = Table(
     Index(None, "plan_id", "seq"),
 )
 
+effects = Table(
+    "effects",
+    metadata,
+    Column("effect_id", Text, primary_key=True),
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False),
+    Column("decision_id", Text, ForeignKey("decisions.decision_id"), nullable=False),
+    Column("timeline", Integer, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("step_index", Integer, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("arguments_json", Text, nullable=False),
+    Column("arguments_hash", Text, nullable=False),
+    Column("effects_json", Text, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("output", Text, nullable=False),
+    Column("values_json", Text, nullable=False),
+    Column("compensate", Text),
+    Column("stands_for", Text, ForeignKey("effects.effect_id")),
+    Column("error", Text),
+    Column("started_at", Text, nullable=False),
+    Column("finished_at", Text),
+    Index(None, "plan_id", "seq"),
+)
+
 checkpoint_groups = Table(
     "checkpoint_groups",
     metadata,

@@ -5,6 +5,7 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 
 from cleveragents.infrastructure.database.checkpoint_repository import SqlCheckpoints
+from cleveragents.infrastructure.database.effect_repository import SqlEffects
 from cleveragents.infrastructure.database.engine import Database
 from cleveragents.infrastructure.database.repositories import (
     SqlDecisions,
@@ -24,6 +25,7 @@ class SqlUnitOfWork:
         self.tool_calls = SqlToolCalls(connection)
         self.checkpoints = SqlCheckpoints(connection)
         self.timelines = SqlTimelines(connection)
+        self.effects = SqlEffects(connection)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")

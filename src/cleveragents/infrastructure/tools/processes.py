@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from cleveragents.domain.decision import ToolResult
-from cleveragents.domain.errors import ToolError, ToolTimeoutError
+from cleveragents.domain.errors import ToolError, ToolNotStartedError, ToolTimeoutError
 from cleveragents.infrastructure.marked_processes import (
     MARK,
     end_processes,
@@ -75,7 +75,7 @@ class ProcessRunner:
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ToolError(
+            raise ToolNotStartedError(
                 f"{command.name} could not be started: {command.argv[0]}: {reason}",
                 "check the command in the action file",
             ) from error

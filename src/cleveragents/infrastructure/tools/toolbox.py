@@ -10,6 +10,7 @@ from cleveragents.application.ports import ToolContext
 from cleveragents.domain.action import Action, Parameter, ResourceType, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolArgumentError, ToolNotFoundError
+from cleveragents.domain.preflight import refusals
 from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
 from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
 from cleveragents.infrastructure.tools.sql_tools import SQL_TOOLS
@@ -158,7 +159,11 @@ class ToolBox:
             spec = self.find(action, step.tool)
         except ToolNotFoundError as error:
             return [error.message]
-        return [*_argument_problems(spec, step.arguments), *_resource_problems(spec, action, step)]
+        return [
+            *_argument_problems(spec, step.arguments),
+            *_resource_problems(spec, action, step),
+            *_checkpoint_problems(spec, action, step),
+        ]
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         problems = _argument_problems(spec, arguments)
@@ -212,6 +217,14 @@ def _resource_problems(spec: ToolSpec, action: Action, step: Step) -> list[str]:
     close = get_close_matches(str(wanted), names, n=1)
     meant = f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(names)}"
     return [f"unknown resource `{wanted}`{meant}"]
+
+
+def _checkpoint_problems(spec: ToolSpec, action: Action, step: Step) -> list[str]:
+    """Refused here, before anything runs, rather than in the middle of the plan."""
+    captured = {resource.name: resource.checkpointable for resource in action.resources}
+    found = refusals(action.rollback_policy, spec, step.arguments, captured)
+    allow = "set `require_checkpoints: false` under `rollback_policy` to allow it"
+    return [f"{reason}; {allow}" for reason in found]
 
 
 def _type_problems(spec: ToolSpec, action: Action, name: str) -> list[str]:

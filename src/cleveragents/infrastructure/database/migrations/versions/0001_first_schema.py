@@ -152,6 +152,36 @@ def upgrade() -> None:
         op.f("ix_tool_calls_plan_id_seq"), "tool_calls", ["plan_id", "seq"], unique=False
     )
     op.create_table(
+        "effects",
+        sa.Column("effect_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("step_index", sa.Integer(), nullable=False),
+        sa.Column("tool", sa.Text(), nullable=False),
+        sa.Column("arguments_json", sa.Text(), nullable=False),
+        sa.Column("arguments_hash", sa.Text(), nullable=False),
+        sa.Column("effects_json", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("output", sa.Text(), nullable=False),
+        sa.Column("values_json", sa.Text(), nullable=False),
+        sa.Column("compensate", sa.Text(), nullable=True),
+        sa.Column("stands_for", sa.Text(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("started_at", sa.Text(), nullable=False),
+        sa.Column("finished_at", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_effects_decision_id")
+        ),
+        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_effects_plan_id")),
+        sa.ForeignKeyConstraint(
+            ["stands_for"], ["effects.effect_id"], name=op.f("fk_effects_stands_for")
+        ),
+        sa.PrimaryKeyConstraint("effect_id", name=op.f("pk_effects")),
+    )
+    op.create_index(op.f("ix_effects_plan_id_seq"), "effects", ["plan_id", "seq"], unique=False)
+    op.create_table(
         "checkpoint_resource_states",
         sa.Column("group_id", sa.Text(), nullable=False),
         sa.Column("resource_id", sa.Text(), nullable=False),

@@ -1,0 +1,99 @@
+"""Owns how outside effects look: the ledger of a plan, and the steps ahead that wait for a word."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cleveragents.cli.render.blocks import Cell, Grid, Outcome
+from cleveragents.cli.views.words import clock_time, stamp, toned
+from cleveragents.domain.effects import Effect, EffectState, Passage
+
+if TYPE_CHECKING:
+    from cleveragents.application.services.plan_queries import PlanEffects
+    from cleveragents.application.services.tool_runner import Crossing
+
+_WORDS = {
+    Passage.RUN: "would be run again",
+    Passage.SKIP: "would be taken as done",
+    Passage.STOP: "would stop there",
+}
+
+
+def ledger(found: "PlanEffects") -> Outcome:
+    return Outcome(
+        data={
+            "plan_id": found.plan.plan_id,
+            "effects": [_effect_data(effect, found) for effect in found.effects],
+        },
+        blocks=[
+            Grid(
+                "Outside effects",
+                ["step", "tool", "effect", "state", "when", "note"],
+                [
+                    [
+                        str(effect.step_index),
+                        effect.tool,
+                        "; ".join(effect.effects),
+                        toned(effect.state),
+                        clock_time(effect.started_at),
+                        _note(effect, found),
+                    ]
+                    for effect in found.effects
+                ],
+                empty="no step has reached outside its sandboxes",
+            )
+        ],
+        warnings=[
+            f"nobody knows whether this happened: {text}"
+            for effect in found.effects
+            if effect.state is EffectState.UNCERTAIN
+            for text in effect.texts
+        ],
+    )
+
+
+def _effect_data(effect: Effect, found: "PlanEffects") -> Mapping[str, Any]:
+    return {
+        "effect_id": effect.effect_id,
+        "step_index": effect.step_index,
+        "tool": effect.tool,
+        "arguments": dict(effect.arguments),
+        "effects": list(effect.effects),
+        "state": effect.state,
+        "undone": effect.effect_id in found.undone,
+        "compensate": effect.compensate,
+        "stands_for": effect.stands_for,
+        "output": effect.result.output,
+        "error": effect.error,
+        "started": stamp(effect.started_at),
+        "finished": stamp(effect.finished_at),
+    }
+
+
+def _note(effect: Effect, found: "PlanEffects") -> str | Cell:
+    if effect.error:
+        return Cell(effect.error, "warn")
+    return Cell("its step was rolled back", "dim") if effect.effect_id in found.undone else ""
+
+
+def ahead(effects: "Sequence[tuple[int, Crossing]]") -> Sequence[Mapping[str, Any]]:
+    return [
+        {
+            "step": index,
+            "tool": crossing.standing.tool,
+            "effects": list(crossing.standing.effects),
+            "state": crossing.standing.state,
+            "would": crossing.passage,
+        }
+        for index, crossing in effects
+        if crossing.standing is not None
+    ]
+
+
+def ahead_words(effects: "Sequence[tuple[int, Crossing]]") -> Sequence[str]:
+    return [
+        f"step {index} ({crossing.standing.tool}) has reached outside before "
+        f"({crossing.standing.state}: {'; '.join(crossing.standing.effects)}): "
+        f"it {_WORDS[crossing.passage]}"
+        for index, crossing in effects
+        if crossing.standing is not None
+    ]

@@ -1,0 +1,187 @@
+"""Owns effects outside the sandboxes: what is known of each, and whether it may happen again."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from cleveragents.domain.decision import Position, ToolResult, is_live
+from cleveragents.domain.ids import DecisionId, EffectId, PlanId
+
+RESULT_NAMES = ("output", "exit_code")
+"""What a compensating tool can ask for beside the arguments of the call that it undoes."""
+
+CUT_OFF = "it was cut off before its end was recorded"
+
+
+class EffectState(StrEnum):
+    STARTED = "started"
+    DONE = "done"
+    UNCERTAIN = "uncertain"
+    SKIPPED = "skipped"
+    COMPENSATING = "compensating"
+    COMPENSATED = "compensated"
+
+
+class EffectChoice(StrEnum):
+    """What a person said about steps whose effect has happened, or may have."""
+
+    STOP = "stop"
+    REPEAT = "repeat"
+    SKIP = "skip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One run of a tool that reaches outside: stored before the tool starts (ADR 0020).
+
+    A `skipped` one did not run: `stands_for` names the earlier run whose result was taken.
+    """
+
+    effect_id: EffectId
+    plan_id: PlanId
+    decision_id: DecisionId
+    position: Position
+    step_index: int
+    tool: str
+    arguments: Mapping[str, Any]
+    arguments_hash: str
+    effects: tuple[str, ...]
+    state: EffectState = EffectState.STARTED
+    result: ToolResult = field(default_factory=ToolResult)
+    compensate: str | None = None
+    stands_for: EffectId | None = None
+    error: str | None = None
+    started_at: datetime
+    finished_at: datetime | None = None
+
+    @property
+    def key(self) -> tuple[int, str, str]:
+        """The same step doing the same thing has the same key, on whichever timeline."""
+        return (self.step_index, self.tool, self.arguments_hash)
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return tuple(f"step {self.step_index} ({self.tool}): {text}" for text in self.effects)
+
+    def done(self, result: ToolResult, now: datetime) -> "Effect":
+        return replace(self, state=EffectState.DONE, result=result, error=None, finished_at=now)
+
+    def uncertain(self, error: str, now: datetime) -> "Effect":
+        return replace(self, state=EffectState.UNCERTAIN, error=error, finished_at=now)
+
+    def still_there(self, error: str) -> "Effect":
+        """What should have undone it did not even start."""
+        return replace(self, state=EffectState.DONE, error=error)
+
+    def compensating(self) -> "Effect":
+        return replace(self, state=EffectState.COMPENSATING, error=None)
+
+    def compensated(self, now: datetime) -> "Effect":
+        return replace(self, state=EffectState.COMPENSATED, error=None, finished_at=now)
+
+
+_HAPPENED = (EffectState.DONE, EffectState.SKIPPED)
+_MAYBE = (EffectState.STARTED, EffectState.UNCERTAIN, EffectState.COMPENSATING)
+
+
+def in_the_way(effects: Sequence[Effect], key: tuple[int, str, str]) -> Effect | None:
+    """The run of this very step that must not be repeated unasked.
+
+    Only the newest counts: whoever let a step run again has settled what was there before.
+    """
+    runs = [e for e in effects if e.key == key and e.state is not EffectState.SKIPPED]
+    newest = max(runs, key=lambda effect: effect.position.seq, default=None)
+    if newest is None or newest.state is EffectState.COMPENSATED:
+        return None
+    return newest
+
+
+class Passage(StrEnum):
+    """What happens to a step whose effect may be there already."""
+
+    RUN = "run"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+def passage(standing: Effect | None, choice: EffectChoice, *, idempotent: bool) -> Passage:
+    """An idempotent tool may always run again; for others a person decides."""
+    if standing is None or choice is EffectChoice.REPEAT:
+        return Passage.RUN
+    if choice is EffectChoice.SKIP:
+        return Passage.SKIP
+    return Passage.RUN if idempotent else Passage.STOP
+
+
+Reach = Mapping[int, int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What going back means for effects: those that no longer count, newest first, and those
+    that count again."""
+
+    undone: tuple[Effect, ...]
+    revived: tuple[Effect, ...]
+
+
+def turned(effects: Sequence[Effect], before: Reach, after: Reach) -> Turn:
+    newest = {effect.key: effect for effect in sorted(effects, key=lambda e: e.position.seq)}
+    ordered = sorted(effects, key=lambda effect: effect.position.seq, reverse=True)
+    undone = [
+        effect
+        for effect in ordered
+        if is_live(effect.position, before)
+        and not is_live(effect.position, after)
+        # A doubt about a run is settled once the same step has run, or was skipped, after it.
+        and (effect.state not in _MAYBE or newest[effect.key] is effect)
+    ]
+    revived = [
+        effect
+        for effect in ordered
+        if is_live(effect.position, after) and not is_live(effect.position, before)
+    ]
+    return Turn(undone=tuple(undone), revived=tuple(revived))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EffectReport:
+    """What became of outside effects at a rollback, in words.
+
+    `lasting`: nothing undoes them. `failed`: their compensation did not work. `uncertain`: they may
+    or may not have happened. `not_redone`: they count again, but were compensated.
+    """
+
+    compensated: tuple[str, ...] = ()
+    lasting: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+    uncertain: tuple[str, ...] = ()
+    not_redone: tuple[str, ...] = ()
+
+    def sentences(self) -> tuple[str, ...]:
+        return (
+            *(f"compensated: {text}" for text in self.compensated),
+            *(f"cannot be undone: {text}" for text in self.lasting),
+            *(f"not undone: {text}" for text in self.failed),
+            *(f"may have happened: {text}" for text in self.uncertain),
+            *(f"compensated earlier, and not done again: {text}" for text in self.not_redone),
+        )
+
+
+def report(undone: Sequence[Effect], revived: Sequence[Effect]) -> EffectReport:
+    """`undone` as they are once their compensations have run."""
+    stays = [e for e in undone if e.state in _HAPPENED]
+    doubtful = [e for e in undone if e.state in _MAYBE]
+    return EffectReport(
+        compensated=_texts(e for e in undone if e.state is EffectState.COMPENSATED),
+        lasting=_texts(e for e in stays if e.error is None),
+        failed=tuple(f"{text}: {e.error}" for e in stays if e.error for text in e.texts),
+        uncertain=tuple(f"{text}: {e.error}" for e in doubtful for text in e.texts),
+        not_redone=_texts(e for e in revived if e.state is EffectState.COMPENSATED),
+    )
+
+
+def _texts(effects: Iterable[Effect]) -> tuple[str, ...]:
+    return tuple(text for effect in effects for text in effect.texts)
