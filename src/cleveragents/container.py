@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cleveragents.application.events import PlanEvents
 from cleveragents.config import Settings
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.plan_service import PlanService
     from cleveragents.application.services.rollback_service import RollbackService
     from cleveragents.application.services.store_service import StoreService
+    from cleveragents.application.services.subplan_service import SubplanService
     from cleveragents.infrastructure.clock import SystemClock, UlidSource
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks import FilePlanLocks
@@ -43,7 +45,7 @@ class Container:
         self._settings = settings
         self._environ = environ
         self._cwd = cwd
-        self._events = events
+        self._events = PlanEvents(events)
 
     # --- services -------------------------------------------------------------------------------
 
@@ -153,6 +155,7 @@ class Container:
     def _executor(self) -> "PlanExecutor":
         from cleveragents.application.services.plan_executor import PlanExecutor
         from cleveragents.application.services.step_boundary import StepBoundary
+        from cleveragents.application.services.subplan_service import StepRunners
         from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
         from cleveragents.infrastructure.actors.scripted import ScriptedActor
 
@@ -169,7 +172,7 @@ class Container:
         return PlanExecutor(
             self._unit_of_work,
             self.checkpoint_service,
-            runner,
+            StepRunners(tools=runner, children=self._subplan_service),
             ScriptedActor(),
             (self._clock, self._ids),
             self._events,
@@ -192,6 +195,43 @@ class Container:
         from cleveragents.application.services.effect_ledger import EffectLedger
 
         return EffectLedger(self._unit_of_work, self._ids, self._clock)
+
+    @cached_property
+    def _subplan_service(self) -> "SubplanService":
+        from cleveragents.application.services.subplan_crew import SubplanCrew
+        from cleveragents.application.services.subplan_merger import SubplanMerger
+        from cleveragents.application.services.subplan_service import SubplanService
+        from cleveragents.application.services.subplan_spawner import SubplanSpawner
+        from cleveragents.infrastructure.merging.merges import SandboxMerges
+
+        workplace, chronicle = (self._sandboxes, self._snapshots), (self._clock, self._ids)
+        spawner = SubplanSpawner(self._unit_of_work, workplace, chronicle, self._events)
+        crew = SubplanCrew(
+            self._unit_of_work,
+            spawner,
+            self.rollback_service,
+            self.tools,
+            # Children run like any plan; looked up late, for that service needs this one.
+            lambda plan_id: self.plan_resume_service.run(plan_id),
+            self._events,
+        )
+        merges = SandboxMerges(
+            self._in_data_dir("scratch"),
+            self._snapshots.checkouts,
+            self._snapshots.folders,
+            self._snapshots.databases,
+        )
+        merger = SubplanMerger(
+            self._unit_of_work,
+            self.checkpoint_service,
+            self.rollback_service,
+            workplace,
+            merges,
+            chronicle,
+        )
+        return SubplanService(
+            self._unit_of_work, self.checkpoint_service, spawner, crew, merger, self._clock
+        )
 
     @cached_property
     def _unit_of_work(self) -> "SqlUnitOfWorkFactory":

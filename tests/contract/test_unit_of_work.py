@@ -63,6 +63,13 @@ from cleveragents.domain.ids import (
 )
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.subplan import (
+    ChildOf,
+    ChildPlan,
+    Conflict,
+    ConflictKind,
+    MergeOutcome,
+)
 from cleveragents.infrastructure.database import engine
 from cleveragents.infrastructure.database.engine import Database
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
@@ -326,6 +333,53 @@ def other(path: Path) -> Generator[sqlite3.Connection]:
         yield connection
 
 
+CHILD_PLAN = dataclasses.replace(FULL_PLAN, plan_id=PlanId("01J0000000000000000000CH1D"))
+FULL_CHILD = ChildPlan(
+    plan_id=CHILD_PLAN.plan_id,
+    parent_id=PLAN,
+    root_id=PLAN,
+    decision_id=FULL_DECISION.decision_id,
+    name="en",
+    index=3,
+    position=Position(timeline=2, seq=7),
+    outcome=MergeOutcome.CONFLICT,
+    invalidated=True,
+    retries=1,
+    reason="both changed it",
+    conflicts=(Conflict(resource="code", path="a", kind=ConflictKind.RENAME),),
+    merges=(Position(timeline=1, seq=5),),
+)
+
+
+def test_a_child_comes_back_whole_and_its_plan_knows_its_parent(
+    database: SqlUnitOfWorkFactory,
+) -> None:
+    fill(database)
+    with database() as uow:
+        uow.plans.add(CHILD_PLAN)
+        uow.subplans.add(dataclasses.replace(FULL_CHILD, name="other", invalidated=False))
+        uow.subplans.save(FULL_CHILD)
+        uow.commit()
+
+    with database.reading() as uow:
+        assert uow.subplans.get(CHILD_PLAN.plan_id) == FULL_CHILD
+        assert uow.subplans.get(PLAN) is None
+        assert list(uow.subplans.of_parent(PLAN)) == [FULL_CHILD]
+        assert list(uow.subplans.below(PLAN)) == [FULL_CHILD]
+        found = uow.plans.get(CHILD_PLAN.plan_id)
+        assert found.child_of == ChildOf(
+            parent_id=PLAN,
+            root_id=PLAN,
+            name="en",
+            outcome=MergeOutcome.CONFLICT,
+            invalidated=True,
+        )
+        assert [plan.child_of for plan in uow.plans.list()] in (
+            [None, found.child_of],
+            [found.child_of, None],
+        )
+
+
 def fill(factory: UnitOfWorkFactory) -> None:
     with factory() as uow:
         uow.plans.add(FULL_PLAN)
@@ -358,6 +412,8 @@ def fill(factory: UnitOfWorkFactory) -> None:
         FULL_GROUP.checkpoints[0],
         FULL_FORK,
         FULL_EFFECT,
+        FULL_CHILD,
+        FULL_CHILD.conflicts[0],
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -366,6 +422,8 @@ def test_the_values_below_have_every_field_set_to_something_else_than_its_defaul
 ) -> None:
     for field in dataclasses.fields(value):
         given = getattr(value, field.name)
+        if field.name == "child_of":
+            continue  # no column of its own: it is told from the row in `subplans`
         assert given != field.default
         if field.default_factory is not dataclasses.MISSING:
             assert given != field.default_factory()

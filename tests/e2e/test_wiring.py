@@ -9,6 +9,8 @@ from tests.support.world import World, action, shell, write
 
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.plan_executor import PlanExecutor
+from cleveragents.application.services.subplan_merger import SubplanMerger
+from cleveragents.application.services.subplan_service import StepRunners, SubplanService
 from cleveragents.application.services.tool_runner import ToolRunner
 from cleveragents.domain.plan import State
 
@@ -43,13 +45,17 @@ def test_all_services_of_a_container_share_one_checkpoint_service(world: World) 
     shared = container.checkpoint_service
     assert isinstance(shared, CheckpointService)
     assert container.plan_resume_service._executor._checkpoints is shared
-    assert container.plan_resume_service._executor._runner._checkpoints is shared
+    runners = container.plan_resume_service._executor._runner
+    assert isinstance(runners, StepRunners)
+    for runner in (runners.tools, runners.children):
+        assert isinstance(runner, ToolRunner | SubplanService)
+        assert runner._checkpoints is shared
     assert container.rollback_service._checkpoints is shared
     assert container.apply_service._checkpoints is shared
     assert container.manual_checkpoints._checkpoints is shared
 
 
-@pytest.mark.parametrize("service", [PlanExecutor, ToolRunner])
+@pytest.mark.parametrize("service", [PlanExecutor, ToolRunner, SubplanService, SubplanMerger])
 def test_no_service_that_writes_can_be_built_without_checkpoints(service: type[Any]) -> None:
     names = [name for name in service.__init__.__annotations__ if name != "return"]
     assert "checkpoints" in names

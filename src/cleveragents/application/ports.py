@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from cleveragents.application.subplan_ports import SubplanRepository
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step, ToolSpec
 from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
@@ -161,6 +162,8 @@ class UnitOfWork(Protocol):
     def timelines(self) -> TimelineRepository: ...
     @property
     def effects(self) -> EffectRepository: ...
+    @property
+    def subplans(self) -> SubplanRepository: ...
     def commit(self) -> None: ...
 
 
@@ -214,6 +217,10 @@ class Sandboxes(Protocol):
 
     def create(self, resource: PlanResource) -> None:
         """Make the sandbox; what an interrupted creation left behind is replaced."""
+        ...
+
+    def branch(self, parent: PlanResource, child: PlanResource) -> None:
+        """Make the sandbox of a child plan from its parent's, as that is now; like `create`."""
         ...
 
     def check(self, resource: PlanResource) -> None:
@@ -323,7 +330,16 @@ class ToolContext:
 
 
 class Tools(Protocol):
-    """The built-in tools and those of the action."""
+    """The built-in tools and those of the action. Several plans may use them at the same time."""
+
+    def stop(self, plan_id: PlanId) -> None:
+        """End what is running for the plan; its call, and any later one, raises KeyboardInterrupt
+        in the thread that made it."""
+        ...
+
+    def allow(self, plan_id: PlanId) -> None:
+        """Take `stop` back: the plan may run again."""
+        ...
 
     def specs(self, action: Action | None) -> Sequence[ToolSpec]: ...
     def find(self, action: Action, name: str) -> ToolSpec:

@@ -7,6 +7,7 @@ from typing import Protocol, Self, TextIO
 from cleveragents.cli.render.text import fits, one_line, write
 from cleveragents.domain.events import (
     CheckpointRecorded,
+    ChildReported,
     Event,
     PlanFinished,
     PlanStarted,
@@ -51,7 +52,8 @@ class LineProgress:
         self._every_event = every_event
 
     def emit(self, event: Event) -> None:
-        if self._every_event or isinstance(event, Recovered):
+        told = event.event if isinstance(event, ChildReported) else event
+        if self._every_event or isinstance(told, Recovered):
             # Whoever watched may have gone; the plan goes on without them.
             with suppress(BrokenPipeError):
                 write(self._stderr, line_of(event) + "\n")
@@ -94,6 +96,8 @@ def _sentence(event: Event) -> str:
             return f"plan {event.plan_id}: {event.state}"
         case Recovered():
             return f"recovered: {event.message}"
+        case ChildReported():
+            return f"[{'/'.join(event.child)}] {_sentence(event.event)}"
 
 
 def _pruned(event: CheckpointRecorded) -> str:

@@ -73,13 +73,50 @@ class ToolSpec:
         return (f"what {self.compensate} undoes",)
 
 
+SUBPLANS = "subplans"
+"""Stands where a step has the name of its tool, if it spawns child plans instead."""
+
+
+class MergeStrategy(StrEnum):
+    """How the results of children that ran side by side come together in the parent."""
+
+    GIT_THREE_WAY = "git_three_way"
+    SEQUENTIAL_APPLY = "sequential_apply"
+    FAIL_ON_CONFLICT = "fail_on_conflict"
+    LAST_WINS = "last_wins"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One tool call of a scripted action, `arguments` being the file's `with`."""
+    """One tool call of a scripted action, `arguments` being the file's `with`; or child plans."""
 
     name: str
     tool: str
     arguments: JsonMap = field(default_factory=dict[str, Any])
+    subplans: "Subplans | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subplan:
+    """One child plan as the action declares it; `resources` are those of the parent it gets."""
+
+    name: str
+    description: str
+    resources: tuple[str, ...]
+    steps: tuple[Step, ...]
+    depends_on: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subplans:
+    """The child plans of one step, in the order in which their results are merged."""
+
+    plans: tuple[Subplan, ...]
+    parallel: bool = False
+    merge_strategy: MergeStrategy = MergeStrategy.GIT_THREE_WAY
+    max_parallel: int = 5
+    fail_fast: bool = False
+    max_retries: int = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,3 +131,14 @@ class Action:
 
     def resource(self, name: str) -> ResourceSpec | None:
         return next((spec for spec in self.resources if spec.name == name), None)
+
+    def for_child(self, child: Subplan) -> "Action":
+        """The action that a child plan carries out: a part of this one, with fewer resources."""
+        return Action(
+            name=f"{self.name}/{child.name}",
+            description=child.description,
+            resources=tuple(spec for spec in self.resources if spec.name in child.resources),
+            steps=child.steps,
+            tools=self.tools,
+            rollback_policy=self.rollback_policy,
+        )

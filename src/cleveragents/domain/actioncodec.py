@@ -5,11 +5,14 @@ from typing import Any
 
 from cleveragents.domain.action import (
     Action,
+    MergeStrategy,
     Parameter,
     ResourceSpec,
     ResourceType,
     RollbackPolicy,
     Step,
+    Subplan,
+    Subplans,
     ToolSpec,
 )
 
@@ -26,10 +29,7 @@ def action_to_json(action: Action) -> str:
             "name": action.name,
             "description": action.description,
             "resources": [_resource_to_map(spec) for spec in action.resources],
-            "steps": [
-                {"name": step.name, "tool": step.tool, "arguments": step.arguments}
-                for step in action.steps
-            ],
+            "steps": [_step_to_map(step) for step in action.steps],
             "tools": [_tool_to_map(spec) for spec in action.tools],
             "rollback_policy": {
                 "enabled": policy.enabled,
@@ -58,10 +58,7 @@ def _action_from_map(data: dict[str, Any]) -> Action:
         name=data["name"],
         description=data["description"],
         resources=tuple(_resource_from_map(item) for item in data["resources"]),
-        steps=tuple(
-            Step(name=item["name"], tool=item["tool"], arguments=item["arguments"])
-            for item in data["steps"]
-        ),
+        steps=tuple(_step_from_map(item) for item in data["steps"]),
         tools=tuple(_tool_from_map(item) for item in data["tools"]),
         rollback_policy=RollbackPolicy(
             enabled=policy["enabled"],
@@ -91,6 +88,63 @@ def _resource_from_map(item: dict[str, Any]) -> ResourceSpec:
         include=tuple(item["include"]),
         exclude=tuple(item["exclude"]),
         checkpointable=item["checkpointable"],
+    )
+
+
+def _step_to_map(step: Step) -> dict[str, Any]:
+    told: dict[str, Any] = {"name": step.name, "tool": step.tool, "arguments": step.arguments}
+    if step.subplans is not None:
+        told["subplans"] = _subplans_to_map(step.subplans)
+    return told
+
+
+def _step_from_map(item: dict[str, Any]) -> Step:
+    subplans = item.get("subplans")
+    return Step(
+        name=item["name"],
+        tool=item["tool"],
+        arguments=item["arguments"],
+        subplans=None if subplans is None else _subplans_from_map(subplans),
+    )
+
+
+def _subplans_to_map(subplans: Subplans) -> dict[str, Any]:
+    return {
+        "parallel": subplans.parallel,
+        "merge_strategy": subplans.merge_strategy.value,
+        "max_parallel": subplans.max_parallel,
+        "fail_fast": subplans.fail_fast,
+        "max_retries": subplans.max_retries,
+        "plans": [
+            {
+                "name": child.name,
+                "description": child.description,
+                "resources": child.resources,
+                "depends_on": child.depends_on,
+                "steps": [_step_to_map(step) for step in child.steps],
+            }
+            for child in subplans.plans
+        ],
+    }
+
+
+def _subplans_from_map(item: dict[str, Any]) -> Subplans:
+    return Subplans(
+        parallel=item["parallel"],
+        merge_strategy=MergeStrategy(item["merge_strategy"]),
+        max_parallel=item["max_parallel"],
+        fail_fast=item["fail_fast"],
+        max_retries=item["max_retries"],
+        plans=tuple(
+            Subplan(
+                name=child["name"],
+                description=child["description"],
+                resources=tuple(child["resources"]),
+                depends_on=tuple(child["depends_on"]),
+                steps=tuple(_step_from_map(step) for step in child["steps"]),
+            )
+            for child in item["plans"]
+        ),
     )
 
 

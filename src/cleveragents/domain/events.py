@@ -51,6 +51,14 @@ class Recovered:
     message: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildReported:
+    """What a child plan reported; `child` are the names that lead there from the top."""
+
+    child: tuple[str, ...]
+    event: "Event"
+
+
 Event = (
     PlanStarted
     | SandboxCreating
@@ -59,4 +67,5 @@ Event = (
     | CheckpointRecorded
     | PlanFinished
     | Recovered
+    | ChildReported
 )

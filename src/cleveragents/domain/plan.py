@@ -9,8 +9,14 @@ from typing import Any
 from cleveragents.domain.action import Action
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.decision import Position
-from cleveragents.domain.errors import PlanAppliedError, PlanCancelledError, PlanStateError
+from cleveragents.domain.errors import (
+    ChildApplyError,
+    PlanAppliedError,
+    PlanCancelledError,
+    PlanStateError,
+)
 from cleveragents.domain.ids import CheckpointId, GroupId, PlanId
+from cleveragents.domain.subplan import ChildOf
 
 
 class Phase(StrEnum):
@@ -44,7 +50,10 @@ class PlanFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One run of an action; `head` (column `last_checkpoint_id`) is where it stands now."""
+    """One run of an action; `head` (column `last_checkpoint_id`) is where it stands now.
+
+    `child_of` is there for a child plan; it is told from the parent's rows and stored with them.
+    """
 
     plan_id: PlanId
     action: Action
@@ -63,6 +72,7 @@ class Plan:
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    child_of: ChildOf | None = None
 
     @property
     def is_final(self) -> bool:
@@ -93,6 +103,8 @@ class Plan:
             raise PlanAppliedError(self.plan_id)
         if self.state is State.CANCELLED:
             raise PlanCancelledError(self.plan_id)
+        if self.child_of is not None:
+            self.child_of.refuse_if_settled(self.plan_id)
 
     def refuse_if_applying(self) -> None:
         """An apply that died half-way is finished by the next one, before anything else happens."""
@@ -167,6 +179,9 @@ class Plan:
 
     def begin_apply(self) -> "Plan":
         self.refuse_if_final()
+        if self.child_of is not None:
+            parent, root = self.child_of.parent_id, self.child_of.root_id
+            raise ChildApplyError(self.plan_id, self.child_of.name, parent, root)
         if not self.executed:
             raise PlanStateError(
                 f"plan {self.plan_id} has not done all its steps yet ({self.phase}/{self.state})",

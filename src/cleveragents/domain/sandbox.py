@@ -40,6 +40,12 @@ class PlanResource:
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
+    def store_id(self) -> PlanId:
+        """The plan with whose snapshots these are kept: for children the one at the top, so that
+        contents which they share are stored once."""
+        return PlanId(self.details.get("store") or self.plan_id)
+
+    @property
     def strategy(self) -> str:
         return {ResourceType.GIT_CHECKOUT: "git worktree"}.get(self.type, "copy")
 

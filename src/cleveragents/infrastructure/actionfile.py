@@ -8,6 +8,12 @@ from cleveragents.domain.action import Action, Step
 from cleveragents.domain.errors import ActionFileError, ActionNotFoundError
 from cleveragents.infrastructure.actionrules import Rules
 from cleveragents.infrastructure.actionschema import MOST_FINDINGS, ActionShape, Finding, shaped
+from cleveragents.infrastructure.actionsubplans import (
+    Loc,
+    Surroundings,
+    child_steps,
+    not_given,
+)
 from cleveragents.infrastructure.yamlnodes import (
     Document,
     Problem,
@@ -77,7 +83,8 @@ class YamlActionReader:
         tool_specs = rules.tools(tools, resources)
         # Against sections with mistakes in them, right steps would look wrong.
         trusted = not any(item.loc[:1] in {("resources",), ("tools",)} for item in rules.findings)
-        steps = rules.steps(sections.get("steps"))
+        around = Surroundings(resources=list(resources))
+        steps = rules.steps(sections.get("steps"), ("steps",), around)
         action = Action(
             name=top.name if top else "",
             description=top.description if top else "",
@@ -88,13 +95,36 @@ class YamlActionReader:
             max_retries_per_step=top.max_retries_per_step if top else None,
         )
         if trusted:
-            rules.findings.extend(self._step_findings(action, steps))
+            rules.findings.extend(self._step_findings(action, steps, rules.findings))
         return action
 
-    def _step_findings(self, action: Action, steps: Mapping[int, Step]) -> Iterator[Finding]:
+    def _step_findings(
+        self, action: Action, steps: Mapping[int, Step], found: Sequence[Finding]
+    ) -> Iterator[Finding]:
+        # Of a step with mistakes in it the positions are not known: what is unusable was left out.
+        broken = {item.loc[1] for item in found if item.loc[:1] == ("steps",) and item.loc[1:]}
         for index, step in steps.items():
-            for sentence in self._check_step(action, step):
-                yield Finding(loc=("steps", index), text=sentence)
+            loc = ("steps", index)
+            if step.subplans is None:
+                yield from self._call_findings(action, step, loc)
+            elif index not in broken:
+                for child, one, here in child_steps(action, step, loc):
+                    yield from self._child_findings(action, child, one, here)
+
+    def _child_findings(
+        self, everything: Action, child: Action, step: Step, loc: Loc
+    ) -> Iterator[Finding]:
+        if step.subplans is not None:
+            return
+        text = not_given(everything, child, step)
+        if text is not None:
+            yield Finding(loc=loc, text=text)
+            return
+        yield from self._call_findings(child, step, loc)
+
+    def _call_findings(self, action: Action, step: Step, loc: Loc) -> Iterator[Finding]:
+        for sentence in self._check_step(action, step):
+            yield Finding(loc=loc, text=sentence)
 
 
 def _decoded(content: bytes) -> str:

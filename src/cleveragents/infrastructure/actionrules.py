@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cleveragents.domain.action import (
+    SUBPLANS,
     Parameter,
     ResourceSpec,
     ResourceType,
@@ -26,6 +27,7 @@ from cleveragents.infrastructure.actionschema import (
     quoted,
     shaped,
 )
+from cleveragents.infrastructure.actionsubplans import Loc, SubplanRules, Surroundings
 from cleveragents.infrastructure.tools.toolbox import PLACEHOLDER
 
 _RESOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
@@ -191,20 +193,24 @@ class Rules:
 
     # --- steps ----------------------------------------------------------------------------------
 
-    def steps(self, raw: object) -> Mapping[int, Step]:
+    def steps(self, raw: object, loc: Loc, around: Surroundings) -> Mapping[int, Step]:
         """The usable ones by their position."""
         steps: dict[int, Step] = {}
         items = cast("list[object]", raw) if isinstance(raw, list) else []
+        children = SubplanRules(findings=self.findings, read_steps=self.steps)
         for index, item in enumerate(items):
-            if isinstance(item, dict) and "subplans" in cast("dict[str, Any]", item):
-                text = "subplans are not supported by this version yet"
-                self._find(text, "steps", index, "subplans")
-                continue
-            shape = shaped(StepShape, cast("object", item), ("steps", index), self.findings)
-            if shape is not None:
-                name = shape.name or shape.tool
-                steps[index] = Step(name=name, tool=shape.tool, arguments=shape.arguments)
+            here = (*loc, index)
+            spawns = SUBPLANS in _keys(item)
+            step = children.spawn(item, here, around) if spawns else self._step(item, here)
+            if step is not None:
+                steps[index] = step
         return steps
+
+    def _step(self, raw: object, loc: Loc) -> Step | None:
+        shape = shaped(StepShape, raw, loc, self.findings)
+        if shape is None:
+            return None
+        return Step(name=shape.name or shape.tool, tool=shape.tool, arguments=shape.arguments)
 
     def _find(self, text: str, *loc: str | int) -> None:
         self.findings.append(Finding(loc=loc, text=text))
@@ -227,6 +233,10 @@ def _tool_spec(name: str, shape: ToolShape, resource: str | None) -> ToolSpec:
         command=tuple(shape.command),
         resource=resource,
     )
+
+
+def _keys(raw: object) -> Collection[object]:
+    return cast("dict[object, object]", raw) if isinstance(raw, dict) else ()
 
 
 def _writes(shape: ToolShape) -> bool:

@@ -94,11 +94,11 @@ Argv = Annotated[list[Text], Field(min_length=1), BeforeValidator(_argv)]
 Section = dict[str, Any]
 
 
-class _Shape(BaseModel):
+class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class ActionShape(_Shape):
+class ActionShape(Shape):
     """The top of the file; what is in the sections is checked one by one."""
 
     name: ActionName
@@ -110,13 +110,13 @@ class ActionShape(_Shape):
     steps: Annotated[list[Any], Field(min_length=1)]
 
 
-class PolicyShape(_Shape):
+class PolicyShape(Shape):
     enabled: bool = True
     require_checkpoints: bool = True
     max_checkpoints: Annotated[int, Field(ge=1)] | None = None
 
 
-class ResourceShape(_Shape):
+class ResourceShape(Shape):
     type: Annotated[str, AfterValidator(_resource_type)]
     path: Text | None = None
     url: Text | None = None
@@ -125,7 +125,7 @@ class ResourceShape(_Shape):
     checkpointable: bool = True
 
 
-class ToolShape(_Shape):
+class ToolShape(Shape):
     description: str = ""
     command: Argv
     resource: str | None = None
@@ -139,13 +139,13 @@ class ToolShape(_Shape):
     timeout: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] | None = None
 
 
-class StepShape(_Shape):
+class StepShape(Shape):
     name: StepName | None = None
     tool: Text
     arguments: Section = Field(default={}, alias="with")
 
 
-S = TypeVar("S", bound=_Shape)
+S = TypeVar("S", bound=Shape)
 
 
 def shaped(

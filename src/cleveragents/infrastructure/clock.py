@@ -1,6 +1,7 @@
 """Owns real time, and the ids made from it."""
 
 import os
+import threading
 import time
 from datetime import UTC, datetime
 
@@ -21,9 +22,11 @@ class UlidSource:
 
     def __init__(self) -> None:
         self._last = 0
+        self._lock = threading.Lock()
 
     def new(self) -> str:
         milliseconds = time.time_ns() // 1_000_000
         fresh = (milliseconds << _RANDOM_BITS) | int.from_bytes(os.urandom(_RANDOM_BITS // 8))
-        self._last = max(fresh, self._last + 1)
-        return "".join(_ALPHABET[(self._last >> shift) & 31] for shift in range(125, -1, -5))
+        with self._lock:
+            self._last = value = max(fresh, self._last + 1)
+        return "".join(_ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5))

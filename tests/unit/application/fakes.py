@@ -53,6 +53,7 @@ from cleveragents.domain.ids import (
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.domain.subplan import ChildPlan
 
 T = TypeVar("T")
 Files = dict[str, str]
@@ -156,6 +157,7 @@ class Tables:
     groups: dict[str, CheckpointGroup] = field(default_factory=dict[str, CheckpointGroup])
     forks: dict[tuple[str, int], Fork] = field(default_factory=dict[tuple[str, int], Fork])
     effects: dict[str, Effect] = field(default_factory=dict[str, Effect])
+    children: dict[str, ChildPlan] = field(default_factory=dict[str, ChildPlan])
 
     def copy(self) -> "Tables":
         return Tables(
@@ -166,6 +168,7 @@ class Tables:
             dict(self.groups),
             dict(self.forks),
             dict(self.effects),
+            dict(self.children),
         )
 
 
@@ -320,6 +323,25 @@ class MemoryEffects:
         return sorted(found, key=lambda effect: effect.position.seq)
 
 
+class MemorySubplans:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, child: ChildPlan) -> None:
+        self._tables.children[child.plan_id] = child
+
+    save = add
+
+    def get(self, plan_id: PlanId) -> ChildPlan | None:
+        return self._tables.children.get(plan_id)
+
+    def of_parent(self, parent_id: PlanId) -> Sequence[ChildPlan]:
+        return [c for c in self._tables.children.values() if c.parent_id == parent_id]
+
+    def below(self, root_id: PlanId) -> Sequence[ChildPlan]:
+        return [c for c in self._tables.children.values() if c.root_id == root_id]
+
+
 class MemoryUnitOfWork:
     def __init__(self, database: "MemoryDatabase", *, writing: bool) -> None:
         self._database = database
@@ -332,6 +354,7 @@ class MemoryUnitOfWork:
         self.checkpoints = MemoryCheckpoints(tables)
         self.timelines = MemoryTimelines(tables)
         self.effects = MemoryEffects(tables)
+        self.subplans = MemorySubplans(tables)
 
     def commit(self) -> None:
         assert self._writing
@@ -504,6 +527,10 @@ class MemorySandboxes:
         self._disk.sandboxes[resource.sandbox_path] = dict(self._disk.projects[resource.location])
         self._faults.reach(f"created {resource.name}")
 
+    def branch(self, parent: PlanResource, child: PlanResource) -> None:
+        self._faults.reach("branch")
+        self._disk.sandboxes[child.sandbox_path] = dict(self._disk.sandboxes[parent.sandbox_path])
+
     def check(self, resource: PlanResource) -> None:
         self._faults.reach("check")
         if resource.sandbox_path not in self._disk.sandboxes:
@@ -576,6 +603,12 @@ class MemoryTools:
         self.broken: set[str] = set()
         self.contexts: list[ToolContext] = []
         self.ran: list[tuple[str, dict[str, Any]]] = []
+
+    def stop(self, plan_id: PlanId) -> None:
+        """Nothing runs between two calls."""
+
+    def allow(self, plan_id: PlanId) -> None:
+        """Nothing was stopped."""
 
     def specs(self, action: Action | None) -> Sequence[ToolSpec]:
         return [*TOOLS, *(action.tools if action else ())]

@@ -10,11 +10,14 @@ from hypothesis import strategies as st
 
 from cleveragents.domain.action import (
     Action,
+    MergeStrategy,
     Parameter,
     ResourceSpec,
     ResourceType,
     RollbackPolicy,
     Step,
+    Subplan,
+    Subplans,
     ToolSpec,
 )
 from cleveragents.domain.actioncodec import action_from_json, action_to_json
@@ -62,11 +65,30 @@ TOOLS = st.builds(
     command=MANY,
     resource=NAMES,
 )
+ARGUMENTS = st.dictionaries(NAMES, JSON, min_size=1, max_size=3)
+CALLS = st.builds(Step, name=NAMES, tool=NAMES, arguments=ARGUMENTS)
+CHILDREN = st.builds(
+    Subplan,
+    name=NAMES,
+    description=NAMES,
+    resources=MANY,
+    steps=st.lists(CALLS, min_size=1, max_size=2).map(tuple),
+    depends_on=MANY,
+)
 STEPS = st.builds(
     Step,
     name=NAMES,
     tool=NAMES,
-    arguments=st.dictionaries(NAMES, JSON, min_size=1, max_size=3),
+    arguments=ARGUMENTS,
+    subplans=st.builds(
+        Subplans,
+        plans=st.lists(CHILDREN, min_size=1, max_size=2).map(tuple),
+        parallel=st.just(value=True),
+        merge_strategy=st.just(MergeStrategy.LAST_WINS),
+        max_parallel=st.integers(min_value=6, max_value=50),
+        fail_fast=st.just(value=True),
+        max_retries=st.integers(min_value=3),
+    ),
 )
 FULL_ACTIONS = st.builds(
     Action,
@@ -87,7 +109,10 @@ FULL_ACTIONS = st.builds(
 
 @given(FULL_ACTIONS)
 def test_an_action_with_every_field_set_comes_back_the_same(action: Action) -> None:
-    for value in (action, action.rollback_policy, *action.resources, *action.tools, *action.steps):
+    spawns = [step.subplans for step in action.steps if step.subplans]
+    children = [child for spawn in spawns for child in spawn.plans]
+    parts = (*action.resources, *action.tools, *action.steps, *spawns, *children)
+    for value in (action, action.rollback_policy, *parts):
         assert_nothing_is_default(value)
 
     assert action_from_json(action_to_json(action)) == action

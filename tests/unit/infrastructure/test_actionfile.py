@@ -495,7 +495,7 @@ def test_a_tool_name_must_be_simple(world: World) -> None:
         ("shell", "line 5: steps[0]: must be a mapping of keys to values, not text"),
         (
             "{name: both, subplans: {parallel: true}}",
-            "line 5: steps[0].subplans: subplans are not supported by this version yet",
+            "line 5: steps[0].subplans.plans: this key is required",
         ),
         (
             "{tool: shell, with: {v: .inf}}",

@@ -35,6 +35,7 @@ from cleveragents.domain.ids import GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import CheckpointRetentionPolicy, RetentionDecision
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.subplan import ChildPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,7 @@ class Additions:
     decision: Decision | None = None
     tool_call: ToolCall | None = None
     effect: Effect | None = None
+    merged_child: ChildPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,6 +336,9 @@ def _add(
         uow.tool_calls.add(replace(additions.tool_call, position=plan.here, changes=changes))
     if additions.effect is not None:
         uow.effects.put(additions.effect)
+    if additions.merged_child is not None:
+        plan = plan.tick()
+        uow.subplans.save(additions.merged_child.merged_at(plan.here))
     return plan
 
 

@@ -12,7 +12,8 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
-from cleveragents.application.services.tool_runner import Crossing, Task, ToolRunner
+from cleveragents.application.services.tool_runner import Crossing, StepRunner, Task
+from cleveragents.domain.action import Step
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
@@ -32,7 +33,7 @@ class PlanExecutor:
         self,
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
-        runner: ToolRunner,
+        runner: StepRunner,
         actor: Actor,
         chronicle: tuple[Clock, IdSource],
         events: EventSink,
@@ -63,7 +64,8 @@ class PlanExecutor:
             if crossing.passage is Passage.STOP:
                 self._hold(plan, proposal, index, crossing)
             plan = self._step(plan, proposal, index, live, _skipping(crossing))
-        self._checkpoints.free_space(plan.plan_id)
+        if plan.child_of is None:  # children share the store of the plan at the top
+            self._checkpoints.free_space(plan.plan_id)
         self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
         return plan
 
@@ -166,7 +168,7 @@ class PlanExecutor:
             plan_id=plan.plan_id,
             parent_id=live[0].decision_id,
             position=plan.here,
-            type=DecisionType.TOOL_INVOCATION,
+            type=_decision_type(proposal.step),
             question=proposal.question,
             chosen=f"{proposal.step.tool}: {proposal.step.name}",
             alternatives=proposal.alternatives,
@@ -211,3 +213,10 @@ class PlanExecutor:
 
 def _skipping(crossing: Crossing) -> Effect | None:
     return crossing.standing if crossing.passage is Passage.SKIP else None
+
+
+def _decision_type(step: Step) -> DecisionType:
+    if step.subplans is None:
+        return DecisionType.TOOL_INVOCATION
+    parallel = step.subplans.parallel
+    return DecisionType.SUBPLAN_PARALLEL_SPAWN if parallel else DecisionType.SUBPLAN_SPAWN

@@ -21,6 +21,7 @@ from cleveragents.domain.errors import (
     EffectUncertainError,
     InterruptedPlanError,
     PlanError,
+    PlanStateError,
 )
 from cleveragents.domain.events import SandboxCreating
 from cleveragents.domain.ids import PlanId
@@ -99,9 +100,14 @@ class PlanResumeService:
     def _make_sandboxes(self, plan: Plan) -> None:
         with self._unit_of_work.reading() as uow:
             resources = uow.resources.of_plan(plan.plan_id)
-        for resource in resources:
-            if resource.status is SandboxStatus.PENDING:
-                self._make_sandbox(resource)
+        pending = [r for r in resources if r.status is SandboxStatus.PENDING]
+        if pending and plan.child_of is not None:
+            raise PlanStateError(
+                f"plan {plan.plan_id} is a child that its parent has not started yet",
+                f"agents plan resume {plan.child_of.parent_id}",
+            )
+        for resource in pending:
+            self._make_sandbox(resource)
 
     def _make_sandbox(self, resource: PlanResource) -> None:
         self._events.emit(SandboxCreating(resource=resource.name))

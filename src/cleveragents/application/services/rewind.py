@@ -17,6 +17,7 @@ class Rewound:
     plan: Plan
     decisions_discarded: int
     undone: tuple[ToolCall, ...]
+    children_invalidated: int = 0
 
 
 def rewind(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Rewound:
@@ -32,9 +33,15 @@ def rewind(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Rewound:
     discarded = _supersede_decisions(uow, plan.plan_id, reach)
     undone = _undo_tool_calls(uow, plan.plan_id, reach)
     _supersede_groups(uow, plan.plan_id, reach)
+    invalidated = _invalidate_children(uow, plan.plan_id, reach)
     plan = plan.restore(target, fork.timeline)
     uow.plans.save(plan)
-    return Rewound(plan=plan, decisions_discarded=discarded, undone=undone)
+    return Rewound(
+        plan=plan,
+        decisions_discarded=discarded,
+        undone=undone,
+        children_invalidated=invalidated,
+    )
 
 
 def _supersede_decisions(uow: UnitOfWork, plan_id: PlanId, reach: Mapping[int, int | None]) -> int:
@@ -56,3 +63,20 @@ def _supersede_groups(uow: UnitOfWork, plan_id: PlanId, reach: Mapping[int, int 
     groups = uow.checkpoints.of_plan(plan_id)
     gone = [group.group_id for group in groups if not is_live(group.position, reach)]
     uow.checkpoints.mark_superseded(plan_id, gone)
+
+
+def _invalidate_children(uow: UnitOfWork, plan_id: PlanId, reach: Mapping[int, int | None]) -> int:
+    """How many no longer count that did, with all their own children."""
+    number = 0
+    for child in uow.subplans.of_parent(plan_id):
+        seen = child.on_line(reach)
+        if seen != child:
+            uow.subplans.save(seen)
+        if child.counts and not seen.counts:
+            number += 1 + _counting_below(uow, child.plan_id)
+    return number
+
+
+def _counting_below(uow: UnitOfWork, plan_id: PlanId) -> int:
+    children = [child for child in uow.subplans.of_parent(plan_id) if child.counts]
+    return len(children) + sum(_counting_below(uow, child.plan_id) for child in children)

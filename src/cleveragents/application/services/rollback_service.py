@@ -219,7 +219,7 @@ class RollbackService:
             checkpoint_id=named if named in target.names() else target.head,
             undo_group=safety,
             reverted=_reverted(restored),
-            child_plans_invalidated=0,
+            child_plans_invalidated=rewound.children_invalidated,
             decisions_discarded=rewound.decisions_discarded,
             tool_calls_undone=len(rewound.undone),
             phase=rewound.plan.phase,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from cleveragents.application.ports import IdSource, PatientClock, ToolContext, Tools
 from cleveragents.application.services.checkpoint_service import (
@@ -73,6 +73,16 @@ class _Ended:
     @property
     def additions(self) -> Additions:
         return Additions(tool_call=self.call, effect=self.effect)
+
+
+class StepRunner(Protocol):
+    """Carries out steps, whatever they consist of; the contract is that of ToolRunner."""
+
+    def crossing(
+        self, plan: Plan, step: Step, step_index: int, choice: EffectChoice
+    ) -> Crossing: ...
+    def settle(self, plan_id: PlanId) -> Sequence[Effect]: ...
+    def run(self, plan: Plan, task: Task) -> Committed: ...
 
 
 class ToolRunner:

@@ -15,6 +15,9 @@ PlanError                      exit 1: the operation was refused or failed
 ├── PlanAppliedError           plan-applied
 ├── PlanCancelledError         plan-cancelled
 ├── PlanLockedError            plan-locked
+├── ChildSettledError          child-settled
+├── ChildApplyError            child-apply
+├── SubplansFailedError        subplans-failed
 ├── DecisionNotFoundError      decision-not-found
 ├── CheckpointNotFoundError    checkpoint-not-found
 ├── CheckpointAmbiguousError   checkpoint-ambiguous
@@ -84,6 +87,8 @@ from cleveragents.domain.errors.plans import (
     ActionNotFoundError,
     ApplyConflictError,
     ApplyRefusedError,
+    ChildApplyError,
+    ChildSettledError,
     DecisionNotFoundError,
     DeclinedError,
     EffectDoneError,
@@ -95,6 +100,7 @@ from cleveragents.domain.errors.plans import (
     PlanNotFoundError,
     PlanStateError,
     StepFailedError,
+    SubplansFailedError,
 )
 from cleveragents.domain.errors.usage import (
     CheckpointRequiredError,
@@ -127,6 +133,8 @@ __all__ = [
     "CheckpointNeededError",
     "CheckpointNotFoundError",
     "CheckpointRequiredError",
+    "ChildApplyError",
+    "ChildSettledError",
     "ConfigFileError",
     "ConfigKeyError",
     "ConfigValueError",
@@ -162,6 +170,7 @@ __all__ = [
     "SnapshotFailedError",
     "StepFailedError",
     "StoreFullError",
+    "SubplansFailedError",
     "ToolArgumentError",
     "ToolError",
     "ToolNotFoundError",

@@ -69,6 +69,37 @@ class PlanLockedError(PlanError):
         )
 
 
+class ChildSettledError(PlanError):
+    """A child plan to which nothing more can be done by itself."""
+
+    code = "child-settled"
+
+    def __init__(self, plan_id: str, name: str, parent_id: str, what: str) -> None:
+        super().__init__(
+            f"plan {plan_id} is the child `{name}`, which {what} plan {parent_id}",
+            f"work on the parent: agents plan status {parent_id}",
+        )
+
+
+class ChildApplyError(PlanError):
+    """Only the plan at the top reaches the project."""
+
+    code = "child-apply"
+
+    def __init__(self, plan_id: str, name: str, parent_id: str, root_id: str) -> None:
+        super().__init__(
+            f"plan {plan_id} is the child `{name}` of plan {parent_id}; "
+            "its result goes to its parent, not to the project",
+            f"agents plan apply {root_id}",
+        )
+
+
+class SubplansFailedError(PlanError):
+    """Children whose results are missing in the parent; the others are merged."""
+
+    code = "subplans-failed"
+
+
 class DecisionNotFoundError(PlanError):
     code = "decision-not-found"
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.actioncodec import action_from_json, action_to_json
@@ -42,6 +42,7 @@ from cleveragents.infrastructure.database.rows import (
     to_time,
     update,
 )
+from cleveragents.infrastructure.database.subplan_repository import child_links, child_of
 
 
 class SqlPlans:
@@ -64,11 +65,13 @@ class SqlPlans:
         ).fetchone()
         if row is None:
             raise PlanNotFoundError(plan_id)
-        return _plan(row)
+        return replace(_plan(row), child_of=child_of(self._connection, plan_id))
 
     def list(self) -> Sequence[Plan]:
         rows = self._connection.execute("SELECT * FROM plans ORDER BY plan_id DESC")
-        return [_plan(row) for row in rows]
+        plans = [_plan(row) for row in rows]
+        children = child_links(self._connection)
+        return [replace(plan, child_of=children.get(plan.plan_id)) for plan in plans]
 
 
 class SqlResources:

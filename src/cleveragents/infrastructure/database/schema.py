@@ -97,6 +97,25 @@ decisions = Table(
     Index(None, "plan_id", "seq"),
 )
 
+subplans = Table(
+    "subplans",
+    metadata,
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), primary_key=True),
+    Column("parent_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
+    Column("root_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
+    Column("decision_id", Text, ForeignKey("decisions.decision_id"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("position_in_step", Integer, nullable=False),
+    Column("timeline", Integer, nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("invalidated", Boolean, nullable=False),
+    Column("retries", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("conflicts_json", Text, nullable=False),
+    Column("merges_json", Text, nullable=False),
+)
+
 tool_calls = Table(
     "tool_calls",
     metadata,

@@ -14,6 +14,7 @@ from cleveragents.infrastructure.database.repositories import (
     SqlTimelines,
     SqlToolCalls,
 )
+from cleveragents.infrastructure.database.subplan_repository import SqlSubplans
 
 
 class SqlUnitOfWork:
@@ -26,6 +27,7 @@ class SqlUnitOfWork:
         self.checkpoints = SqlCheckpoints(connection)
         self.timelines = SqlTimelines(connection)
         self.effects = SqlEffects(connection)
+        self.subplans = SqlSubplans(connection)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")

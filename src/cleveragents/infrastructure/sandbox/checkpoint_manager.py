@@ -37,11 +37,13 @@ class CheckpointManager:
     def __init__(self, snapshots_dir: str, scratch_dir: str, limit_bytes: int = 0) -> None:
         watcher = Watcher(scratch_dir)
         self._connections = Connections(limit_bytes)
-        git_trees = TreeEngine(snapshots_dir, scratch_dir, GitState, watcher, self._connections)
+        self.checkouts = TreeEngine(
+            snapshots_dir, scratch_dir, GitState, watcher, self._connections
+        )
         self.folders = TreeEngine(snapshots_dir, scratch_dir, _no_side, watcher, self._connections)
         self.databases = PagesEngine(snapshots_dir, self._connections)
         self._engines: dict[ResourceType, SnapshotEngine] = {
-            ResourceType.GIT_CHECKOUT: git_trees,
+            ResourceType.GIT_CHECKOUT: self.checkouts,
             ResourceType.FS_DIRECTORY: self.folders,
             ResourceType.SQLITE: self.databases,
         }

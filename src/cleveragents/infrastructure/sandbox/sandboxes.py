@@ -9,6 +9,7 @@ from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import ResourceError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.infrastructure.sandbox.branching import Branches
 from cleveragents.infrastructure.sandbox.fs_apply import FolderApply, FolderSnapshots
 from cleveragents.infrastructure.sandbox.fs_directory import FsDirectories
 from cleveragents.infrastructure.sandbox.git_apply import GitApply
@@ -50,6 +51,7 @@ class SandboxRegistry:
     ) -> None:
         sqlite = SqliteDatabases(sandboxes_dir, scratch_dir, databases)
         self._sandboxes = Path(sandboxes_dir)
+        self._branches = Branches()
         self._checkouts: dict[ResourceType, SandboxMaker] = {
             ResourceType.GIT_CHECKOUT: GitCheckouts(sandboxes_dir, scratch_dir),
             ResourceType.FS_DIRECTORY: FsDirectories(sandboxes_dir, folders),
@@ -75,6 +77,15 @@ class SandboxRegistry:
 
     def create(self, resource: PlanResource) -> None:
         self._checkout(resource.name, resource.type).create(resource)
+
+    def branch(self, parent: PlanResource, child: PlanResource) -> None:
+        maker = self._checkout(child.name, child.type)
+        maker.remove(child)
+        try:
+            self._branches.make(parent, child)
+        except BaseException:
+            maker.remove(child)
+            raise
 
     def check(self, resource: PlanResource) -> None:
         self._checkout(resource.name, resource.type).check(resource)

@@ -81,16 +81,12 @@ class SqliteDatabases:
             )
 
     def create(self, resource: PlanResource) -> None:
-        path = Path(resource.sandbox_path)
-        remove_sandbox(self._sandboxes, path.parent)
+        folder = Path(resource.sandbox_path).parent
+        remove_sandbox(self._sandboxes, folder)
         try:
-            with _reported(resource):
-                make_parent(path.parent)
-                path.parent.mkdir(mode=0o700)
-                copy_database(resource.location, str(path))
-                _settle(path, os.stat(resource.location).st_mode)
+            copy_settled(resource.location, resource)
         except BaseException:
-            remove_sandbox(self._sandboxes, path.parent)
+            remove_sandbox(self._sandboxes, folder)
             raise
 
     def check(self, resource: PlanResource) -> None:
@@ -124,6 +120,16 @@ class SqliteDatabases:
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
         return recalled(resource.details["apply"]["diff"])
+
+
+def copy_settled(source: str, resource: PlanResource) -> None:
+    """Fill the sandbox, of which there is nothing yet, with a consistent and durable copy."""
+    path = Path(resource.sandbox_path)
+    with _reported(resource):
+        make_parent(path.parent)
+        path.parent.mkdir(mode=0o700)
+        copy_database(source, str(path))
+        _settle(path, os.stat(source).st_mode)
 
 
 def _existing_file(spec: ResourceSpec) -> str:

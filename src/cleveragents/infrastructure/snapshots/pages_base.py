@@ -33,7 +33,7 @@ class BaseFile:
     """
 
     def __init__(self, folder: str, resource: PlanResource, limit_bytes: int) -> None:
-        name = f"{resource.plan_id}.{resource.resource_id}{_SUFFIX}"
+        name = f"{resource.store_id}.{resource.resource_id}{_SUFFIX}"
         self.path = os.path.join(folder, name)
         self._folder = folder
         self._resource = resource.name

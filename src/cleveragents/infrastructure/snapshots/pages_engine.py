@@ -62,6 +62,10 @@ class PagesEngine:
         with self._reading(resource) as session:
             return _changes(resource, session.snapshot(old), session.snapshot(new))
 
+    def state_hash(self, resource: PlanResource, ref: str) -> str:
+        with self._reading(resource) as session:
+            return session.snapshot(ref).state_hash
+
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
         store = self._store(resource)
         with self._working(resource) as session:
@@ -123,7 +127,7 @@ class PagesEngine:
         return page_session(db, resource, self._snapshots_dir, self._connections.limit_bytes)
 
     def _store(self, resource: PlanResource) -> PlanStore:
-        return PlanStore(self._snapshots_dir, resource.plan_id, resource.name, self._connections)
+        return PlanStore(self._snapshots_dir, resource.store_id, resource.name, self._connections)
 
 
 def _snapshot(

@@ -38,6 +38,14 @@ class Staging:
             finally:
                 os.close(fd)
 
+    def add(self, key: bytes, data: bytes) -> None:
+        """A content that is in no store yet."""
+        fd = self._new(key.hex(), None)
+        try:
+            _write(fd, data)
+        finally:
+            os.close(fd)
+
     def _new(self, name: str, near: int | None) -> int:
         # File systems place a file near the folder that it is made in, and ext4 is slow to make
         # many where as many have just been deleted. So it is made, without a name, where it goes.

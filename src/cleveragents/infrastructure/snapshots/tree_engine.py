@@ -2,20 +2,20 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Generator
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from cleveragents.application.ports import Restored
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
-from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.changes import Difference, file_changes
 from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, shown, state_hash
+from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown, state_hash
 from cleveragents.infrastructure.snapshots.examine import examine
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest
@@ -31,6 +31,7 @@ from cleveragents.infrastructure.snapshots.side import SideState
 from cleveragents.infrastructure.snapshots.staging import Staging, staging
 from cleveragents.infrastructure.snapshots.tracker import Candidates, ChangeTracker
 from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree_writer import TreeWriter
 from cleveragents.infrastructure.snapshots.versions import Versions, sweep
 
 
@@ -133,6 +134,25 @@ class TreeEngine:
         with self._store(resource).reading() as db:
             yield TreeReader(self._session(db, resource))
 
+    def put(
+        self,
+        resource: PlanResource,
+        wanted: Mapping[bytes, Entry | None],
+        fill: Callable[[Staging], None],
+    ) -> None:
+        """Make these paths of the sandbox what they are wanted to be; nothing is recorded.
+
+        `fill` puts the contents of the files into the staging folder.
+        """
+        with self.reading(resource) as reader:
+            exclude = reader.session.exclude
+        with self._staging(resource) as staged, open_sandbox(resource, open_up=True) as anchor:
+            fill(staged)
+            try:
+                TreeWriter(anchor, staged, exclude).apply(wanted)
+            except OSError as error:
+                raise RestoreFailedError(resource.name, str(error)) from error
+
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
         store = self._store(resource)
         with store.writing() as db:
@@ -149,13 +169,13 @@ class TreeEngine:
             return max(0, before - _used_bytes(db))
 
     def forget(self, plan_id: PlanId) -> None:
-        for key in [key for key in self._present if key.plan_id == plan_id]:
+        for key in [key for key in list(self._present) if key.plan_id == plan_id]:
             self._tracker.release(key.root)
             del self._present[key]
         PlanStore(self._snapshots_dir, plan_id, "", self._connections).remove()
 
     def _store(self, resource: PlanResource) -> PlanStore:
-        return PlanStore(self._snapshots_dir, resource.plan_id, resource.name, self._connections)
+        return PlanStore(self._snapshots_dir, resource.store_id, resource.name, self._connections)
 
     def _session(self, db: sqlite3.Connection, resource: PlanResource) -> Session:
         key = _key(resource)
@@ -182,7 +202,7 @@ class TreeEngine:
 
 def _key(resource: PlanResource) -> _Tree:
     root = os.fsencode(resource.sandbox_path)
-    return _Tree(plan_id=resource.plan_id, resource_id=resource.resource_id, root=root)
+    return _Tree(plan_id=resource.store_id, resource_id=resource.resource_id, root=root)
 
 
 def _changes(

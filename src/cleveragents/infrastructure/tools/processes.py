@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -39,6 +40,22 @@ class ProcessRunner:
     def __init__(self, environ: Mapping[str, str], output_limit: int) -> None:
         self._environ = environ
         self._output_limit = output_limit
+        self._lock = threading.Lock()
+        self._stopped: set[str] = set()
+
+    def stop(self, plan_id: str) -> None:
+        """Kill what runs for the plan; whoever waits for it is told by a KeyboardInterrupt."""
+        with self._lock:
+            self._stopped.add(plan_id)
+        end_processes(mark_of(plan_id, ""))
+
+    def allow(self, plan_id: str) -> None:
+        with self._lock:
+            self._stopped.discard(plan_id)
+
+    def refuse_if_stopped(self, plan_id: str) -> None:
+        if plan_id in self._stopped:
+            raise KeyboardInterrupt
 
     def run(self, command: Command) -> ToolResult:
         """Wait for the command to end; whatever it left running is ended too."""
@@ -46,6 +63,8 @@ class ProcessRunner:
         mark = mark_of(command.plan_id, uuid.uuid4().hex)
         with tempfile.TemporaryFile() as output:
             process = self._start(command, mark, output)
+            if command.plan_id in self._stopped:  # just now, when there was no process to end
+                _end_group(process)
             try:
                 code = process.wait(timeout=command.timeout)
             except subprocess.TimeoutExpired:
@@ -53,6 +72,7 @@ class ProcessRunner:
             finally:
                 _end_group(process)
                 end_processes(mark)  # also what left the group
+            self.refuse_if_stopped(command.plan_id)
             text = self._text(output)
         if code != 0:
             raise ToolError(

@@ -10,6 +10,7 @@ from cleveragents.application.ports import ToolContext
 from cleveragents.domain.action import Action, Parameter, ResourceType, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolArgumentError, ToolNotFoundError
+from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
 from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
 from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
@@ -144,6 +145,12 @@ class ToolBox:
         self._processes = processes
         self._built_in = {spec.name: spec for spec in BUILT_IN}
 
+    def stop(self, plan_id: PlanId) -> None:
+        self._processes.stop(plan_id)
+
+    def allow(self, plan_id: PlanId) -> None:
+        self._processes.allow(plan_id)
+
     def specs(self, action: Action | None) -> Sequence[ToolSpec]:
         return [*BUILT_IN, *(action.tools if action else ())]
 
@@ -166,6 +173,7 @@ class ToolBox:
         ]
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        self._processes.refuse_if_stopped(context.plan_id)
         problems = _argument_problems(spec, arguments)
         if problems:
             raise ToolArgumentError(spec.name, "; ".join(problems))

@@ -237,3 +237,31 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("checkpoint_id", name=op.f("pk_checkpoints")),
     )
     op.create_index(op.f("ix_checkpoints_group_id"), "checkpoints", ["group_id"], unique=False)
+    op.create_table(
+        "subplans",
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("parent_id", sa.Text(), nullable=False),
+        sa.Column("root_id", sa.Text(), nullable=False),
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("position_in_step", sa.Integer(), nullable=False),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("outcome", sa.Text(), nullable=False),
+        sa.Column("invalidated", sa.Boolean(), nullable=False),
+        sa.Column("retries", sa.Integer(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("conflicts_json", sa.Text(), nullable=False),
+        sa.Column("merges_json", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_subplans_plan_id")),
+        sa.ForeignKeyConstraint(
+            ["parent_id"], ["plans.plan_id"], name=op.f("fk_subplans_parent_id")
+        ),
+        sa.ForeignKeyConstraint(["root_id"], ["plans.plan_id"], name=op.f("fk_subplans_root_id")),
+        sa.ForeignKeyConstraint(
+            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_subplans_decision_id")
+        ),
+        sa.PrimaryKeyConstraint("plan_id", name=op.f("pk_subplans")),
+    )
+    op.create_index(op.f("ix_subplans_parent_id"), "subplans", ["parent_id"], unique=False)
+    op.create_index(op.f("ix_subplans_root_id"), "subplans", ["root_id"], unique=False)

@@ -1,0 +1,158 @@
+"""Owns making child plans: their rows under the parent's decision, and their sandboxes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from cleveragents.application.ports import (
+    Clock,
+    EventSink,
+    IdSource,
+    Sandboxes,
+    SnapshotStore,
+    UnitOfWork,
+    UnitOfWorkFactory,
+)
+from cleveragents.domain.action import Subplan, Subplans
+from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.effects import EffectState
+from cleveragents.domain.events import SandboxCreating
+from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
+from cleveragents.domain.plan import Plan, State
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
+
+# Of the parent's own: what it is about to apply, and the branch that it has in the repository.
+_NOT_PASSED_ON = ("apply", "sandbox_branch")
+
+_NOTHING_LEFT = (EffectState.COMPENSATED, EffectState.SKIPPED)
+
+
+class SubplanSpawner:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        workplace: tuple[Sandboxes, SnapshotStore],
+        chronicle: tuple[Clock, IdSource],
+        events: EventSink,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._sandboxes, self._snapshots = workplace
+        self._clock, self._ids = chronicle
+        self._events = events
+
+    def children(
+        self, plan: Plan, decision: Decision, subplans: Subplans, wanted: Sequence[Subplan]
+    ) -> tuple[Plan, Sequence[ChildPlan]]:
+        """Those that are still to be run or merged; new rows for those that have to begin anew."""
+        order = [child.name for child in subplans.plans]
+        found: list[ChildPlan] = []
+        with self._unit_of_work() as uow:
+            there = current(uow.subplans.of_parent(plan.plan_id), decision.decision_id)
+            for spec in wanted:
+                child = there.get(spec.name)
+                if child is not None and child.outcome is MergeOutcome.MERGED:
+                    continue
+                if child is None or _begins_anew(uow, child):
+                    plan, child = self._spawn(
+                        uow, plan, decision, spec, order.index(spec.name), child
+                    )
+                found.append(child)
+            uow.plans.save(plan)
+            uow.commit()
+        return plan, found
+
+    def make_sandboxes(self, child: ChildPlan) -> None:
+        """From the parent's as they are now, at a step boundary."""
+        with self._unit_of_work.reading() as uow:
+            parents = {r.name: r for r in uow.resources.of_plan(child.parent_id)}
+            resources = uow.resources.of_plan(child.plan_id)
+        for resource in resources:
+            if resource.status is not SandboxStatus.PENDING:
+                continue
+            self._events.emit(SandboxCreating(resource=resource.name))
+            parent = parents[resource.name]
+            self._sandboxes.branch(parent, resource)
+            base = self._snapshots.capture(resource)
+            details = {**resource.details, "branched_at": parent.boundary}
+            with self._unit_of_work() as uow:
+                uow.resources.save(replace(resource.ready(base.ref), details=details))
+                uow.commit()
+
+    def _spawn(
+        self,
+        uow: UnitOfWork,
+        parent: Plan,
+        decision: Decision,
+        spec: Subplan,
+        index: int,
+        replaced: ChildPlan | None,
+    ) -> tuple[Plan, ChildPlan]:
+        if replaced is not None:
+            uow.subplans.save(replaced.discarded())
+        parent = parent.tick()
+        now = self._clock.now()
+        action = parent.action.for_child(spec)
+        plan = Plan(plan_id=PlanId(self._ids.new()), action=action, created_at=now).tick()
+        root = parent.child_of.root_id if parent.child_of else parent.plan_id
+        child = ChildPlan(
+            plan_id=plan.plan_id,
+            parent_id=parent.plan_id,
+            root_id=root,
+            decision_id=decision.decision_id,
+            name=spec.name,
+            index=index,
+            position=parent.here,
+        )
+        uow.plans.add(plan)
+        uow.subplans.add(child)
+        for resource in uow.resources.of_plan(parent.plan_id):
+            if resource.name in spec.resources:
+                uow.resources.add(self._resource(resource, plan.plan_id, root))
+        uow.decisions.add(self._root_decision(plan, parent))
+        return parent, child
+
+    def _resource(self, parent: PlanResource, plan_id: PlanId, root: PlanId) -> PlanResource:
+        kept = {k: v for k, v in parent.details.items() if k not in _NOT_PASSED_ON}
+        details: Mapping[str, object] = {
+            **kept,
+            "store": root,
+            "sandbox_branch": f"cleveragents/plan-{plan_id}-{parent.name}",
+        }
+        path = self._sandboxes.path_for(plan_id, parent.name, parent.type, parent.location)
+        return replace(
+            parent,
+            resource_id=ResourceId(self._ids.new()),
+            plan_id=plan_id,
+            sandbox_path=path,
+            status=SandboxStatus.PENDING,
+            base_snapshot=None,
+            boundary=None,
+            details=details,
+        )
+
+    def _root_decision(self, plan: Plan, parent: Plan) -> Decision:
+        return Decision(
+            decision_id=DecisionId(self._ids.new()),
+            plan_id=plan.plan_id,
+            parent_id=None,
+            position=plan.here,
+            type=DecisionType.PROMPT_DEFINITION,
+            question="What shall be done?",
+            chosen=plan.action.description,
+            rationale=f"a part of plan {parent.plan_id}",
+            phase=plan.phase,
+            step_index=None,
+            attempt=plan.attempt,
+            created_at=plan.created_at,
+        )
+
+
+def _begins_anew(uow: UnitOfWork, child: ChildPlan) -> bool:
+    """A child that failed or conflicts starts again from what the parent has become since.
+
+    Not if it has reached outside: a new plan would not know of that, and do it once more.
+    """
+    ended = uow.plans.get(child.plan_id).state in (State.ERRORED, State.CANCELLED)
+    if not ended and child.outcome is not MergeOutcome.CONFLICT:
+        return False
+    return all(effect.state in _NOTHING_LEFT for effect in uow.effects.of_plan(child.plan_id))

@@ -1,0 +1,93 @@
+"""Owns what happens to a database that a child changed: taken over whole, or a plain refusal."""
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from cleveragents.application.subplan_ports import PreparedMerge
+from cleveragents.domain.action import MergeStrategy
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.subplan import Conflict, ConflictKind
+from cleveragents.infrastructure.snapshots.pages_base import copy_bytes
+
+_JOURNALS = ("-wal", "-shm", "-journal")
+
+
+class DatabaseStates(Protocol):
+    def state_hash(self, resource: PlanResource, ref: str) -> str: ...
+    def copy_of(
+        self, resource: PlanResource, ref: str, draft: str
+    ) -> AbstractContextManager[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedDatabase(PreparedMerge):
+    """`state` is the hash that the parent's database will have."""
+
+    state: str
+
+
+class DatabaseMerge:
+    def __init__(self, snapshots: DatabaseStates) -> None:
+        self._snapshots = snapshots
+
+    def prepare(
+        self,
+        parent: PlanResource,
+        child: PlanResource,
+        strategy: MergeStrategy,
+        before: Sequence[PreparedMerge],
+    ) -> PreparedDatabase:
+        base = self._snapshots.state_hash(child, child.base_snapshot or "")
+        theirs = self._snapshots.state_hash(child, child.boundary or "")
+        ours = self._snapshots.state_hash(parent, parent.boundary or "")
+        for earlier in before:
+            if isinstance(earlier, PreparedDatabase):
+                ours = earlier.state
+        # Pages of two databases cannot be mixed, whatever rows they hold.
+        both = theirs not in (base, ours) and ours != base
+        wins = strategy is MergeStrategy.LAST_WINS
+        name = os.path.basename(parent.sandbox_path)
+        conflict = Conflict(resource=parent.name, path=name, kind=ConflictKind.DATABASE)
+        takes = theirs not in (base, ours) and (wins or not both)
+        return PreparedDatabase(
+            resource=parent.name,
+            conflicts=(conflict,) if both and not wins else (),
+            changes=int(takes),
+            state=theirs if takes else ours,
+        )
+
+    def carry_out(
+        self, parent: PlanResource, child: PlanResource, prepared: PreparedDatabase
+    ) -> None:
+        if not prepared.changes:
+            return
+        target = parent.sandbox_path
+        draft = target + ".cleveragents-draft"
+        with self._snapshots.copy_of(child, child.boundary or "", draft) as source:
+            _replace(target, source)
+
+
+def _replace(target: str, source: str) -> None:
+    beside = target + ".cleveragents-new"
+    mode = os.stat(target).st_mode if os.path.exists(target) else 0o600
+    fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with open(source, "rb") as file:
+            copy_bytes(file.fileno(), fd, os.fstat(file.fileno()).st_size)
+        os.fchmod(fd, mode & 0o7777)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    # Journals first: one of the old database would be replayed into the new one.
+    for suffix in _JOURNALS:
+        with suppress(FileNotFoundError):
+            os.unlink(target + suffix)
+    os.replace(beside, target)
+    folder = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

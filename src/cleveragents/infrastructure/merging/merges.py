@@ -1,0 +1,64 @@
+"""Owns which merge is for which type of resource: the port `Merges`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cleveragents.application.subplan_ports import PreparedMerge
+from cleveragents.domain.action import MergeStrategy, ResourceType
+from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.merging.databases import DatabaseMerge, DatabaseStates
+from cleveragents.infrastructure.merging.text import TextMerge
+from cleveragents.infrastructure.merging.trees import TreeMerge, TreeSnapshots
+from cleveragents.infrastructure.sandbox.git_checkout import sandbox_git
+from cleveragents.infrastructure.sandbox.git_trees import nul_ended
+
+
+class SandboxMerges:
+    def __init__(
+        self,
+        scratch_dir: str,
+        checkouts: TreeSnapshots,
+        folders: TreeSnapshots,
+        databases: DatabaseStates,
+    ) -> None:
+        text = TextMerge(scratch_dir)
+        # The types of a merge and of what it prepared belong together, which this table knows.
+        self._merges: dict[ResourceType, Any] = {
+            ResourceType.GIT_CHECKOUT: TreeMerge(checkouts, text, _ignored_by_git),
+            ResourceType.FS_DIRECTORY: TreeMerge(folders, text, _nothing),
+            ResourceType.SQLITE: DatabaseMerge(databases),
+        }
+
+    def prepare(
+        self,
+        parent: PlanResource,
+        child: PlanResource,
+        strategy: MergeStrategy,
+        before: Sequence[PreparedMerge] = (),
+    ) -> PreparedMerge:
+        return self._merge(parent).prepare(parent, child, strategy, before)
+
+    def carry_out(self, parent: PlanResource, child: PlanResource, prepared: PreparedMerge) -> None:
+        self._merge(parent).carry_out(parent, child, prepared)
+
+    def _merge(self, resource: PlanResource) -> Any:
+        if resource.type not in self._merges:
+            raise SandboxError(
+                f"`{resource.name}` is a {resource.type}, which child plans cannot work on",
+                "give the children other resources with `resources`",
+            )
+        return self._merges[resource.type]
+
+
+def _ignored_by_git(resource: PlanResource, paths: Sequence[bytes]) -> frozenset[bytes]:
+    if not paths:
+        return frozenset()
+    found = sandbox_git(resource).run(
+        "check-ignore", "-z", "--stdin", input=nul_ended(list(paths)), check=False
+    )
+    return frozenset(found.stdout.split(b"\0")[:-1])
+
+
+def _nothing(resource: PlanResource, paths: Sequence[bytes]) -> frozenset[bytes]:  # noqa: ARG001 - of a folder nothing is ignored
+    return frozenset()

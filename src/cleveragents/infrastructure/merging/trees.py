@@ -1,0 +1,157 @@
+"""Owns merging a child's tree into its parent's sandbox, from the snapshots of both."""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from cleveragents.application.subplan_ports import PreparedMerge
+from cleveragents.domain.action import MergeStrategy
+from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.subplan import Conflict
+from cleveragents.infrastructure.merging.paths import Merged, MergeText, PathMerge, Trees
+from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.entry import Entry, Kind, same_state, shown
+from cleveragents.infrastructure.snapshots.staging import Staging
+from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
+
+Ignored = Callable[[PlanResource, Sequence[bytes]], frozenset[bytes]]
+"""Those of the paths that the project itself ignores."""
+
+
+class TreeSnapshots(Protocol):
+    def reading(self, resource: PlanResource) -> AbstractContextManager[TreeReader]: ...
+    def put(
+        self,
+        resource: PlanResource,
+        wanted: Mapping[bytes, Entry | None],
+        fill: Callable[[Staging], None],
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTree(PreparedMerge):
+    merged: Merged
+
+
+class TreeMerge:
+    def __init__(self, snapshots: TreeSnapshots, merge_text: MergeText, ignored: Ignored) -> None:
+        self._snapshots = snapshots
+        self._merge_text = merge_text
+        self._ignored = ignored
+
+    def prepare(
+        self,
+        parent: PlanResource,
+        child: PlanResource,
+        strategy: MergeStrategy,
+        before: Sequence[PreparedMerge],
+    ) -> PreparedTree:
+        earlier = [item.merged for item in before if isinstance(item, PreparedTree)]
+        with self._snapshots.reading(parent) as ours, self._snapshots.reading(child) as theirs:
+            trees = _Seen(ours, theirs, parent, child, earlier).trees()
+            merged = PathMerge(trees, strategy, self._merge_text, time.time_ns()).run()
+        given_up = self._ignored(parent, [conflict.path for conflict in merged.conflicts])
+        return PreparedTree(
+            resource=parent.name,
+            conflicts=tuple(
+                Conflict(resource=parent.name, path=shown(found.path), kind=found.kind)
+                for found in merged.conflicts
+                if found.path not in given_up
+            ),
+            # Two builds of the same thing are no reason to refuse a result: the parent's stay.
+            kept=tuple(sorted(shown(path) for path in given_up)),
+            changes=len(merged.wanted),
+            merged=merged,
+        )
+
+    def carry_out(self, parent: PlanResource, child: PlanResource, prepared: PreparedTree) -> None:
+        merged = prepared.merged
+        if not merged.wanted:
+            return
+        needed = {
+            entry.hash: shown(path)
+            for path, entry in merged.wanted.items()
+            if entry is not None and entry.kind is Kind.FILE
+        }
+
+        def fill(staging: Staging) -> None:
+            stored = {key: name for key, name in needed.items() if key not in merged.contents}
+            for key in needed.keys() & merged.contents.keys():
+                staging.add(key, merged.contents[key])
+            # Contents of both are in one store, whichever of the two they come from.
+            with self._snapshots.reading(child) as reader:
+                staging.fill(reader.session.contents, stored, lambda _: None)
+
+        self._snapshots.put(parent, merged.wanted, fill)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """The two trees, with merges that were prepared and not yet carried out laid over the
+    parent's."""
+
+    ours: TreeReader
+    theirs: TreeReader
+    parent: PlanResource
+    child: PlanResource
+    earlier: Sequence[Merged]
+
+    def trees(self) -> Trees:
+        return Trees(
+            changes=self.theirs.between(self._base, _ref(self.child.boundary, self.child)),
+            our_changes=self._our_changes,
+            ours=self._entry,
+            below=self._below,
+            folder=self._folder,
+            content=self._content,
+        )
+
+    @property
+    def _base(self) -> str:
+        return _ref(self.child.base_snapshot, self.child)
+
+    def _entry(self, path: bytes) -> Entry | None:
+        for merged in reversed(self.earlier):
+            if path in merged.wanted:
+                return merged.wanted[path]
+        return self.ours.entry(path, _ref(self.parent.boundary, self.parent))
+
+    def _our_changes(self) -> Sequence[Difference]:
+        versions = self.ours.session.versions
+        start = int(self.child.details["branched_at"])
+        newest = int(_ref(self.parent.boundary, self.parent))
+        paths = versions.touched(start, newest).union(*(m.wanted for m in self.earlier))
+        compared = (
+            Difference(path, self.theirs.entry(path, self._base), self._entry(path))
+            for path in sorted(paths)
+        )
+        return [item for item in compared if not same_state(item.old, item.new)]
+
+    def _below(self, folder: bytes) -> Iterable[bytes]:
+        newest = int(_ref(self.parent.boundary, self.parent))
+        stored = {entry.path for entry in self.ours.session.versions.state(newest, folder)}
+        added = {path for path in self._earlier_paths() if path.startswith(folder + b"/")}
+        return [path for path in stored | added if self._entry(path) is not None]
+
+    def _earlier_paths(self) -> Iterator[bytes]:
+        for merged in self.earlier:
+            yield from merged.wanted
+
+    def _folder(self, path: bytes) -> Entry:
+        found = self.theirs.entry(path, _ref(self.child.boundary, self.child))
+        return found or Entry(path=path, kind=Kind.DIR, mode=0o755)
+
+    def _content(self, entry: Entry) -> bytes:
+        for merged in self.earlier:
+            if entry.hash in merged.contents:
+                return merged.contents[entry.hash]
+        return self.theirs.content(entry)
+
+
+def _ref(snapshot: str | None, resource: PlanResource) -> str:
+    if snapshot is None:
+        raise SnapshotDamagedError(resource.name, "it was never captured")
+    return snapshot

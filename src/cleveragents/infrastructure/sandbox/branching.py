@@ -1,0 +1,70 @@
+"""Owns the sandboxes of child plans: each a branch or copy of its parent's, as that is now."""
+
+import os
+import threading
+from pathlib import Path
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
+from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git_checkout import admin_folder, sandbox_git
+from cleveragents.infrastructure.sandbox.git_folder import GitFolder, write_file
+from cleveragents.infrastructure.sandbox.git_refs import sandbox_branch, value_of
+from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent
+from cleveragents.infrastructure.sandbox.sqlite_database import copy_settled
+from cleveragents.infrastructure.snapshots.excludes import excludes
+
+
+class Branches:
+    """The caller has removed what an interrupted attempt left at the child's place."""
+
+    def __init__(self) -> None:
+        # Two `git worktree add` at once trip over the folder that they share.
+        self._worktrees = threading.Lock()
+
+    def make(self, parent: PlanResource, child: PlanResource) -> None:
+        if parent.type is ResourceType.GIT_CHECKOUT:
+            self._branch_checkout(parent, child)
+        elif parent.type is ResourceType.FS_DIRECTORY:
+            _copy(parent.sandbox_path, child, frozenset())
+        else:
+            copy_settled(parent.sandbox_path, child)
+
+    def _branch_checkout(self, parent: PlanResource, child: PlanResource) -> None:
+        """A worktree of its own on the parent's commit, with the parent's files and index."""
+        git = sandbox_git(parent)
+        commit = value_of(git, "HEAD") or parent.base
+        make_parent(Path(child.sandbox_path))
+        with self._worktrees:
+            Git(parent.location).run(
+                *("-c", "worktree.useRelativePaths=false"),
+                *("worktree", "add", "--quiet", "--no-track", "--no-checkout"),
+                *("-b", sandbox_branch(child), child.sandbox_path, commit),
+            )
+        _copy(parent.sandbox_path, child, frozenset({b".git"}))
+        _copy_git_state(parent, child)
+
+
+def _copy(source: str, child: PlanResource, hidden: frozenset[bytes]) -> None:
+    """Everything, what snapshots leave out too: a child needs the same place to work in."""
+    target = Path(child.sandbox_path)
+    try:
+        make_parent(target)
+        target.mkdir(mode=0o700, exist_ok=True)
+        copy_folder(source, str(target), excludes((), hidden))
+    except OSError as error:
+        raise SandboxError(
+            f"the sandbox of `{child.name}` cannot be copied: {error}", f"ls -ld {source}"
+        ) from error
+
+
+def _copy_git_state(parent: PlanResource, child: PlanResource) -> None:
+    """The index, and what a merge or rebase between two commands has left for the next."""
+    ours = GitFolder(sandbox=parent.sandbox_path, gitdir=str(admin_folder(parent)), pointer=None)
+    theirs = GitFolder(sandbox=child.sandbox_path, gitdir=str(admin_folder(child)), pointer=None)
+    index = ours.read("index")
+    if index is not None:
+        write_file(os.path.join(theirs.gitdir, "index"), index, mode=0o644)
+    theirs.write_operation(ours.operation())
