@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
-from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError, StoreFullError
+from cleveragents.domain.errors import SnapshotDamagedError, StoreFullError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.pages_units import (
     BLOCK,
@@ -16,6 +16,7 @@ from cleveragents.infrastructure.snapshots.pages_units import (
     strong_hash,
     strong_hashes,
 )
+from cleveragents.infrastructure.snapshots.room import bytes_of_others, refused
 
 _FICLONE = 0x40049409
 _NEW = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -41,7 +42,6 @@ class BaseFile:
 
     def make(self, source: int, size: int) -> None:
         """Durable when this returns; whatever an interrupted one left behind is replaced."""
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
         draft = self.path + ".new"
         self._refuse_beyond_limit(size)
         try:
@@ -52,20 +52,16 @@ class BaseFile:
         except OSError as error:
             with suppress(FileNotFoundError):
                 os.unlink(draft)
-            raise SnapshotFailedError(
-                f"the first snapshot of `{self._resource}` cannot be stored: {error.strerror}",
-                "check that there is room on the disk",
-            ) from error
+            what = f"the first snapshot of `{self._resource}` cannot be stored"
+            raise refused(what, self.path, error) from error
         with _opened(self._folder, os.O_RDONLY | os.O_DIRECTORY) as folder:
             os.fsync(folder)
 
     def _refuse_beyond_limit(self, size: int) -> None:
         if not self._limit:
             return
-        ours = os.path.basename(self.path)
-        with os.scandir(self._folder) as found:
-            others = sum(e.stat().st_size for e in found if not e.name.startswith(ours))
-        if others + size > self._limit:
+        # The folder is there: the plan's snapshot file is open in it.
+        if bytes_of_others(self._folder, os.path.basename(self.path)) + size > self._limit:
             raise StoreFullError(self._limit)
 
     @contextmanager

@@ -52,7 +52,7 @@ def capture(session: PageSession) -> Captured:
     for attempt in range(_ATTEMPTS):
         time.sleep(_PAUSE * attempt)
         with suppress(MovedError, FileNotFoundError), _undone_if_moved(session):
-            return _capture(session)
+            return _readable(session)
     raise SnapshotFailedError(
         f"no snapshot could be taken: {session.file.path} keeps changing while it is read",
         "stop what writes to the file, then resume the plan",
@@ -72,6 +72,18 @@ def _undone_if_moved(session: PageSession) -> Generator[None]:
     finally:
         with suppress(sqlite3.Error):  # a full disk may have ended the whole transaction
             db.execute("RELEASE attempt")
+
+
+def _readable(session: PageSession) -> Captured:
+    try:
+        return _capture(session)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise SnapshotFailedError(
+            f"no snapshot could be taken: {session.file.path} cannot be read ({error.strerror})",
+            "make the file readable, or roll back to a checkpoint that has it",
+        ) from error
 
 
 def _capture(session: PageSession) -> Captured:

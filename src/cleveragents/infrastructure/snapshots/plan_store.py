@@ -1,5 +1,6 @@
 """Owns a plan's snapshot file: where it is, its tables, its transactions, and its errors."""
 
+import errno
 import os
 import sqlite3
 from collections.abc import Generator
@@ -13,6 +14,7 @@ from cleveragents.domain.errors import (
     StoreFullError,
 )
 from cleveragents.infrastructure.snapshots.connections import Connections, OpenFile, file_at
+from cleveragents.infrastructure.snapshots.room import bytes_of_others, has_room, hint_for, refused
 
 FORMAT = 1
 _SCHEMA = """
@@ -74,7 +76,14 @@ CREATE TABLE page_files (
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _BUSY_TIMEOUT = 30.0
-_DISK_RESERVE = 1 << 20
+_UNUSABLE = "the snapshot store cannot be used"
+# What SQLite makes of an error of the system, by what usually is behind it.
+_MEANS = {
+    sqlite3.SQLITE_FULL: errno.ENOSPC,
+    sqlite3.SQLITE_READONLY: errno.EACCES,
+    sqlite3.SQLITE_PERM: errno.EACCES,
+    sqlite3.SQLITE_CANTOPEN: errno.EACCES,
+}
 
 
 class PlanStore:
@@ -107,9 +116,10 @@ class PlanStore:
         limit = self._connections.limit_bytes if self._connections else 0
         if not limit:
             return
-        ours = os.path.basename(self._path)
-        with os.scandir(self._folder) as found:
-            others = sum(size_of(entry) for entry in found if not entry.name.startswith(ours))
+        try:
+            others = bytes_of_others(self._folder, os.path.basename(self._path))
+        except OSError as error:
+            raise refused(_UNUSABLE, self._folder, error) from error
         page_size = db.execute("PRAGMA page_size").fetchone()[0]
         db.execute(f"PRAGMA max_page_count={max(1, (limit - others) // page_size)}")
 
@@ -144,10 +154,11 @@ class PlanStore:
     @contextmanager
     def _connection(self) -> Generator[sqlite3.Connection]:
         with self._translated():
-            kept = self._connections.take(self._path) if self._connections else None
-            opened = kept or self._connect()
+            opened = self._opened()
             try:
-                yield opened.db
+                # Told before it is closed: that frees the journal, and with it a full disk.
+                with self._translated():
+                    yield opened.db
             except BaseException:
                 # What failed in the middle is not worth a guess about the state it is in.
                 opened.db.close()
@@ -156,6 +167,13 @@ class PlanStore:
                 opened.db.close()
             else:
                 self._connections.give_back(self._path, opened)
+
+    def _opened(self) -> OpenFile:
+        try:
+            kept = self._connections.take(self._path) if self._connections else None
+            return kept or self._connect()
+        except OSError as error:
+            raise refused(_UNUSABLE, self._path, error) from error
 
     def _connect(self) -> OpenFile:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
@@ -212,25 +230,10 @@ class PlanStore:
         if code in _BUSY:
             return DatabaseBusyError(self._path)
         limit = self._connections.limit_bytes if self._connections else 0
-        if code == sqlite3.SQLITE_FULL and limit and _has_room(self._folder):
+        if code == sqlite3.SQLITE_FULL and limit and has_room(self._folder):
             return StoreFullError(limit)
         if code in _DAMAGED:
             return SnapshotDamagedError(self._resource, f"{self._path}: {error}")
         return SnapshotFailedError(
-            f"the snapshot file {self._path} cannot be used: {error}",
-            "check that the disk is not full and that the file is writable",
+            f"{_UNUSABLE}: {self._path}: {error}", hint_for(_MEANS.get(code), self._path)
         )
-
-
-def _has_room(folder: str) -> bool:
-    """Whether it was our limit that was reached, and not the end of the disk."""
-    disk = os.statvfs(folder)
-    return disk.f_bavail * disk.f_frsize > _DISK_RESERVE
-
-
-def size_of(entry: os.DirEntry[str]) -> int:
-    """Other processes come and go: their journals are there one moment and gone the next."""
-    try:
-        return entry.stat(follow_symlinks=False).st_size
-    except FileNotFoundError:
-        return 0

@@ -1,6 +1,7 @@
 """Owns bringing a sandbox back to a snapshot: compare, prepare, write, prove."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
@@ -47,17 +48,16 @@ def restore(
         delta = _present(session, anchor, tracker)
         differences = _differences(session, delta, target)
         wanted = {item.path: item.new for item in differences}
-        staging.fill(session.contents, needed_contents(wanted), _near(anchor, wanted))
+        with _told(session):
+            staging.fill(session.contents, needed_contents(wanted), _near(anchor, wanted))
         side = session.stored_side(target)
         stands = session.side_stands(side)
         if not stands:
             session.contents.check({key: name for name, key in side.hashes.items()})
             session.side.prepare(side, memory, session.versions.known_refs())
         # From here on the sandbox changes.
-        try:
+        with _told(session):
             TreeWriter(anchor, staging, exclude).apply(wanted)
-        except OSError as error:
-            raise RestoreFailedError(session.resource.name, str(error)) from error
     after = _proven(session, delta, differences, tracker)
     if not stands:
         session.side.write(side, memory)
@@ -65,6 +65,14 @@ def restore(
     if recorded.row.state_hash != target.state_hash:
         raise RestoreFailedError(session.resource.name, _why(recorded.row, target))
     return Outcome(recorded=recorded, differences=differences)
+
+
+@contextmanager
+def _told(session: Session) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RestoreFailedError(session.resource.name, str(error)) from error
 
 
 def _near(anchor: Anchor, wanted: Mapping[bytes, Entry | None]) -> Callable[[bytes], int | None]:

@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 
+from cleveragents.domain.errors import RestoreFailedError
+from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.anchor import FOLDER_FLAGS
 from cleveragents.infrastructure.snapshots.contents import ContentStore
 from cleveragents.infrastructure.snapshots.examine import CHUNK
@@ -84,12 +86,15 @@ class Staging:
 
 
 @contextmanager
-def staging(scratch_dir: str, name: str) -> Generator[Staging]:
+def staging(scratch_dir: str, resource: PlanResource) -> Generator[Staging]:
     """What an earlier, killed restore left behind is cleared away first."""
-    path = os.path.join(scratch_dir, f"restore-{name}")
+    path = os.path.join(scratch_dir, f"restore-{resource.resource_id}")
     shutil.rmtree(path, ignore_errors=True)
-    os.makedirs(path, mode=0o700)
-    folder = Staging(path)
+    try:
+        os.makedirs(path, mode=0o700)
+        folder = Staging(path)
+    except OSError as error:
+        raise RestoreFailedError(resource.name, f"{path}: {error.strerror}") from error
     try:
         yield folder
     finally:

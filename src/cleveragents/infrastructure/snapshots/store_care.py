@@ -9,7 +9,7 @@ from contextlib import closing, suppress
 
 from cleveragents.application.ports import StoreShare
 from cleveragents.domain.ids import PlanId
-from cleveragents.infrastructure.snapshots.plan_store import size_of
+from cleveragents.infrastructure.snapshots.room import size_of
 
 _ULID_LENGTH = 26
 _ABANDONED_SECONDS = 24 * 3600

@@ -191,7 +191,7 @@ class TreeEngine:
         self._tracker.settled(_key(session.resource).root, session.manifest.seen)
 
     def _staging(self, resource: PlanResource) -> AbstractContextManager[Staging]:
-        return staging(self._scratch_dir, resource.resource_id)
+        return staging(self._scratch_dir, resource)
 
     def _captured(self, session: Session) -> tuple[Delta, Candidates]:
         with open_sandbox(session.resource) as anchor:
