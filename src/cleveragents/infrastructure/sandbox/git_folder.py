@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from cleveragents.infrastructure.sandbox.git_modules import module_states
 from cleveragents.infrastructure.snapshots.entry import RACY_NS
 
 _POINTER = "gitdir: "
@@ -88,7 +89,8 @@ class GitFolder:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def operation(self) -> dict[str, bytes]:
-        """The files of an operation in progress, and the shared part of a split index."""
+        """The files of an operation in progress, the shared part of a split index, and the state
+        of submodules."""
         found: dict[str, bytes] = {}
         for name in self._operation_paths():
             data = self.read(name)
@@ -129,6 +131,8 @@ class GitFolder:
                 yield name
             elif name in _OPERATION_FOLDERS:
                 yield from self._below(name)
+            elif name == "modules":
+                yield from module_states(self.gitdir, _OPERATION_FILES)
 
     def _below(self, folder: str) -> Iterator[str]:
         for top, _, names in os.walk(self.path(folder)):
