@@ -25,7 +25,7 @@ def _random(count: int) -> str:
 
 
 @pytest.fixture
-def small_disk(world: World) -> Generator[Callable[[str], None]]:
+def small_disk(world: World) -> Generator[Callable[[str], object]]:
     """The snapshots on a disk of 3 MB of their own; calling it gives the disk another size."""
     place = world.agents.data_dir / "snapshots"
     place.mkdir(mode=0o700, exist_ok=True)
@@ -45,7 +45,7 @@ def _mount(options: str, place: Path) -> bool:
 
 
 def test_a_disk_that_fills_up_fails_the_step_and_harms_nothing_stored(
-    world: World, small_disk: Callable[[str], None]
+    world: World, small_disk: Callable[[str], object]
 ) -> None:
     plan = world.use(write("a.txt", "a\n"), shell(_random(6), "big"))
     said = refused(plan.execute(), "snapshot-failed")
@@ -73,7 +73,7 @@ def _nothing_stored_is_harmed(world: World, plan: PlanHandle) -> None:
 
 
 def test_a_rollback_for_which_there_is_no_room_changes_nothing(
-    world: World, small_disk: Callable[[str], None]
+    world: World, small_disk: Callable[[str], object]
 ) -> None:
     plan = world.run(write("a.txt", "a\n"))
     for number in range(6):
@@ -87,7 +87,7 @@ def test_a_rollback_for_which_there_is_no_room_changes_nothing(
 
 
 def test_a_database_that_does_not_fit_on_the_disk_is_told_at_once(
-    world: World, small_disk: Callable[[str], None]
+    world: World, small_disk: Callable[[str], object]
 ) -> None:
     database = world.top / "app.db"
     sql = f"CREATE TABLE t (b BLOB); INSERT INTO t VALUES (randomblob({6 * MIB}))"
