@@ -1,5 +1,6 @@
 """Owns the watched folders of one tree: which watch is which folder, and what was heard of them."""
 
+import errno
 import os
 import tempfile
 import weakref
@@ -22,6 +23,7 @@ class Queue(Protocol):
     """What is needed of Inotify."""
 
     def watch(self, fd: int, mask: int) -> int: ...
+    def watch_below(self, fd: int, path: bytes, mask: int) -> int: ...
     def unwatch(self, wd: int) -> None: ...
     def read(self) -> list[Event]: ...
     def close(self) -> None: ...
@@ -38,7 +40,8 @@ class FolderWatches:
         self._queue = queue
         self._folders: dict[int, bytes] = {}
         self._watches: dict[bytes, int] = {}
-        self._inner: dict[bytes, set[bytes]] = {}
+        # Which are in which, from the moment on when that is needed.
+        self._inner: dict[bytes, set[bytes]] | None = None
         self.paths: set[bytes] = set()
         self.folders: set[bytes] = set()
         self._cookie = _nameless_file(scratch_dir)
@@ -52,9 +55,26 @@ class FolderWatches:
         if before is not None and before != path:
             # It was moved a moment ago; the events that say so are still to come.
             self._forget(before)
+        self._note(path, wd)
+
+    def add_below(self, root: int, path: bytes) -> None:
+        """The same by name, which is faster. Raises OSError.
+
+        Safe only if its parent was watched before: should a link be on the way, then the parent
+        of that link tells when a folder takes its place.
+        """
+        wd = self._queue.watch_below(root, path, inotify.FOLDER_EVENTS)
+        if self._folders.get(wd, path) != path:
+            raise OSError(errno.ELOOP, "one folder is reached by two ways")
+        self._note(path, wd)
+
+    def __contains__(self, path: bytes) -> bool:
+        return path in self._watches
+
+    def _note(self, path: bytes, wd: int) -> None:
         self._folders[wd] = path
         self._watches[path] = wd
-        if path:
+        if path and self._inner is not None:
             self._inner.setdefault(parent_of(path), set()).add(path)
 
     def drain(self) -> None:
@@ -107,20 +127,28 @@ class FolderWatches:
         self.folders.add(folder)
 
     def _drop(self, path: bytes) -> None:
-        for inner in tuple(self._inner.get(path, ())):
+        known = self._known_inner()
+        for inner in tuple(known.get(path, ())):
             self._drop(inner)
         wd = self._watches.get(path)
         if wd is not None:
             self._queue.unwatch(wd)
             self._forget(path)
-        self._inner.pop(path, None)
+        known.pop(path, None)
+
+    def _known_inner(self) -> dict[bytes, set[bytes]]:
+        if self._inner is None:
+            self._inner = {}
+            for path in self._watches:
+                if path:
+                    self._inner.setdefault(parent_of(path), set()).add(path)
+        return self._inner
 
     def _forget(self, path: bytes) -> None:
         wd = self._watches.pop(path, None)
         if wd is not None:
             self._folders.pop(wd, None)
-        siblings = self._inner.get(parent_of(path))
-        if siblings is not None:
+        if self._inner is not None and (siblings := self._inner.get(parent_of(path))):
             siblings.discard(path)
 
 

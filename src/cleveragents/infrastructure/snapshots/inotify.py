@@ -23,6 +23,7 @@ OVERFLOW = 0x4000
 IGNORED = 0x8000
 IS_FOLDER = 0x40000000
 _ONLY_FOLDERS = 0x1000000
+_NOT_THROUGH_LINKS = 0x2000000
 # The end of a write is asked for too: what was written through a mapping shows only then.
 FOLDER_EVENTS = (
     (MODIFY | ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE)
@@ -53,6 +54,11 @@ class Inotify:
         """Watch what is open as `fd`, and nothing that a path might lead to instead."""
         place = b"/proc/self/fd/%d" % fd
         return _checked(_libc().inotify_add_watch(self._fd, place, mask))
+
+    def watch_below(self, fd: int, path: bytes, mask: int) -> int:
+        """Watch what is there by name. A link at its end is refused, one on the way is not."""
+        place = b"/proc/self/fd/%d/%b" % (fd, path)
+        return _checked(_libc().inotify_add_watch(self._fd, place, mask | _NOT_THROUGH_LINKS))
 
     def unwatch(self, wd: int) -> None:
         """Also if the kernel has dropped it by itself already."""

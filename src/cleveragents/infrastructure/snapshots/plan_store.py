@@ -55,6 +55,18 @@ CREATE TABLE entries (
     uid INTEGER NOT NULL, gid INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL,
     dev INTEGER NOT NULL, PRIMARY KEY (tree, path)
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE outlines (
+    tree TEXT PRIMARY KEY, exclude BLOB NOT NULL, spine BLOB NOT NULL, bytes INTEGER NOT NULL,
+    touched INTEGER NOT NULL
+) STRICT;
+CREATE TABLE outline_parts (
+    tree TEXT NOT NULL, part INTEGER NOT NULL, tops BLOB NOT NULL, text BLOB NOT NULL,
+    PRIMARY KEY (tree, part)
+) STRICT;
+CREATE TABLE touched (
+    tree TEXT NOT NULL, generation INTEGER NOT NULL, paths BLOB NOT NULL,
+    PRIMARY KEY (tree, generation)
+) STRICT;
 CREATE TABLE page_snapshots (
     tree TEXT NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL, mode INTEGER NOT NULL,
     size INTEGER NOT NULL, target BLOB NOT NULL, total BLOB NOT NULL, state_hash TEXT NOT NULL,

@@ -2,37 +2,36 @@
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from cleveragents.infrastructure.snapshots.entries import Entries
 from cleveragents.infrastructure.snapshots.entry import Entry, Seen
+from cleveragents.infrastructure.snapshots.excludes import Excludes
+from cleveragents.infrastructure.snapshots.outline import Outline
+from cleveragents.infrastructure.snapshots.outlines import Outlines
 
 
 @dataclass(slots=True)
 class Manifest:
     """All paths with their marks. `generation` tells whether the stored one has moved on."""
 
+    seen: Entries
     generation: int = 0
     fingerprint: str = ""
     memory: str | None = None
-    seen: dict[bytes, Seen] = field(default_factory=dict[bytes, Seen])
 
     def move_on(self, saved: "Saved") -> None:
-        """Take over what was saved, in place: a copy would cost as much as the tree is large."""
-        for path, seen in saved.delta.now.items():
-            if seen is None:
-                self.seen.pop(path, None)
-            else:
-                self.seen[path] = seen
-        self.fingerprint, self.memory = saved.fingerprint, saved.memory
-        # Last: cut short before it, this is not the stored generation, and is read anew.
+        """Take over what was saved, in place: whoever knows this one knows the next."""
         self.generation = saved.generation
+        self.fingerprint, self.memory = saved.fingerprint, saved.memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """Paths looked at again, with what is there now."""
+    """Paths looked at again, with what is there now; `outline` as in Candidates."""
 
     now: Mapping[bytes, Seen | None]
+    outline: Outline | None = None
 
     def entry(self, path: bytes, known: Mapping[bytes, Seen]) -> Entry | None:
         seen = self.now[path] if path in self.now else known.get(path)
@@ -46,7 +45,6 @@ class Saved:
     generation: int
     fingerprint: str
     memory: str
-    delta: Delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +58,23 @@ class Present:
             "SELECT generation, fingerprint, memory FROM trees WHERE tree=?", (self.tree,)
         ).fetchone()
         if row is None:
-            return Manifest()
+            return Manifest(Entries(self.tree))
         generation, fingerprint, memory = row
-        if cached is not None and cached.generation == generation:
-            return cached
-        return Manifest(generation, fingerprint, memory, self._entries())
+        if cached is None or cached.generation != generation:
+            cached = Manifest(Entries(self.tree), generation, fingerprint, memory)
+        cached.seen.bind(self.db)
+        return cached
 
-    def save(self, before: Manifest, delta: Delta, fingerprint: str, memory: str) -> Saved:
+    def save(
+        self, before: Manifest, delta: Delta, exclude: Excludes, fingerprint: str, memory: str
+    ) -> Saved:
         """Write what changed; the result is true once the transaction is committed."""
+        generation = before.generation + 1
+        outlines = Outlines(self.db, self.tree)
+        if delta.outline is not None:
+            outlines.keep(delta.outline, exclude, delta.now)
+        else:
+            outlines.note(generation, delta.now)
         self.db.executemany(
             "DELETE FROM entries WHERE tree=? AND path=?",
             [(self.tree, path) for path, seen in delta.now.items() if seen is None],
@@ -78,11 +85,9 @@ class Present:
         )
         self.db.execute(
             "INSERT OR REPLACE INTO trees VALUES (?, ?, ?, ?)",
-            (self.tree, before.generation + 1, fingerprint, memory),
+            (self.tree, generation, fingerprint, memory),
         )
-        return Saved(
-            generation=before.generation + 1, fingerprint=fingerprint, memory=memory, delta=delta
-        )
+        return Saved(generation=generation, fingerprint=fingerprint, memory=memory)
 
     def below(self, folder: bytes) -> list[bytes]:
         """The paths below a folder."""
@@ -92,11 +97,3 @@ class Present:
             (self.tree, folder + b"/", folder + b"0"),
         )
         return [path for (path,) in rows]
-
-    def _entries(self) -> dict[bytes, Seen]:
-        rows = self.db.execute(
-            "SELECT path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
-            " FROM entries WHERE tree=?",
-            (self.tree,),
-        )
-        return {seen.path: seen for seen in map(Seen._make, rows)}

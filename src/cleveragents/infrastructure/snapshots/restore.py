@@ -92,7 +92,8 @@ def _near(anchor: Anchor, wanted: Mapping[bytes, Entry | None]) -> Callable[[byt
 
 def _present(session: Session, anchor: Anchor, tracker: ChangeTracker) -> Delta:
     candidates = tracker.candidates(anchor, session.exclude, session.known)
-    return Delta(now={path: _examined(anchor, path) for path in candidates.paths})
+    now = {path: _examined(anchor, path) for path in candidates.paths}
+    return Delta(now=now, outline=candidates.outline)
 
 
 def _examined(anchor: Anchor, path: bytes) -> Seen | None:
@@ -131,7 +132,7 @@ def _proven(
                     session.resource.name, f"{shown(path)!r} is not what it should be"
                 )
             now[path] = seen
-    return Delta(now=now)
+    return Delta(now=now, outline=delta.outline)
 
 
 def _holds_only_excluded(session: Session, anchor: Anchor, seen: Seen) -> bool:

@@ -19,6 +19,7 @@ from cleveragents.infrastructure.snapshots.entry import (
     state_hash,
 )
 from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
+from cleveragents.infrastructure.snapshots.outlines import Outlines
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest, Present, Saved
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, SideState, StoredSide
 from cleveragents.infrastructure.snapshots.tracker import Known
@@ -54,7 +55,8 @@ class Session:
 
     @property
     def known(self) -> Known:
-        return Known(self.manifest.seen, self.present.below)
+        seen, outlines = self.manifest.seen, Outlines(self.present.db, self.present.tree)
+        return Known(seen, self.present.below, seen.prefetch, outlines.load, outlines.touched)
 
     def snapshot(self, ref: str) -> SnapshotRow:
         # Other stores' refs are anything; ours are numbers that the database can hold.
@@ -99,8 +101,9 @@ class Session:
     def differences(self, delta: Delta) -> list[Difference]:
         """What `delta` changes in the state that the newest snapshot has."""
         known = self.manifest.seen
+        known.prefetch(delta.now)
         compared = (
-            Difference(path, known[path].entry if path in known else None, _entry(seen))
+            Difference(path, _entry(known.get(path)), _entry(seen))
             for path, seen in delta.now.items()
         )
         return [item for item in compared if not same_state(item.old, item.new)]
@@ -148,6 +151,7 @@ class Session:
         if (
             self.head
             and not delta.now
+            and delta.outline is None
             and (fingerprint, memory)
             == (
                 manifest.fingerprint,
@@ -155,7 +159,7 @@ class Session:
             )
         ):
             return None
-        return self.present.save(manifest, delta, fingerprint, memory)
+        return self.present.save(manifest, delta, self.exclude, fingerprint, memory)
 
 
 def open_session(

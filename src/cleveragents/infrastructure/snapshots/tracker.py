@@ -2,31 +2,49 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.entry import Seen
 from cleveragents.infrastructure.snapshots.excludes import Excludes
-from cleveragents.infrastructure.snapshots.walk import Listing, walk
+from cleveragents.infrastructure.snapshots.outline import Outline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """Paths to look at again, `special` ones that cannot be captured, in path order.
 
-    `notes` tell people how they were found, if that was not the usual way.
+    `notes` tell people how they were found, if that was not the usual way. `outline` is the tree
+    as it was when they were found, if that is worth keeping.
     """
 
     paths: tuple[bytes, ...]
     special: tuple[bytes, ...] = ()
     notes: tuple[str, ...] = ()
+    outline: Outline | None = None
 
 
-class Known(NamedTuple):
-    """All paths as they were last seen, and a way to those below one folder."""
+def _load_nothing(paths: Collection[bytes]) -> None:
+    """For a mapping that has everything already."""
+
+
+def _no_outline(exclude: Excludes) -> Outline | None:  # noqa: ARG001 - one of many
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All paths as they were last seen, and a way to those below one folder.
+
+    `load` says that many of them will be asked for. `outline` is one that was kept under the same
+    excludes, and `touched` are the paths of which it may tell another state than `seen` does.
+    """
 
     seen: Mapping[bytes, Seen]
     below: Callable[[bytes], Iterable[bytes]]
+    load: Callable[[Collection[bytes]], None] = _load_nothing
+    outline: Callable[[Excludes], Outline | None] = _no_outline
+    touched: Callable[[], set[bytes]] = set
 
 
 class ChangeTracker(Protocol):
@@ -48,30 +66,3 @@ class ChangeTracker(Protocol):
     def release(self, root: bytes) -> None:
         """Nothing will be asked about this tree any more."""
         ...
-
-
-class FullComparison:
-    """Looks at the status of every path; right in every process and at any time."""
-
-    def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
-        return compared(walk(anchor, exclude), known)
-
-    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
-        """Nothing to do."""
-
-    def settled(self, root: bytes, seen: Mapping[bytes, Seen]) -> None:
-        """Nothing to do."""
-
-    def release(self, root: bytes) -> None:
-        """Nothing to do."""
-
-
-def compared(listing: Listing, known: Known) -> Candidates:
-    seen, found = known.seen, listing.found
-    doubtful = [
-        path
-        for path, status in found.items()
-        if (before := seen.get(path)) is None or not before.still_is(status)
-    ]
-    gone = [path for path in seen if path not in found]
-    return Candidates(paths=tuple(sorted(doubtful + gone)), special=tuple(sorted(listing.special)))

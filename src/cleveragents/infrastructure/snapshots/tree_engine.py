@@ -197,7 +197,8 @@ class TreeEngine:
         with open_sandbox(session.resource) as anchor:
             found = self._tracker.candidates(anchor, session.exclude, session.known)
             put = session.contents.put_file
-            return Delta(now={p: examine(anchor, p, put) for p in found.paths}), found
+            now = {path: examine(anchor, path, put) for path in found.paths}
+            return Delta(now=now, outline=found.outline), found
 
 
 def _key(resource: PlanResource) -> _Tree:

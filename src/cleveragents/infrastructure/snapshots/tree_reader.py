@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.comparison import FullComparison
 from cleveragents.infrastructure.snapshots.entry import Entry, same_state, shown
 from cleveragents.infrastructure.snapshots.examine import examine, hash_only
 from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.session import Session, open_sandbox
-from cleveragents.infrastructure.snapshots.tracker import FullComparison
 
 
 @dataclass(frozen=True, slots=True)

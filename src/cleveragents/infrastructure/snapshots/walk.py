@@ -4,7 +4,7 @@ import errno
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from cleveragents.domain.errors import SnapshotFailedError
@@ -38,9 +38,33 @@ def walk(
     waiting = [top]
     while waiting:
         waiting.extend(_list_folder(anchor, waiting.pop(), exclude, listing, before))
-    if listing.excluded:
-        _drop_mere_holders(listing)
+    _drop_mere_holders(listing)
     return listing
+
+
+def walk_if_small(
+    anchor: Anchor, exclude: Excludes, most: int, before: BeforeListing | None = None
+) -> Listing | None:
+    """The same for a whole tree; None if it has more than so many paths."""
+    listing = Listing()
+    waiting = [b""]
+    while waiting:
+        waiting.extend(_list_folder(anchor, waiting.pop(), exclude, listing, before))
+        if len(listing.found) > most:
+            return None
+    _drop_mere_holders(listing)
+    return listing
+
+
+def status_at(anchor: Anchor, path: bytes) -> Status | None:
+    """What one path is now; None if nothing is there. Raises OSError."""
+    try:
+        folder, name = anchor.place(path)
+        return status_of(os.lstat(name, dir_fd=folder), time.time_ns())
+    except OSError as error:
+        if error.errno in _GONE:
+            return None
+        raise
 
 
 def _list_folder(
@@ -98,16 +122,24 @@ def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
 
 
 def _drop_mere_holders(listing: Listing) -> None:
+    for holder in mere_holders(listing.found, listing.excluded):
+        del listing.found[holder]
+
+
+def mere_holders(found: Collection[bytes], excluded: Iterable[bytes]) -> set[bytes]:
+    """Folders among `found` with excluded paths in them and nothing else."""
     holders: set[bytes] = set()
-    for path in listing.excluded:
+    for path in excluded:
         folder = parent_of(path)
         while folder and folder not in holders:
             holders.add(folder)
             folder = parent_of(folder)
     if not holders:
-        return
-    counts = Counter(parent_of(path) for path in listing.found)
+        return holders
+    counts = Counter(parent_of(path) for path in found)
+    mere: set[bytes] = set()
     for holder in sorted(holders, key=lambda path: path.count(b"/"), reverse=True):
-        if not counts[holder] and holder in listing.found:
-            del listing.found[holder]
+        if not counts[holder] and holder in found:
+            mere.add(holder)
             counts[parent_of(holder)] -= 1
+    return mere

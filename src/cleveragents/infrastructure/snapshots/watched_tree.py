@@ -4,38 +4,44 @@ The invariant: outside of the pending paths, the tree is as the base says.
 """
 
 import errno
-import os
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of, status_of
+from cleveragents.infrastructure.snapshots.comparison import SMALL, linked_files, look_at_all
+from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, LostTrackError
 from cleveragents.infrastructure.snapshots.mappings import LiveMappings
-from cleveragents.infrastructure.snapshots.tracker import Candidates, Known, compared
-from cleveragents.infrastructure.snapshots.walk import Listing, walk
+from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
+from cleveragents.infrastructure.snapshots.walk import status_at, walk
 
-_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
+_NO_ROOM = (errno.ENOSPC, errno.ENOMEM, errno.EMFILE)
 
 
 class WatchedTree:
     """Every folder of the tree is watched from the moment before it was first listed."""
 
     def __init__(
-        self, anchor: Anchor, exclude: Excludes, known: Known, watches: FolderWatches
+        self,
+        anchor: Anchor,
+        exclude: Excludes,
+        known: Known,
+        watches: FolderWatches,
+        small: int = SMALL,
     ) -> None:
         """Compares the whole tree. Raises LostTrackError if it cannot be watched."""
         self._identity = anchor.identity()
         self._exclude = exclude
         self._watches = watches
         self._base: Mapping[bytes, Seen] = known.seen
-        listing = walk(anchor, exclude, before=self._watch)
-        self._special = set(listing.special)
+        look = look_at_all(anchor, exclude, known, _Watching(watches), small)
+        self.outline = look.outline
+        self._special = look.special
         # A file with several names is reported under the one that was used, which may be outside.
-        self._linked = set(_linked(listing))
+        self._linked = look.linked
         self._mappings = LiveMappings(anchor.root)
-        self._pending = {*compared(listing, known).paths, *self._mapped(known)}
+        self._pending = look.paths | self._mapped(known)
         self._since: set[bytes] = set()
 
     def is_of(self, anchor: Anchor, exclude: Excludes, known: Known) -> bool:
@@ -67,16 +73,11 @@ class WatchedTree:
     def close(self) -> None:
         self._watches.close()
 
-    def _watch(self, path: bytes, fd: int) -> None:
-        try:
-            self._watches.add(path, fd)
-        except OSError as error:
-            raise LostTrackError(f"not every folder can be watched ({error.strerror})") from error
-
     def _news(self, anchor: Anchor, known: Known) -> set[bytes]:
         watches = self._watches
         watches.drain()
         found: set[bytes] = set()
+        known.load(watches.paths)
         for path in watches.paths | self._mapped(known):
             self._look(anchor, path, known, found)
         for folder in _topmost(watches.folders):
@@ -110,8 +111,8 @@ class WatchedTree:
         if not is_folder or (folder, True) in self._exclude:
             self._look(anchor, folder, known, found)
             return
-        listing = walk(anchor, self._exclude, folder, self._watch)
-        for path in _linked(listing):
+        listing = walk(anchor, self._exclude, folder, _Watching(self._watches).folder)
+        for path in linked_files(listing):
             self._doubt_if_linked(path, listing.found[path])
         self._special.update(listing.special)
         found.update(listing.found)
@@ -134,18 +135,42 @@ class WatchedTree:
         return {path for path in self._mappings.paths() if path in known.seen}
 
 
+class _Watching:
+    """The Watch of a full comparison: a folder that cannot be watched means lost track."""
+
+    def __init__(self, watches: FolderWatches) -> None:
+        self._watches = watches
+
+    def folder(self, path: bytes, fd: int) -> None:
+        try:
+            self._watches.add(path, fd)
+        except OSError as error:
+            raise _unwatchable(error) from error
+
+    def folders(self, root: int, paths: Iterable[bytes]) -> None:
+        add = self._watches.add_below
+        for path in paths:
+            try:
+                add(root, path)
+            except OSError as error:
+                if error.errno in _NO_ROOM:
+                    raise _unwatchable(error) from error
+                if error.errno not in _NOT_THERE:
+                    raise
+
+    def unheard(self, paths: Iterable[bytes]) -> set[bytes]:
+        return {path for path in paths if path not in self._watches}
+
+
+def _unwatchable(error: OSError) -> LostTrackError:
+    return LostTrackError(f"not every folder can be watched ({error.strerror})")
+
+
 def _status_at(anchor: Anchor, path: bytes) -> Status | None:
     try:
-        folder, name = anchor.place(path)
-        return status_of(os.lstat(name, dir_fd=folder), time.time_ns())
+        return status_at(anchor, path)
     except OSError as error:
-        if error.errno in _GONE:
-            return None
         raise LostTrackError(f"a folder cannot be looked into ({error.strerror})") from error
-
-
-def _linked(listing: Listing) -> Iterator[bytes]:
-    return (p for p, s in listing.found.items() if s.links > 1 and s.kind is Kind.FILE)
 
 
 def _add_with_parents(path: bytes, known: Known, found: set[bytes]) -> None:

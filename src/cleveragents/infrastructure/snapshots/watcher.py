@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.comparison import SMALL, FullComparison
 from cleveragents.infrastructure.snapshots.entry import Seen
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.filesystems import is_local
@@ -13,7 +14,7 @@ from cleveragents.infrastructure.snapshots.folder_watches import (
     LostTrackError,
     open_watches,
 )
-from cleveragents.infrastructure.snapshots.tracker import Candidates, FullComparison, Known
+from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
 from cleveragents.infrastructure.snapshots.watched_tree import WatchedTree
 
 _ONCE = "compared the whole tree: {}"
@@ -24,8 +25,12 @@ class Watcher:
     """The ChangeTracker. A tree is compared whole at first, and after any doubt (ADR 0014)."""
 
     def __init__(
-        self, scratch_dir: str, open_watches: Callable[[str], FolderWatches] = open_watches
+        self,
+        scratch_dir: str,
+        open_watches: Callable[[str], FolderWatches] = open_watches,
+        small: int = SMALL,
     ) -> None:
+        self._small = small
         self._scratch_dir = scratch_dir
         self._open_watches = open_watches
         self._trees: dict[bytes, WatchedTree] = {}
@@ -44,9 +49,12 @@ class Watcher:
             self.release(anchor.root)
             self._attach(anchor, exclude, known)
         if (tree := self._tree(anchor.root)) is not None:
-            return replace(tree.pending(), notes=notes)
+            return replace(tree.pending(), notes=notes, outline=tree.outline)
         notes = (_ALWAYS.format(self._unwatched[anchor.root]),)
-        return replace(FullComparison().candidates(anchor, exclude, known), notes=notes)
+        return replace(self._compare(anchor, exclude, known), notes=notes)
+
+    def _compare(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
+        return FullComparison(self._small).candidates(anchor, exclude, known)
 
     def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
         tree = self._tree(anchor.root)
@@ -84,7 +92,7 @@ class Watcher:
             self._unwatched[anchor.root] = f"nothing can be watched ({error.strerror})"
             return
         try:
-            self._trees[anchor.root] = WatchedTree(anchor, exclude, known, watches)
+            self._trees[anchor.root] = WatchedTree(anchor, exclude, known, watches, self._small)
         except LostTrackError as error:
             watches.close()
             self._unwatched[anchor.root] = str(error)

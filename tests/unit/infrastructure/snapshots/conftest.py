@@ -3,6 +3,7 @@
 import os
 import stat
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
+sys.path.insert(0, str(Path(__file__).parents[4]))
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
 State = dict[bytes, tuple[str, int, bytes]]

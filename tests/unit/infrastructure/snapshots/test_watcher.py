@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from watched_tree import Tree
+from tests.support.watched_tree import Tree
 
 from cleveragents.infrastructure.snapshots import inotify
 from cleveragents.infrastructure.snapshots.anchor import Anchor

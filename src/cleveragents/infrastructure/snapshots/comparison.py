@@ -1,0 +1,261 @@
+"""Owns looking at a whole tree: which of its paths may differ from what is known of them.
+
+A small tree is walked. A large one is listed as text by other processes and compared with the text
+that was kept (ADR 0015); only paths whose records differ are looked at one by one.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of
+from cleveragents.infrastructure.snapshots.excludes import Excludes
+from cleveragents.infrastructure.snapshots.filesystems import is_local
+from cleveragents.infrastructure.snapshots.find import CannotListError, Listed, list_with_find
+from cleveragents.infrastructure.snapshots.outline import (
+    UNLISTED,
+    Outline,
+    folders_in,
+    marked,
+    outline_of,
+    path_of,
+    record_of,
+    records,
+)
+from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
+from cleveragents.infrastructure.snapshots.walk import (
+    Listing,
+    mere_holders,
+    status_at,
+    walk,
+    walk_if_small,
+)
+
+# Up to so many paths a walk is over before another process has begun.
+SMALL = 400
+# An outline is kept anew once it does not tell of so many paths, or of so great a part of them.
+_STALE = 200
+_STALE_SHARE = 0.02
+_CAPTURED = b"dfhl"
+
+
+class Watch(Protocol):
+    """Is told of each folder before it is listed."""
+
+    def folder(self, path: bytes, fd: int) -> None: ...
+
+    def folders(self, root: int, paths: Iterable[bytes]) -> None:
+        """Those that are there; parents come before their children."""
+        ...
+
+    def unheard(self, paths: Iterable[bytes]) -> set[bytes]:
+        """Those of which it was not told."""
+        ...
+
+
+class NoWatch:
+    def folder(self, path: bytes, fd: int) -> None:
+        """Nothing to do."""
+
+    def folders(self, root: int, paths: Iterable[bytes]) -> None:
+        """Nothing to do."""
+
+    def unheard(self, paths: Iterable[bytes]) -> set[bytes]:  # noqa: ARG002 - a Watch
+        return set()
+
+
+class Look(NamedTuple):
+    """`paths` may differ; `linked` are files with several names."""
+
+    paths: set[bytes]
+    special: set[bytes]
+    linked: set[bytes]
+    outline: Outline | None = None
+
+    def candidates(self) -> Candidates:
+        return Candidates(
+            paths=tuple(sorted(self.paths)),
+            special=tuple(sorted(self.special)),
+            outline=self.outline,
+        )
+
+
+class FullComparison:
+    """The ChangeTracker that is right in every process and at any time."""
+
+    def __init__(self, small: int = SMALL) -> None:
+        self._small = small
+
+    def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
+        return look_at_all(anchor, exclude, known, NoWatch(), self._small).candidates()
+
+    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
+        """Nothing to do."""
+
+    def settled(self, root: bytes, seen: Mapping[bytes, Seen]) -> None:
+        """Nothing to do."""
+
+    def release(self, root: bytes) -> None:
+        """Nothing to do."""
+
+
+def look_at_all(
+    anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, small: int = SMALL
+) -> Look:
+    """Walks a tree of up to `small` paths."""
+    before = known.outline(exclude)
+    if before is None:
+        listing = walk_if_small(anchor, exclude, small, watch.folder)
+        if listing is not None:
+            return _compared(listing, known)
+    try:
+        return _Quick(anchor, exclude, known, watch).look(before)
+    except (CannotListError, OSError):
+        # Whatever is wrong, the walk finds it again and says what it is.
+        return _compared(walk(anchor, exclude, before=watch.folder), known)
+
+
+def linked_files(listing: Listing) -> set[bytes]:
+    return {p for p, s in listing.found.items() if s.links > 1 and s.kind is Kind.FILE}
+
+
+def _compared(listing: Listing, known: Known) -> Look:
+    seen, found = dict(known.seen.items()), listing.found
+    paths = {
+        path
+        for path, status in found.items()
+        if (before := seen.get(path)) is None or not before.still_is(status)
+    }
+    paths.update(path for path in seen if path not in found)
+    return Look(paths, set(listing.special), linked_files(listing))
+
+
+@dataclass(frozen=True, slots=True)
+class _Quick:
+    """Raises CannotListError or OSError where a walk has to be made instead."""
+
+    anchor: Anchor
+    exclude: Excludes
+    known: Known
+    watch: Watch
+
+    def look(self, before: Outline | None) -> Look:
+        # Elsewhere the time of the last change may not mean what is needed.
+        if not is_local(self.anchor.folder(b"")):
+            raise CannotListError
+        kept, before = before, before or self._first()
+        listed = self._list(before)
+        came, went = _difference(listed) if kept else self._against_known(listed)
+        doubtful = {*came, *went, *(self.known.touched() if kept else ())}
+        if any(True for part in listed for _ in marked(part.now, b"x")):
+            # What holds nothing but excluded paths is no folder, and may have become one.
+            doubtful.update(*(_parents(path) for path in tuple(doubtful)))
+        special, linked = _all_marked(listed, b"!"), _all_marked(listed, b"h")
+        for folder in _topmost(self.watch.unheard(p for p, mark in came.items() if mark == b"d")):
+            inner = walk(self.anchor, self.exclude, folder, self.watch.folder)
+            doubtful.update(inner.found)
+            special.update(inner.special)
+            linked |= linked_files(inner)
+        stale = not kept or len(doubtful) > max(_STALE, _STALE_SHARE * _count(listed))
+        return Look(
+            self._differing(doubtful, came, listed),
+            special,
+            linked,
+            outline_of(_records_now(listed)) if stale else None,
+        )
+
+    def _first(self) -> Outline:
+        """Only to know the folders, which have to be watched before they are listed."""
+        listed = list_with_find(self.anchor, self.exclude, UNLISTED, lambda _: None)
+        return outline_of(_records_now(listed))
+
+    def _list(self, before: Outline) -> list[Listed]:
+        root = self.anchor.folder(b"")
+        self.watch.folders(root, before.spine or (b"",))
+
+        def prepare(text: bytes) -> None:
+            self.watch.folders(self.anchor.folder(b""), folders_in(text))
+
+        return list_with_find(self.anchor, self.exclude, before, prepare)
+
+    def _against_known(self, listed: list[Listed]) -> tuple[dict[bytes, bytes], set[bytes]]:
+        now = set(_records_now(listed))
+        went: set[bytes] = set()
+        for path, seen in self.known.seen.items():
+            record = record_of(seen)
+            if record in now:
+                now.discard(record)
+            else:
+                went.add(path)
+        return {path_of(record): record[:1] for record in now}, went
+
+    def _differing(
+        self, doubtful: set[bytes], came: dict[bytes, bytes], listed: list[Listed]
+    ) -> set[bytes]:
+        self.known.load(doubtful)
+        seen = self.known.seen
+        mere = _mere_holders(listed) if doubtful else set[bytes]()
+        differing: set[bytes] = set()
+        for path in sorted(doubtful):
+            before = seen.get(path)
+            if before is None and path in came:
+                # Nobody knows it, so there is nothing to compare it with.
+                if came[path] in _CAPTURED and path not in mere:
+                    differing.add(path)
+                continue
+            status = None if path in mere else self._status(path)
+            same = before.still_is(status) if before and status else before is status
+            if not same:
+                differing.add(path)
+        return differing
+
+    def _status(self, path: bytes) -> Status | None:
+        status = status_at(self.anchor, path)
+        if status is None or status.kind is None:
+            return None
+        if (path, status.kind is Kind.DIR) in self.exclude:
+            return None
+        return None if any((p, True) in self.exclude for p in _parents(path)) else status
+
+
+def _difference(listed: Iterable[Listed]) -> tuple[dict[bytes, bytes], set[bytes]]:
+    """What came, with the mark of its record, and what went; both for what changed."""
+    came: dict[bytes, bytes] = {}
+    went: set[bytes] = set()
+    for before, now in listed:
+        if before.text == now:
+            continue
+        old, new = set(records(before.text)), set(records(now))
+        came.update((path_of(record), record[:1]) for record in new - old)
+        went.update(map(path_of, old - new))
+    return came, went
+
+
+def _all_marked(listed: Iterable[Listed], mark: bytes) -> set[bytes]:
+    return {path for part in listed for path in marked(part.now, mark)}
+
+
+def _records_now(listed: Iterable[Listed]) -> list[bytes]:
+    return [record for part in listed for record in records(part.now)]
+
+
+def _count(listed: Iterable[Listed]) -> int:
+    return sum(part.now.count(b"\0") for part in listed)
+
+
+def _mere_holders(listed: list[Listed]) -> set[bytes]:
+    excluded = _all_marked(listed, b"x")
+    if not any(map(parent_of, excluded)):
+        return set()
+    found = {path_of(r) for r in _records_now(listed) if r[:1] in _CAPTURED}
+    return mere_holders(found, excluded)
+
+
+def _topmost(folders: Collection[bytes]) -> list[bytes]:
+    return [folder for folder in folders if not any(p in folders for p in _parents(folder))]
+
+
+def _parents(path: bytes) -> Iterable[bytes]:
+    while path := parent_of(path):
+        yield path

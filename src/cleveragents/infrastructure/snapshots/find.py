@@ -1,0 +1,183 @@
+"""Owns listing a tree with GNU find, several of them at once, where that can be done exactly."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.excludes import Excludes
+from cleveragents.infrastructure.snapshots.outline import (
+    FORMATS,
+    MOST_TOPS,
+    WHOLE,
+    Outline,
+    Part,
+    folder_record,
+)
+
+_PIPE_BYTES = 1 << 20
+# Python's patterns mean something else by them than the C library's.
+_UNLIKE = (b"[", b"\\")
+_SPECIAL = (b"\\", b"*", b"?", b"[")
+
+
+class CannotListError(Exception):
+    """There is no such program here, or it could not list everything: look without it."""
+
+
+class Listed(NamedTuple):
+    """A part as it was, and the text that it is now."""
+
+    before: Part
+    now: bytes
+
+
+def list_with_find(
+    anchor: Anchor, exclude: Excludes, before: Outline, prepare: Callable[[bytes], None]
+) -> list[Listed]:
+    """All parts, and one more for what is new at the tops. Raises CannotListError.
+
+    `prepare` is called with the old text of each part before that is listed.
+    """
+    program, conditions = shutil.which("find"), expression(exclude)
+    if program is None or conditions is None:
+        raise CannotListError
+    try:
+        ribs, parts = _now(anchor, before)
+        with _Finders([program, "-P"], conditions, anchor.folder(b"")) as finders:
+            for part, tops in parts:
+                prepare(part.text)
+                finders.start(tops)
+            texts = finders.texts()
+    except OSError as error:
+        raise CannotListError from error
+    return [*ribs, *(Listed(p, text) for (p, _), text in zip(parts, texts, strict=True))]
+
+
+def expression(exclude: Excludes) -> list[bytes] | None:
+    """What to do with each path, as find's arguments; None if that cannot be said."""
+    if any(mark in pattern for pattern, _ in exclude.patterns for mark in _UNLIKE):
+        return None
+    conditions = [[b"-path", b"./" + _literal(name)] for name in sorted(exclude.hidden)]
+    for pattern, folders_only in exclude.patterns:
+        kind = [b"-type", b"d"] if folders_only else []
+        conditions.append([*kind, b"-path", b"./" + pattern])
+        if b"/" not in pattern:
+            conditions.append([*kind, b"-name", pattern])
+    words: list[bytes] = []
+    for condition in conditions:
+        words += [*condition, b"-prune", b"-printf", FORMATS["x"], b"-o"]
+    words += [b"-type", b"d", b"-printf", FORMATS["d"], b"-o"]
+    words += [b"-type", b"f", b"-links", b"1", b"-printf", FORMATS["f"], b"-o"]
+    words += [b"-type", b"f", b"-printf", FORMATS["h"], b"-o"]
+    words += [b"-type", b"l", b"-printf", FORMATS["l"], b"-o"]
+    return [*words, b"-printf", FORMATS["!"]]
+
+
+def _literal(name: bytes) -> bytes:
+    for mark in _SPECIAL:
+        name = name.replace(mark, b"\\" + mark)
+    return name
+
+
+def _now(anchor: Anchor, before: Outline) -> tuple[list[Listed], list[tuple[Part, list[bytes]]]]:
+    """The spine, which is looked at here; and the parts, each with the tops that are there."""
+    if not before.spine:
+        return [], [(part, list(part.tops)) for part in before.parts]
+    present: set[bytes] = set()
+    ribs: list[bytes] = []
+    for folder in before.spine:
+        fd = anchor.folder(folder)
+        prefix = folder + b"/" if folder else b""
+        present.update(prefix + os.fsencode(name) for name in os.listdir(fd))
+        if folder:
+            ribs.append(folder_record(folder, os.fstat(fd)))
+    present.difference_update(before.spine)
+    listed: list[Listed] = []
+    parts: list[tuple[Part, list[bytes]]] = []
+    for part in before.parts:
+        if part.tops:
+            parts.append((part, [top for top in part.tops if top in present]))
+            present.difference_update(part.tops)
+        else:
+            listed.append(Listed(part, b"".join(ribs)))
+    if len(present) > MOST_TOPS:
+        raise CannotListError
+    return listed, [*parts, (Part((), b""), sorted(present))]
+
+
+class _Finders:
+    """Some processes, each with a thread that takes what it writes."""
+
+    def __init__(self, program: Sequence[str], conditions: Sequence[bytes], root: int) -> None:
+        self._program = program
+        self._conditions = conditions
+        # By descriptor: whatever the path of the root leads to by now, this is the one meant.
+        self._root = f"/proc/self/fd/{root}"
+        self._trouble, self._trouble_end = os.pipe()
+        self._running: list[subprocess.Popen[bytes]] = []
+        self._threads: list[threading.Thread] = []
+        self._texts: list[bytes] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for process in self._running:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        for thread in self._threads:
+            thread.join()
+        os.close(self._trouble)
+        if self._trouble_end >= 0:
+            os.close(self._trouble_end)
+
+    def start(self, tops: Sequence[bytes]) -> None:
+        number = len(self._texts)
+        self._texts.append(b"")
+        if not tops:
+            return
+        places = [b"."] if tops[0] == WHOLE else [b"./" + top for top in tops]
+        depth = [b"-mindepth", b"1"] if tops[0] == WHOLE else []
+        process = subprocess.Popen(
+            [*self._program, *places, *depth, b"-ignore_readdir_race", *self._conditions],
+            bufsize=0,
+            cwd=self._root,
+            env={"LC_ALL": "C"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self._trouble_end,
+        )
+        self._running.append(process)
+        self._threads.append(threading.Thread(target=self._take, args=(process, number)))
+        self._threads[-1].start()
+
+    def texts(self) -> list[bytes]:
+        """What each has written. Raises CannotListError if one of them had anything to say."""
+        os.close(self._trouble_end)
+        self._trouble_end = -1
+        if os.read(self._trouble, 1):
+            raise CannotListError
+        for thread in self._threads:
+            thread.join()
+        if any(process.wait() for process in self._running):
+            raise CannotListError
+        return self._texts
+
+    def _take(self, process: subprocess.Popen[bytes], number: int) -> None:
+        with process.stdout as written:  # pyright: ignore[reportOptionalContextManager]
+            with suppress(OSError):  # the system may allow less, which is only slower
+                fcntl.fcntl(written, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            self._texts[number] = written.read()

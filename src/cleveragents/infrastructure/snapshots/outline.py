@@ -1,0 +1,149 @@
+"""Owns a tree written down as text: one record per path, equal as long as the path is unchanged.
+
+Records end with a NUL. The first letter says what the path is, the fields are those that change
+whenever it does, and `./` begins the path itself, because no field holds a slash:
+
+    d MODE            a folder: all there is to it
+    f MODE INO DEV SIZE CTIME     a file with one name
+    h MODE INO DEV SIZE CTIME     a file with several names
+    l INO DEV CTIME   a link
+    x                 an excluded path
+    !                 a socket, pipe or device
+
+The time of the last change of an inode moves with everything that moves the other times, and
+nobody can set it.
+"""
+
+import os
+import stat
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from cleveragents.infrastructure.snapshots.entry import Kind, Seen, parent_of
+
+# As `find -printf` wants them.
+FORMATS = {
+    "d": b"d%m %p\\0",
+    "f": b"f%m %i %D %s %C@ %p\\0",
+    "h": b"h%m %i %D %s %C@ %p\\0",
+    "l": b"l%i %D %C@ %p\\0",
+    "x": b"x%p\\0",
+    "!": b"!%p\\0",
+}
+WHOLE = b"."
+MOST_TOPS = 2000
+_PER_PART = 6000
+_MOST_PARTS = 4
+_SECOND = 1_000_000_000
+_HEAVY = 0.3
+
+
+class Part(NamedTuple):
+    """The subtrees that one process lists, in this order, and what it wrote."""
+
+    tops: tuple[bytes, ...]
+    text: bytes
+
+
+class Outline(NamedTuple):
+    """A whole tree. `spine` are folders whose children are tops; all above a top are in it."""
+
+    spine: tuple[bytes, ...]
+    parts: tuple[Part, ...]
+
+
+UNLISTED = Outline((), (Part((WHOLE,), b""),))
+
+
+def records(text: bytes) -> list[bytes]:
+    found = text.split(b"\0")
+    found.pop()
+    return found
+
+
+def path_of(record: bytes) -> bytes:
+    return record[record.index(b"/") + 1 :]
+
+
+def folders_in(text: bytes) -> list[bytes]:
+    return [path_of(record) for record in text.split(b"\0") if record[:1] == b"d"]
+
+
+def marked(text: bytes, mark: bytes) -> Iterator[bytes]:
+    """The paths whose records begin with one rare letter."""
+    if text.startswith(mark) or b"\0" + mark in text:
+        yield from (path_of(record) for record in text.split(b"\0") if record[:1] == mark)
+
+
+def record_of(seen: Seen) -> bytes | None:
+    """As the path would be written down while it is what was seen; None if nothing is certain."""
+    if seen.kind == Kind.DIR:
+        return b"d%o ./%b" % (seen.mode, seen.path)
+    if seen.ctime_ns < 0:
+        return None
+    when = b"%d.%09d0" % divmod(seen.ctime_ns, _SECOND)
+    if seen.kind == Kind.LINK:
+        return b"l%d %d %b ./%b" % (seen.ino, seen.dev, when, seen.path)
+    fields = (seen.mode, seen.ino, seen.dev, seen.size, when, seen.path)
+    return b"f%o %d %d %d %b ./%b" % fields
+
+
+def folder_record(path: bytes, found: os.stat_result) -> bytes:
+    return b"d%o ./%b\0" % (stat.S_IMODE(found.st_mode), path)
+
+
+def outline_of(found: Iterable[bytes]) -> Outline:
+    """The same records in parts of about equal size, which can be listed at the same time."""
+    every = [(path_of(record), record) for record in found]
+    spine, weights = _spine(path for path, _ in every)
+    if len(weights) > MOST_TOPS:
+        text = b"".join(record + b"\0" for _, record in every)
+        return Outline((), (Part((WHOLE,), text),))
+    groups = _shares(weights, max(1, min(_MOST_PARTS, len(every) // _PER_PART)))
+    texts: dict[bytes, list[bytes]] = {top: [] for top in weights}
+    for path, record in every:
+        top = _top_of(path, spine)
+        if top in texts:
+            texts[top].append(record)
+    parts = [
+        Part(tuple(tops), b"".join(r + b"\0" for top in tops for r in texts[top]))
+        for tops in groups
+    ]
+    ribs = {path: record for path, record in every if path in spine}
+    rib_text = b"".join(ribs[path] + b"\0" for path in spine if path)
+    return Outline(tuple(spine), (Part((), rib_text), *parts))
+
+
+def _spine(paths: Iterable[bytes]) -> tuple[list[bytes], Counter[bytes]]:
+    """Folders to look into by hand, so that what is left can be shared out evenly."""
+    every = list(paths)
+    spine, weights = [b""], Counter(path.partition(b"/")[0] for path in every)
+    while weights:
+        heavy, weight = weights.most_common(1)[0]
+        below = [path for path in every if path.startswith(heavy + b"/")]
+        depth = heavy.count(b"/") + 2
+        inner = Counter(b"/".join(path.split(b"/", depth)[:depth]) for path in below)
+        if weight <= _HEAVY * len(every) or not inner or len(inner) + len(weights) > MOST_TOPS:
+            break
+        spine.append(heavy)
+        del weights[heavy]
+        weights.update(inner)
+    return spine, weights
+
+
+def _shares(weights: Counter[bytes], count: int) -> list[list[bytes]]:
+    shares: list[list[bytes]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for top, weight in weights.most_common():
+        least = loads.index(min(loads))
+        shares[least].append(top)
+        loads[least] += weight
+    return [share for share in shares if share]
+
+
+def _top_of(path: bytes, spine: Sequence[bytes]) -> bytes:
+    top = path
+    while (parent := parent_of(top)) not in spine:
+        top = parent
+    return top

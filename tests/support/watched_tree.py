@@ -1,0 +1,154 @@
+"""A folder that is looked at again and again; each look proves that nothing was missed."""
+
+import os
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.errors import SnapshotFailedError
+from cleveragents.domain.ids import PlanId, ResourceId
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.comparison import FullComparison
+from cleveragents.infrastructure.snapshots.connections import Connections
+from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Seen, shown, state_hash
+from cleveragents.infrastructure.snapshots.examine import examine, hash_only
+from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
+from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, open_watches
+from cleveragents.infrastructure.snapshots.side import Before, NoSide, SideRecord
+from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
+from cleveragents.infrastructure.snapshots.tree_engine import TreeEngine
+from cleveragents.infrastructure.snapshots.walk import walk
+from cleveragents.infrastructure.snapshots.watcher import Watcher
+
+
+class Tree:
+    """A folder under the watcher, as the engine uses it, without a store."""
+
+    def __init__(self, top: Path, opener: Callable[[str], FolderWatches] = open_watches) -> None:
+        self.root = top / "tree"
+        self.scratch = top / "scratch"
+        self.exclude: Excludes = excludes(())
+        self.watcher = Watcher(str(self.scratch), opener)
+        self.seen: dict[bytes, Seen] = {}
+        self.root.mkdir(parents=True)
+        self.sh(
+            "mkdir -p a/b/c; echo 1 > a/one; echo 2 > a/b/two; echo 3 > a/b/c/three; echo 0 > f"
+        )
+
+    def sh(self, command: str) -> None:
+        subprocess.run(["/bin/sh", "-ec", command], cwd=self.root, check=True)
+
+    def known(self) -> Known:
+        return Known(self.seen, lambda f: [p for p in self.seen if p.startswith(f + b"/")])
+
+    def look(self, *, settle: bool = True) -> Candidates:
+        """Ask the watcher, take over what it names, and prove that it named all there is."""
+        with Anchor(str(self.root)) as anchor:
+            found = self.watcher.candidates(anchor, self.exclude, self.known())
+            now = {path: examine(anchor, path, hash_only) for path in found.paths}
+            if not settle:
+                return found
+            for path, seen in now.items():
+                self.seen.pop(path, None)
+                if seen is not None:
+                    self.seen[path] = seen
+            self.watcher.settled(anchor.root, self.seen)
+            self._prove(anchor, found)
+        return found
+
+    def _prove(self, anchor: Anchor, found: Candidates) -> None:
+        fresh = FullComparison().candidates(anchor, self.exclude, Known({}, lambda _: ()))
+        looked = {path: examine(anchor, path, hash_only) for path in fresh.paths}
+        assert _state(self.seen) == _state({p: s for p, s in looked.items() if s is not None})
+        assert found.special == fresh.special
+
+    def names(self, command: str) -> set[str]:
+        self.look()
+        self.sh(command)
+        found = self.look()
+        assert found.notes == ()
+        return {os.fsdecode(path) for path in found.paths}
+
+
+def _state(seen: dict[bytes, Seen]) -> dict[bytes, tuple[int, int, bytes, bytes]]:
+    return {path: (s.kind, s.mode, s.hash, s.target) for path, s in seen.items()}
+
+
+class _Unreadable(NoSide):
+    """What is read last, so that everything was done in vain."""
+
+    def read(self, before: Before | None) -> SideRecord | None:
+        raise SnapshotFailedError("in vain", "")
+
+
+class StoredTree:
+    """A folder with its snapshots. `small` says up to which size it is walked by ourselves."""
+
+    def __init__(self, top: Path, *, exclude: tuple[str, ...] = (), small: int) -> None:
+        self.root = top / "tree"
+        self.root.mkdir(parents=True)
+        self._top, self._small = top, small
+        self._side: NoSide = NoSide()
+        self.resource = PlanResource(
+            resource_id=ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW"),
+            plan_id=PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+            name="folder",
+            type=ResourceType.FS_DIRECTORY,
+            location=str(top),
+            base="",
+            sandbox_path=str(self.root),
+            exclude=exclude,
+        )
+        self._connections = Connections()
+        self.new_process()
+
+    def new_process(self) -> None:
+        """Nothing is known and nothing is watched any more."""
+        self._connections.close()
+        scratch = str(self._top / "scratch")
+        watcher = Watcher(scratch, small=self._small)
+        snapshots = str(self._top / "snapshots")
+        self.engine = TreeEngine(
+            snapshots, scratch, lambda _: self._side, watcher, self._connections
+        )
+
+    def close(self) -> None:
+        self._connections.close()
+
+    def capture(self) -> Snapshot:
+        known = self._known()
+        taken = self.engine.capture(self.resource)
+        assert (taken.state_hash, set(taken.skipped)) == self._truth(known)
+        return taken
+
+    def capture_in_vain(self) -> None:
+        """One that fails at the last moment."""
+        self._side = _Unreadable()
+        with suppress(SnapshotFailedError):
+            self.engine.capture(self.resource)
+        self._side = NoSide()
+
+    def restore(self, ref: str) -> None:
+        restored = self.engine.restore(self.resource, ref)
+        assert restored.snapshot.state_hash == self._truth(self._known())[0]
+        assert self.capture().ref == restored.snapshot.ref
+
+    def _known(self) -> set[bytes]:
+        with self.engine.reading(self.resource) as reader:
+            return set(reader.session.manifest.seen)
+
+    def _truth(self, known: set[bytes]) -> tuple[str, set[str]]:
+        """The hash of all there is, each path looked at anew.
+
+        A folder with nothing but excluded paths in it counts only if it was known before.
+        """
+        with Anchor(str(self.root)) as anchor:
+            listing = walk(anchor, excludes(self.resource.exclude))
+            paths = known.union(listing.found)
+            looked = [examine(anchor, path, hash_only) for path in paths]
+        total = sum(seen.entry.token() for seen in looked if seen) % SUM_MODULUS
+        return state_hash(total, ""), {shown(path) for path in listing.special}
