@@ -80,8 +80,11 @@ class WatchedTree:
         known.load(watches.paths)
         for path in watches.paths | self._mapped(known):
             self._look(anchor, path, known, found)
-        for folder in _topmost(watches.folders):
-            self._look_through(anchor, folder, known, found)
+        done: set[bytes] = set()
+        while waiting := watches.folders - done:
+            done |= waiting
+            for folder in _topmost(waiting):
+                self._look_through(anchor, folder, known, found)
         # Not earlier: if anything failed on the way, it has to be looked at next time.
         watches.paths.clear()
         watches.folders.clear()
@@ -93,7 +96,10 @@ class WatchedTree:
         if is_known:
             found.add(path)
         self._special.discard(path)
-        if status is None or (path, status.kind is Kind.DIR) in self._exclude:
+        if status is None:
+            self._look_at_parent(path, known)
+            return
+        if (path, status.kind is Kind.DIR) in self._exclude:
             return
         if status.kind is None:
             self._special.add(path)
@@ -102,6 +108,12 @@ class WatchedTree:
         else:
             self._doubt_if_linked(path, status)
             _add_with_parents(path, known, found)
+
+    def _look_at_parent(self, path: bytes, known: Known) -> None:
+        """One that held excluded paths and nothing else is a folder once they are gone."""
+        parent = parent_of(path)
+        if parent and parent not in known.seen:
+            self._watches.folders.add(parent)
 
     def _look_through(self, anchor: Anchor, folder: bytes, known: Known, found: set[bytes]) -> None:
         found.update(known.below(folder))

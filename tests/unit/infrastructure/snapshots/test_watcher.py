@@ -132,6 +132,14 @@ def test_excluded_folders_are_not_heard_of(tree: Tree) -> None:
     assert tree.names("echo 2 > n/m/real") == {"n", "n/m", "n/m/real"}
 
 
+def test_a_folder_that_loses_its_excluded_paths_is_one(tree: Tree) -> None:
+    tree.exclude = excludes(("*.tmp", "target/"))
+    tree.sh("mkdir -p h/i k/target; echo x > h/i/a.tmp; echo x > k/target/x")
+    tree.look()
+    assert tree.names("rm h/i/a.tmp") == {"h", "h/i"}
+    assert tree.names("rm -r k/target") == {"k"}
+
+
 def test_other_excludes_mean_another_look_at_everything(tree: Tree) -> None:
     tree.names("mkdir target; echo x > target/x")
     tree.exclude = excludes(("*.tmp",))
