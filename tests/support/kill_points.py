@@ -1,0 +1,319 @@
+"""Kills a piece of work with SIGKILL before and after everything it does that lasts.
+
+    points = kill_points(work, watched=[top])      # one run in a child, which counts
+    for point in points:
+        reset()                                    # as it was before `work`; up to the caller
+        killed(work, point)                        # one run in a child, which dies there
+        ...                                        # the next command, and what must be true then
+
+`work` is a function without arguments. It runs in a fork of this process, where everything is
+imported already; what a child patches is its own. Two runs of `work` from the same beginning must
+do the same things in the same order: names and times may differ, the sequence may not.
+
+What counts as lasting: changes of files and folders through `os` (and so through `pathlib`,
+`shutil` and `tempfile`), files opened for writing, `fsync`, statements of SQLite that end a
+transaction, steps of its backup, closing a connection, and programs that are started. Not seen:
+bytes that the C library writes between two of these.
+
+With `watched`, moments between which nothing in these folders changed are one moment: only the
+first of them is a point. A kill cannot tell them apart, as all else ends with the process. Without
+it every action is a point before and a point after.
+"""
+
+import builtins
+import gc
+import hashlib
+import io
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+Work = Callable[[], object]
+
+_CHANGES = (
+    *("fsync", "fdatasync", "write", "pwrite", "sendfile", "copy_file_range"),
+    *("rename", "replace", "link", "symlink", "unlink", "remove", "mkdir", "rmdir", "mkfifo"),
+    *("truncate", "ftruncate", "utime", "chmod", "fchmod", "chown", "fchown", "lchown"),
+    *("setxattr", "removexattr"),
+)
+_ENDS = ("COMMIT", "END", "VACUUM", "PRAGMA WAL_CHECKPOINT", "PRAGMA JOURNAL_MODE")
+_WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER")
+_REAL_OPEN, _REAL_WRITE = builtins.open, os.write
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The moment before or after the n-th lasting action."""
+
+    number: int
+    after: bool
+    what: str
+
+    def __str__(self) -> str:
+        return f"{'after' if self.after else 'before'} {self.number}: {self.what}"
+
+
+def kill_points(work: Work, watched: Sequence[Path] = ()) -> list[Point]:
+    """Every moment at which a kill can leave something else than a kill at another."""
+    report = _in_child(work, lambda pipe: _Count(pipe, watched))
+    assert report.status == 0, report.text
+    points: list[Point] = []
+    seen: set[str] = set()
+    for line in report.text.splitlines():
+        number, after, what, state = json.loads(line)
+        if not state or state not in seen:
+            points.append(Point(number=number, after=after, what=what))
+        seen.add(state)
+    return points
+
+
+def killed(work: Work, point: Point) -> None:
+    """Run the work in a child that dies at this point."""
+    report = _in_child(work, lambda _: _Kill(point))
+    assert report.status == -signal.SIGKILL, f"{point} was not reached: {report.text}"
+
+
+# --- the child ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Report:
+    status: int
+    text: str
+
+
+class _Count:
+    """Writes down each moment, with what the watched folders hold then."""
+
+    def __init__(self, pipe: int, watched: Sequence[Path]) -> None:
+        self._pipe = pipe
+        self._watched = watched
+
+    def __call__(self, number: int, what: str, *, after: bool) -> None:
+        state = "".join(_state(folder) for folder in self._watched)
+        line = json.dumps([number, after, what, state]) + "\n"
+        _REAL_WRITE(self._pipe, line.encode())
+
+
+class _Kill:
+    def __init__(self, point: Point) -> None:
+        self._point = point
+
+    def __call__(self, number: int, what: str, *, after: bool) -> None:
+        if (number, after) == (self._point.number, self._point.after):
+            os.kill(os.getpid(), signal.SIGKILL)
+            signal.pause()  # nothing more may happen before the signal has arrived
+
+
+def _in_child(work: Work, make: Callable[[int], Callable[..., None]]) -> _Report:
+    gc.collect()  # connections of earlier work end here, not in the child
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reading)
+        _be_the_child(work, make(writing), writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        text = pipe.read().decode("utf-8", "replace")
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    return _Report(status=status, text=text)
+
+
+def _be_the_child(work: Work, moment: Callable[..., None], pipe: int) -> NoReturn:
+    # What was open in the parent is the parent's: it must not be closed from here.
+    gc.freeze()
+    _Moments(moment).install()
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException:  # noqa: BLE001 - told to the parent, which fails
+        _REAL_WRITE(pipe, traceback.format_exc().encode())
+    finally:
+        os._exit(status)
+
+
+class _Moments:
+    """Puts itself around everything that lasts, and numbers it."""
+
+    def __init__(self, moment: Callable[..., None]) -> None:
+        self._moment = moment
+        self._last = 0
+        self._thread = threading.local()
+
+    def install(self) -> None:
+        for name in _CHANGES:
+            self._replace_in_os(name, self._around(getattr(os, name), name))
+        self._replace_in_os("open", self._around(os.open, "open", _creates))
+        opened = self._around(_REAL_OPEN, "open", _writes)
+        builtins.open = io.open = opened  # type: ignore[assignment]
+        subprocess.run = self._around(subprocess.run, "run")  # type: ignore[assignment]
+        start = self._around(subprocess.Popen.__init__, "start")
+        subprocess.Popen.__init__ = start  # type: ignore[method-assign]
+        self._install_in_sqlite()
+
+    @contextmanager
+    def action(self, what: str) -> Iterator[None]:
+        """One that is part of another one is not counted again."""
+        if getattr(self._thread, "inside", False):
+            yield
+            return
+        self._thread.inside = True
+        self._last += 1
+        number = self._last
+        try:
+            self._moment(number, what, after=False)
+            yield
+            self._moment(number, what, after=True)
+        finally:
+            self._thread.inside = False
+
+    def _around(
+        self,
+        real: Callable[..., Any],
+        name: str,
+        counts: Callable[..., bool] = lambda *_, **__: True,
+    ) -> Callable[..., Any]:
+        def call(*args: Any, **keys: Any) -> Any:
+            if not counts(*args, **keys):
+                return real(*args, **keys)
+            with self.action(f"{name} {_shown(args)}"):
+                return real(*args, **keys)
+
+        return call
+
+    def _replace_in_os(self, name: str, made: Callable[..., Any]) -> None:
+        real = getattr(os, name)
+        # Libraries ask by identity what a function can do.
+        for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
+            if real in able:
+                able.add(made)
+        setattr(os, name, made)
+
+    def _install_in_sqlite(self) -> None:
+        connection, real = _connections(self.action), sqlite3.connect
+
+        def connect(*args: Any, **keys: Any) -> Any:
+            keys.setdefault("factory", connection)
+            return real(*args, **keys)
+
+        sqlite3.connect = sqlite3.dbapi2.connect = connect  # type: ignore[assignment]
+
+
+_Action = Callable[[str], AbstractContextManager[None]]
+
+
+def _cursors(action: _Action) -> type[sqlite3.Cursor]:
+    class Cursor(sqlite3.Cursor):
+        def execute(self, sql: str, *args: Any) -> Any:
+            if not _ends(sql, self.connection):
+                return super().execute(sql, *args)
+            with action(f"sqlite {sql[:40]}"):
+                return super().execute(sql, *args)
+
+    return Cursor
+
+
+def _connections(action: _Action) -> type[sqlite3.Connection]:
+    cursors = _cursors(action)
+
+    class Connection(sqlite3.Connection):
+        def cursor(self, factory: Any = cursors) -> Any:
+            return super().cursor(factory)
+
+        def execute(self, sql: str, *args: Any) -> Any:
+            return self.cursor().execute(sql, *args)
+
+        def commit(self) -> None:
+            with action("sqlite commit"):
+                super().commit()
+
+        def close(self) -> None:
+            with action("sqlite close"):
+                super().close()
+
+        def __exit__(self, *error: Any) -> Any:
+            with action("sqlite commit"):
+                return super().__exit__(*error)
+
+        def backup(self, target: sqlite3.Connection, **options: Any) -> None:
+            told = options.pop("progress", None)
+            super().backup(target, progress=_counted_progress(action, told), **options)
+            with action("sqlite backup done"):
+                pass
+
+    return Connection
+
+
+def _counted_progress(action: _Action, told: Callable[..., None] | None) -> Callable[..., None]:
+    def progress(status: int, remaining: int, total: int) -> None:
+        with action(f"sqlite backup, {remaining} pages left"):
+            if told:
+                told(status, remaining, total)
+
+    return progress
+
+
+def _creates(_path: object, flags: int, *_: object, **__: object) -> bool:
+    return bool(flags & (os.O_CREAT | os.O_TRUNC))
+
+
+def _writes(file: object, mode: str = "r", *_: object, **__: object) -> bool:
+    return not isinstance(file, int) and any(letter in mode for letter in "wax+")
+
+
+def _ends(sql: str, connection: sqlite3.Connection) -> bool:
+    """Whether what was written lasts after this statement."""
+    words = " ".join(sql.upper().split())
+    alone = connection.isolation_level is None and not connection.in_transaction
+    return words.startswith(_ENDS) or (alone and words.startswith(_WRITES))
+
+
+def _shown(args: Iterable[object]) -> str:
+    """The call in a few words; of a command the program and what it is told to do."""
+    words: list[str] = []
+    for arg in args:
+        if isinstance(arg, (list, tuple)):
+            words += [str(item) for item in arg if not str(item).startswith("-")]
+        elif isinstance(arg, (str, bytes, os.PathLike)):
+            words.append(os.fsdecode(arg)[-60:])  # type: ignore[arg-type]
+    return " ".join(words)[:200]
+
+
+# --- what a folder holds ------------------------------------------------------------------------
+
+
+def _state(top: Path) -> str:
+    """Paths, kinds, modes, times and contents. SQLite's shared memory is left out: whoever opens
+    the database after a kill builds it anew."""
+    digest = hashlib.sha256()
+    for path in sorted(_below(os.fsencode(top))):
+        found = os.lstat(path)
+        digest.update(b"%s\0%o\0" % (path, found.st_mode))
+        if stat.S_ISLNK(found.st_mode):
+            digest.update(os.readlink(path))  # noqa: PTH115 - bytes
+        elif stat.S_ISREG(found.st_mode):
+            digest.update(b"%d\0" % found.st_mtime_ns)
+            with _REAL_OPEN(path, "rb") as file:
+                digest.update(hashlib.sha256(file.read()).digest())
+    return digest.hexdigest()
+
+
+def _below(folder: bytes) -> Iterator[bytes]:
+    with os.scandir(folder) as found:
+        for entry in found:
+            if entry.name.endswith(b"-shm"):
+                continue
+            yield entry.path
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(entry.path)
