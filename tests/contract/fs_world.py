@@ -84,7 +84,10 @@ class FolderWorld:
         return self.registry.prepare_apply(self.resource, ApplyOptions(message="m"))
 
     def carry_out(self, prepared: PreparedApply) -> str:
-        return self.registry.carry_out(self.resource, prepared)
+        """As an apply that nothing stands in the way of: carried out and settled."""
+        ref = self.registry.carry_out(self.resource, prepared)
+        self.registry.settle(self.resource, prepared)
+        return ref
 
     def apply(self) -> str:
         return self.carry_out(self.prepare())

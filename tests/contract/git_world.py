@@ -164,7 +164,13 @@ class World:
         self, resource: PlanResource, *, branch: str | None = None, commit: bool = True
     ) -> str:
         prepared = self.prepare(resource, branch=branch, commit=commit)
-        return self.registry.carry_out(resource, prepared)
+        return self.carry_out(resource, prepared)
+
+    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
+        """As an apply that nothing stands in the way of: carried out and settled."""
+        ref = self.registry.carry_out(resource, prepared)
+        self.registry.settle(resource, prepared)
+        return ref
 
 
 @pytest.fixture

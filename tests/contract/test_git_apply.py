@@ -53,7 +53,7 @@ def test_the_result_is_one_commit_of_the_user_on_their_branch(world: World) -> N
     assert project.everything() == before
     assert json.loads(json.dumps(dict(prepared.token))) == prepared.token
     assert changed(prepared.diff) == {"a.py": "modified", "b.py": "deleted", "sub/new.py": "added"}
-    commit = world.registry.carry_out(resource, prepared)
+    commit = world.carry_out(resource, prepared)
     assert project.head == commit
     assert project.git("rev-parse", "HEAD^") == start
     who = project.git("log", "-1", "--format=%an %ae %cn %ce %B")
@@ -85,8 +85,8 @@ def test_a_branch_takes_the_result_and_nothing_else_changes(world: World) -> Non
     before = project.everything()
     prepared = world.prepare(resource, branch="feature/result")
     assert project.everything() == before
-    commit = world.registry.carry_out(resource, prepared)
-    assert world.registry.carry_out(resource, prepared) == commit
+    commit = world.carry_out(resource, prepared)
+    assert world.carry_out(resource, prepared) == commit
     after = project.everything()
     assert after.pop("branches") != before.pop("branches")
     assert after == before
@@ -113,7 +113,7 @@ def test_a_branch_that_somebody_made_meanwhile_is_not_moved(world: World) -> Non
     prepared = world.prepare(resource, branch="result")
     project.git("branch", "result")
     with pytest.raises(ApplyRefusedError):
-        world.registry.carry_out(resource, prepared)
+        world.carry_out(resource, prepared)
     assert project.git("rev-parse", "result") == project.head
 
 
@@ -128,8 +128,8 @@ def test_without_a_commit_only_files_change(world: World) -> None:
     before = project.everything()
     prepared = world.prepare(resource, commit=False)
     assert project.everything() == before
-    ref = world.registry.carry_out(resource, prepared)
-    assert world.registry.carry_out(resource, prepared) == ref
+    ref = world.carry_out(resource, prepared)
+    assert world.carry_out(resource, prepared) == ref
     after = project.everything()
     assert {k for k in after if after[k] != before[k]} == {"files"}
     assert project.status().split("\n") == [" M a.py", " M b.py", " D gone", "?? mine", "?? new/"]
@@ -155,7 +155,7 @@ def test_an_empty_result_is_fine(world: World, mode: str) -> None:
     assert prepared.token["kind"] == "nothing"
     assert prepared.diff.files == ()
     assert prepared.diff.left_behind == ("run.log",)
-    ref = world.registry.carry_out(resource, prepared)
+    ref = world.carry_out(resource, prepared)
     assert ref == project.head
     assert project.everything() == before
     assert world.registry.applied_diff(resource, ref).files == ()
@@ -234,13 +234,13 @@ def test_a_branch_moved_between_check_and_change_is_left_alone(world: World) -> 
     project.git("checkout", "-q", "-b", "elsewhere")
     before = project.everything()
     with pytest.raises(ApplyRefusedError):
-        world.registry.carry_out(resource, prepared)
+        world.carry_out(resource, prepared)
     assert project.everything() == before
     project.git("checkout", "-q", "main")
     project.commit("meanwhile", c__py="c\n")
     before = project.everything()
     with pytest.raises(ApplyRefusedError):
-        world.registry.carry_out(resource, prepared)
+        world.carry_out(resource, prepared)
     assert project.everything() == before
 
 
@@ -254,7 +254,7 @@ def test_a_file_edited_between_check_and_change_is_a_conflict(world: World) -> N
         project.write("b.py", "typed meanwhile\n")
         before = project.everything()
         with pytest.raises(ApplyConflictError) as caught:
-            world.registry.carry_out(resource, prepared)
+            world.carry_out(resource, prepared)
         assert caught.value.files == ("b.py",)
         assert project.everything() == before
         project.write("b.py", "b\n")
@@ -271,7 +271,7 @@ def test_a_file_saved_while_the_others_are_written_is_kept(world: World) -> None
     (project.git_dir / "info/attributes").write_text("a.py filter=slow\n")
     before = project.everything()
     with pytest.raises(ApplyConflictError) as caught:
-        world.registry.carry_out(resource, prepared)
+        world.carry_out(resource, prepared)
     assert caught.value.files == ("b.py",)
     assert project.read("a.py") == "one\ntwo\nthree\n"
     assert project.read("b.py") == "saved"
@@ -516,7 +516,7 @@ def test_a_running_git_command_is_waited_for(world: World) -> None:
     assert str(lock) in error.hint
     before = project.everything()
     with pytest.raises(ApplyRefusedError):
-        world.registry.carry_out(resource, prepared)
+        world.carry_out(resource, prepared)
     assert project.everything() == before
     lock.write_text(f"cleveragents apply of plan {OTHER_PLAN}")
     error = _untouched_after(world, project, resource, ApplyRefusedError)
@@ -625,7 +625,7 @@ def test_ignored_files_are_never_committed(world: World) -> None:
     sandbox.write("a.py", "plan\n")
     prepared = world.prepare(resource)
     assert prepared.diff.left_behind == ("run.log",)
-    world.registry.carry_out(resource, prepared)
+    world.carry_out(resource, prepared)
     assert project.git("ls-tree", "-r", "--name-only", "HEAD").split() == [".gitignore", "a.py"]
 
 
@@ -730,13 +730,13 @@ def _arrived(project: Project) -> bool:
 
 def test_repeating_a_finished_apply_changes_nothing(world: World) -> None:
     project, resource, prepared = _ready(world)
-    commit = world.registry.carry_out(resource, prepared)
+    commit = world.carry_out(resource, prepared)
     after = project.everything()
-    assert world.registry.carry_out(resource, prepared) == commit
+    assert world.carry_out(resource, prepared) == commit
     assert project.everything() == after
     project.commit("work goes on")
     after = project.everything()
-    assert world.registry.carry_out(resource, prepared) == commit
+    assert world.carry_out(resource, prepared) == commit
     assert project.everything() == after
 
 
@@ -745,7 +745,7 @@ def test_an_apply_killed_between_files_is_finished(world: World) -> None:
     project.write("a.py", "plan a\n")
     (project.path / "gone").unlink()
     (project.git_dir / "index.lock").write_text(f"cleveragents apply of plan {PLAN}")
-    commit = world.registry.carry_out(resource, prepared)
+    commit = world.carry_out(resource, prepared)
     assert _arrived(project)
     assert project.head == commit
     assert project.status() == " M mine"
@@ -755,10 +755,10 @@ def test_an_apply_killed_between_files_is_finished(world: World) -> None:
 def test_an_apply_killed_before_the_branch_moved_is_finished(world: World) -> None:
     project, resource, prepared = _ready(world)
     start = project.head
-    commit = world.registry.carry_out(resource, prepared)
+    commit = world.carry_out(resource, prepared)
     project.git("update-ref", "refs/heads/main", start)
     index = (project.git_dir / "index").read_bytes()
-    assert world.registry.carry_out(resource, prepared) == commit
+    assert world.carry_out(resource, prepared) == commit
     assert project.head == commit
     assert project.status() == " M mine"
     assert len((project.git_dir / "index").read_bytes()) == len(index)
@@ -766,9 +766,9 @@ def test_an_apply_killed_before_the_branch_moved_is_finished(world: World) -> No
 
 def test_a_lock_left_by_a_killed_apply_goes_when_it_was_done(world: World) -> None:
     project, resource, prepared = _ready(world)
-    world.registry.carry_out(resource, prepared)
+    world.carry_out(resource, prepared)
     (project.git_dir / "index.lock").write_text(f"cleveragents apply of plan {PLAN}")
-    world.registry.carry_out(resource, prepared)
+    world.carry_out(resource, prepared)
     assert not (project.git_dir / "index.lock").exists()
 
 
@@ -776,7 +776,7 @@ def test_an_apply_without_a_commit_is_finished_too(world: World) -> None:
     project, resource, prepared = _ready(world, commit=False)
     project.write("a.py", "plan a\n")
     (project.path / "gone").unlink()
-    ref = world.registry.carry_out(resource, prepared)
+    ref = world.carry_out(resource, prepared)
     assert ref.startswith("tree:")
     assert _arrived(project)
 
@@ -796,10 +796,10 @@ def test_a_failure_on_the_way_puts_everything_back(
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(ApplyRefusedError):
-        world.registry.carry_out(resource, prepared)
+        world.carry_out(resource, prepared)
     assert project.everything() == before
     monkeypatch.setattr(Path, "replace", real)
-    world.registry.carry_out(resource, prepared)
+    world.carry_out(resource, prepared)
     assert _arrived(project)
 
 
@@ -809,11 +809,11 @@ def test_a_branch_that_cannot_move_puts_everything_back(world: World) -> None:
     lock = project.git_dir / "refs/heads/main.lock"
     lock.write_text("")
     with pytest.raises(ApplyRefusedError):
-        world.registry.carry_out(resource, prepared)
+        world.carry_out(resource, prepared)
     lock.unlink()
     after = project.everything()
     assert after == before
-    world.registry.carry_out(resource, prepared)
+    world.carry_out(resource, prepared)
     assert _arrived(project)
     assert project.status() == " M mine"
 
@@ -827,8 +827,8 @@ def test_an_apply_killed_at_any_moment_is_finished_by_repeating_it(
     moment, died = 0, True
     while died:
         moment += 1
-        died = _killed_at(moment, lambda: world.registry.carry_out(resource, prepared))
-        ref = world.registry.carry_out(resource, prepared)
+        died = _killed_at(moment, lambda: world.carry_out(resource, prepared))
+        ref = world.carry_out(resource, prepared)
         assert _arrived(project), moment
         assert project.head == (ref if commit else start), moment
         assert not commit or project.status() == " M mine", moment
@@ -867,5 +867,5 @@ def _killed_at(moment: int, work: Callable[[], object]) -> bool:
 def test_gc_between_prepare_and_carry_out_loses_nothing(world: World) -> None:
     project, resource, prepared = _ready(world)
     project.git("gc", "-q", "--prune=now")
-    world.registry.carry_out(resource, prepared)
+    world.carry_out(resource, prepared)
     assert _arrived(project)

@@ -194,12 +194,14 @@ class ApplyOptions:
 class PreparedApply:
     """A merge that was computed and checked, and has changed nothing real yet.
 
-    `token` is opaque and durable: `carry_out` can be repeated with it after a crash.
+    `token` is opaque and durable: `carry_out`, `take_back` and `settle` can be repeated with it
+    after a crash. `snapshots` are needed until it is settled.
     """
 
     resource_id: ResourceId
     token: Mapping[str, Any]
     diff: ResourceDiff
+    snapshots: tuple[str, ...] = ()
 
 
 class Sandboxes(Protocol):
@@ -245,7 +247,21 @@ class Sandboxes(Protocol):
         ...
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
-        """Change the project; gives back what the result is called there (for git: the commit)."""
+        """Change the project; gives back what the result is called there (for git: the commit).
+
+        If it raises, the resource is as it was. What it was is kept until `settle`.
+        """
+        ...
+
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        """Make the project what it was before `carry_out`, whether that was reached or not.
+
+        Gives back what the user has changed since, by name: that stays as the user left it.
+        """
+        ...
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        """Let go of what `take_back` needs: from now on the project is as it is."""
         ...
 
 

@@ -1,12 +1,15 @@
 """Owns a plan's resources: the real thing, and the sandbox that stands for it."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
+
+_INTENT = "apply"
+_NEEDED = "apply_needs"
 
 
 class SandboxStatus(StrEnum):
@@ -54,7 +57,22 @@ class PlanResource:
 
     def needed_snapshots(self) -> frozenset[str]:
         """What must be kept for this resource, whatever groups there are."""
-        return frozenset(ref for ref in (self.base_snapshot, self.boundary) if ref is not None)
+        steady = (ref for ref in (self.base_snapshot, self.boundary) if ref is not None)
+        return frozenset((*steady, *self.details.get(_NEEDED, ())))
+
+    @property
+    def intent(self) -> Mapping[str, Any] | None:
+        """The token of an apply that has begun or is done; `details` keeps it for its diff."""
+        return self.details.get(_INTENT)
+
+    def intending(self, token: Mapping[str, Any], snapshots: Collection[str]) -> "PlanResource":
+        """About to be applied; until that is over, these snapshots are needed."""
+        told = {_INTENT: dict(token), _NEEDED: sorted(snapshots)}
+        return replace(self, details={**self.details, **told})
+
+    def withdrawn(self) -> "PlanResource":
+        rest = {k: v for k, v in self.details.items() if k not in (_INTENT, _NEEDED)}
+        return replace(self, details=rest)
 
     def at_boundary(self, snapshot: str) -> "PlanResource":
         return replace(self, boundary=snapshot)

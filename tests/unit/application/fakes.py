@@ -32,6 +32,8 @@ from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
 from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
 from cleveragents.domain.effects import Effect
 from cleveragents.domain.errors import (
+    ApplyConflictError,
+    ApplyRefusedError,
     DatabaseUnusableError,
     DecisionNotFoundError,
     PlanLockedError,
@@ -397,10 +399,14 @@ class MemoryDatabase:
 
 
 class MemoryDisk:
-    """The real project by location, and the sandboxes by path. It survives every crash."""
+    """The real project by location, and the sandboxes by path. It survives every crash.
+
+    `kept` is what a project was before an apply that is not settled yet.
+    """
 
     def __init__(self) -> None:
         self.projects: dict[str, Files] = {}
+        self.kept: dict[str, Files] = {}
         self.sandboxes: dict[str, Files] = {}
 
 
@@ -509,6 +515,7 @@ class MemorySandboxes:
         self.released: list[str] = []
         self.carried_out: list[str] = []
         self.left_behind: tuple[str, ...] = ()
+        self.refusing: set[str] = set()
         self.prepared_with: list[ApplyOptions] = []
 
     def inspect(
@@ -562,10 +569,48 @@ class MemorySandboxes:
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
         self._faults.reach(f"carry out {resource.name}")
-        self._disk.projects[resource.location] = dict(prepared.token["files"])
+        project = self._disk.projects[resource.location]
+        self._disk.kept.setdefault(resource.location, dict(project))
+        self._faults.reach(f"kept {resource.name}")
+        if resource.name in self.refusing:
+            raise ApplyRefusedError(f"{resource.name} is locked", "wait")
+        if strange := self._foreign(resource, prepared):
+            raise ApplyConflictError(resource.plan_id, resource.name, strange, "changed meanwhile")
+        _become(project, prepared.token["files"], self._faults)
         self.carried_out.append(resource.name)
         self._faults.reach(f"carried out {resource.name}")
         return f"commit of {resource.name}"
+
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        self._faults.reach(f"take back {resource.name}")
+        before = self._disk.kept.get(resource.location)
+        if before is None:
+            return ()
+        project, ours = self._disk.projects[resource.location], prepared.token["files"]
+        theirs = self._foreign(resource, prepared)
+        stays = {path: text for path, text in project.items() if path in theirs or path not in ours}
+        was = {path: text for path, text in before.items() if path not in theirs}
+        _become(project, {**stays, **was}, self._faults)
+        return tuple(theirs)
+
+    def _foreign(self, resource: PlanResource, prepared: PreparedApply) -> list[str]:
+        """Paths of the apply that hold neither what they did nor what they shall."""
+        project, ours = self._disk.projects[resource.location], prepared.token["files"]
+        before = self._disk.kept[resource.location]
+        return sorted(p for p in ours if project.get(p) not in (before.get(p), ours[p]))
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        self._faults.reach(f"settle {resource.name}")
+        self._disk.kept.pop(resource.location, None)
+
+
+def _become(files: Files, wanted: Mapping[str, str], faults: Faults) -> None:
+    for change in differences(files, wanted):
+        if change.kind is ChangeKind.DELETED:
+            del files[change.path]
+        else:
+            files[change.path] = wanted[change.path]
+        faults.reach("changed a file of the project")
 
 
 def _as_diff(

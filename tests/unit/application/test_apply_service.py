@@ -3,15 +3,18 @@
 from dataclasses import replace
 
 import pytest
-from fakes import Killed
+from fakes import Killed, Tables
 from service_world import CODE, DOCS, OPTIONS, TWO_PLACES, ServiceWorld, after, append
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Trigger
 from cleveragents.domain.errors import (
     ApplyConflictError,
+    ApplyEditsKeptError,
+    ApplyPendingError,
     ApplyRefusedError,
     DeclinedError,
+    InterruptedApplyError,
     PlanAppliedError,
     PlanCancelledError,
     PlanError,
@@ -73,9 +76,13 @@ def test_everything_is_prepared_and_the_intent_stored_before_anything_is_changed
         "carry out code",
         "carry out docs",
     ]
-    intended = world.database.history[-4]
+    intended = next(t for t in world.database.history if _intends(t))
     assert all("apply" in resource.details for resource in intended.resources.values())
     assert intended.plans[world.plan_id].state is State.PROCESSING
+
+
+def _intends(tables: Tables) -> bool:
+    return all(resource.intent is not None for resource in tables.resources.values())
 
 
 def test_databases_are_changed_last() -> None:
@@ -182,20 +189,63 @@ def test_a_project_that_moved_on_since_it_was_merged_withdraws_the_intent(
     assert projects(world) == UNTOUCHED
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="nothing puts back the resources already changed when a later one is refused;"
-    " there is no port call for it",
+@pytest.mark.parametrize(
+    "error", [CONFLICT, REFUSED, SandboxError("git is gone", "install it"), OSError(28, "full")]
 )
 def test_if_one_resource_is_refused_at_the_last_moment_none_is_changed(
-    world: ServiceWorld,
+    world: ServiceWorld, error: Exception
 ) -> None:
-    world.faults.fail("carry out docs", CONFLICT)
+    world.faults.fail("carry out docs", error)
 
-    with pytest.raises(ApplyConflictError):
+    with pytest.raises(PlanError):
         world.apply()
 
     assert projects(world) == UNTOUCHED
+    assert world.disk.kept == {}
+    assert world.plan.state is State.CONSTRAINED
+    assert not any("apply" in resource.details for resource in world.resources)
+    world.apply()  # the obstacle is gone
+    assert projects(world) == CHANGED
+
+
+def test_ctrl_c_while_the_project_is_changed_takes_everything_back(world: ServiceWorld) -> None:
+    world.faults.fail("carry out docs", KeyboardInterrupt())
+
+    with pytest.raises(InterruptedApplyError):
+        world.apply()
+
+    assert projects(world) == UNTOUCHED
+    assert (world.plan.state, world.disk.kept) == (State.CONSTRAINED, {})
+
+
+def test_what_the_user_changed_on_top_of_a_part_that_is_taken_back_stays_theirs(
+    world: ServiceWorld,
+) -> None:
+    killed_after_first_resource(world)
+    world.project("code")["one.txt"] = "mine"
+
+    with pytest.raises(ApplyEditsKeptError) as raised:
+        world.apply()
+
+    assert raised.value.kept == ("code: one.txt",)
+    assert projects(world) == ({**after(), "one.txt": "mine"}, after())
+    assert world.plan.error is not None
+    assert world.plan.error.code == "apply-edits-kept"
+
+
+def test_what_can_be_neither_finished_nor_taken_back_stays_to_be_done(world: ServiceWorld) -> None:
+    world.faults.fail("carry out docs", CONFLICT)
+    world.faults.fail("take back code", SandboxError("git is gone", "install it"))
+
+    with pytest.raises(ApplyPendingError, match="git is gone"):
+        world.apply()
+
+    assert world.plan.state is State.PROCESSING
+    assert world.disk.kept != {}
+    with pytest.raises(PlanStateError, match="interrupted"):
+        world.roll_back("start")
+    world.apply()
+    assert (projects(world), world.plan.state) == (CHANGED, State.APPLIED)
 
 
 # --- crashes ------------------------------------------------------------------------------------
@@ -228,17 +278,6 @@ def test_until_then_the_plan_can_be_neither_executed_nor_cancelled(world: Servic
         with pytest.raises(PlanStateError, match="interrupted"):
             command()
     assert world.tables == tables
-
-
-def test_an_error_of_another_kind_keeps_the_intent_for_the_next_try(world: ServiceWorld) -> None:
-    world.faults.fail("carry out docs", SandboxError("git is gone", "install it"))
-    with pytest.raises(SandboxError):
-        world.apply()
-
-    world.apply()
-
-    assert projects(world) == CHANGED
-    assert world.sandboxes.carried_out == ["code", "code", "docs"]
 
 
 def test_a_token_of_an_earlier_apply_is_not_used_for_an_execution_that_died(

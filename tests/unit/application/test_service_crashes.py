@@ -8,7 +8,12 @@ from fakes import Killed
 from service_world import CODE, DOCS, OPTIONS, TWO_PLACES, ServiceWorld, after, append
 
 from cleveragents.domain.checkpoint import Trigger
-from cleveragents.domain.errors import PlanAppliedError, PlanError, RestoreFailedError
+from cleveragents.domain.errors import (
+    ApplyRefusedError,
+    PlanAppliedError,
+    PlanError,
+    RestoreFailedError,
+)
 from cleveragents.domain.plan import Phase, State
 from cleveragents.domain.sandbox import SandboxStatus
 
@@ -224,10 +229,32 @@ def test_an_apply_that_died_is_finished_with_what_was_prepared_and_without_askin
     assert world.sandboxes.carried_out == ["code", "code", "docs"]
 
 
+def test_an_apply_that_cannot_be_finished_and_dies_anywhere_is_taken_back_by_the_next_one() -> None:
+    def refused(world: ServiceWorld) -> None:
+        world.sandboxes.refusing = {"docs"}
+        with suppress(ApplyRefusedError):
+            world.apply()
+
+    for world in crashes(executed, refused):
+        with pytest.raises(ApplyRefusedError):
+            world.apply()
+
+        assert (world.plan.phase, world.plan.state) == (Phase.APPLY, State.CONSTRAINED)
+        assert {name: world.project(name) for name in FINISHED} == {
+            "code": after(),
+            "docs": after(),
+        }
+        assert world.disk.kept == {}
+        world.sandboxes.refusing.clear()
+        world.apply()
+        assert {name: world.project(name) for name in FINISHED} == FINISHED
+
+
 def test_what_an_apply_that_died_did_not_clean_up_is_cleaned_up_later() -> None:
     for world in crashes(executed, lambda world: world.apply()):
         with suppress(PlanAppliedError):
             world.apply()
 
         assert [r.status for r in world.resources] == [SandboxStatus.REMOVED] * 2
+        assert world.disk.kept == {}
         assert world.snapshots.forgotten

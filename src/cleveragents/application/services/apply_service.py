@@ -1,7 +1,11 @@
-"""Owns Apply: merge and check everything first, then change the project, or leave it alone."""
+"""Owns Apply: merge and check everything first, then change all of the project or none of it.
+
+The order, which ADR 0021 gives the reasons for: intent stored; each resource changed, with what it
+was kept beside it; the plan is applied; what was kept goes; the sandboxes go.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cleveragents.application.ports import (
     ApplyOptions,
@@ -19,8 +23,13 @@ from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.errors import (
     ApplyConflictError,
+    ApplyEditsKeptError,
+    ApplyPendingError,
     ApplyRefusedError,
     DeclinedError,
+    InterruptedApplyError,
+    MachineError,
+    PlanError,
     SandboxMissingError,
 )
 from cleveragents.domain.ids import PlanId
@@ -28,7 +37,6 @@ from cleveragents.domain.plan import Plan, PlanFailure, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 
 Confirm = Callable[[Mapping[str, ResourceDiff]], bool]
-_TOKEN = "apply"
 _DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
 
 
@@ -66,8 +74,9 @@ class ApplyService:
             unfinished = _stored(plan, resources)
             if unfinished:
                 return self._carry_out(plan, resources, unfinished)
-            if plan.state is State.APPLIED:
-                self._clean_up(plan, resources)  # its own clean-up may have been interrupted
+            if plan.state is State.APPLIED:  # its own clean-up may have been interrupted
+                self._settle(resources, _tokens(resources))
+                self._clean_up(plan, resources)
             plan = plan.begin_apply()
             for resource in resources:
                 self._sandboxes.check(resource)
@@ -83,8 +92,7 @@ class ApplyService:
         try:
             return {r.name: self._sandboxes.prepare_apply(r, options) for r in resources}
         except (ApplyConflictError, ApplyRefusedError) as error:
-            failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
-            self._save(plan.constrain(failure))
+            self._save(plan.constrain(_failure(error)))
             raise
 
     def _store_intent(
@@ -93,7 +101,7 @@ class ApplyService:
         resources: Sequence[PlanResource],
         prepared: Mapping[str, PreparedApply],
     ) -> tuple[Plan, Sequence[PlanResource]]:
-        # Intent before effect: with the tokens stored, a killed apply is finished by the next one.
+        # Intent before effect: with the tokens stored, a killed apply is finished or taken back.
         if self._checkpoints.is_on(Trigger.BEFORE_APPLY):
             moment = CheckpointMoment(
                 reason=CheckpointReason.BEFORE_APPLY,
@@ -106,8 +114,7 @@ class ApplyService:
             plan = self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
             resources = self._resources(plan.plan_id)
         marked = [
-            replace(r, details={**r.details, _TOKEN: dict(prepared[r.name].token)})
-            for r in resources
+            r.intending(prepared[r.name].token, prepared[r.name].snapshots) for r in resources
         ]
         with self._unit_of_work() as uow:
             for resource in marked:
@@ -124,15 +131,62 @@ class ApplyService:
     ) -> ApplyResult:
         try:
             refs = {r.name: self._sandboxes.carry_out(r, prepared[r.name]) for r in resources}
-        except (ApplyConflictError, ApplyRefusedError) as error:
-            failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
-            self._withdraw(plan.constrain(failure), resources)
-            raise
+        except (PlanError, OSError, KeyboardInterrupt) as cause:
+            raise self._given_up(plan, resources, prepared, cause) from cause
         plan = plan.apply(refs, self._clock.now())
+        # From here on nothing is taken back any more, and what was kept for it can go.
         self._save(plan)
+        self._settle(resources, prepared)
         diffs = {r.name: self._sandboxes.applied_diff(r, refs[r.name]) for r in resources}
         kept = self._clean_up(plan, resources)
         return ApplyResult(plan=plan, refs=refs, diffs=diffs, kept=kept)
+
+    def _given_up(
+        self,
+        plan: Plan,
+        resources: Sequence[PlanResource],
+        prepared: Mapping[str, PreparedApply],
+        cause: BaseException,
+    ) -> PlanError:
+        """All of the project becomes what it was. Raises ApplyPendingError if that fails."""
+        reason = _reason(plan.plan_id, cause)
+        kept = self._take_back(plan.plan_id, resources, prepared, reason)
+        error = ApplyEditsKeptError(plan.plan_id, reason.message, kept) if kept else reason
+        # Before the record: as long as the intent is stored, this is repeated after a kill.
+        self._settle(resources, prepared)
+        with self._unit_of_work() as uow:
+            for resource in resources:
+                uow.resources.save(resource.withdrawn())
+            uow.plans.save(plan.constrain(_failure(error)))
+            uow.commit()
+        return error
+
+    def _take_back(
+        self,
+        plan_id: PlanId,
+        resources: Sequence[PlanResource],
+        prepared: Mapping[str, PreparedApply],
+        reason: PlanError,
+    ) -> list[str]:
+        """As much as can be, last first; gives back what somebody has changed on top."""
+        kept: list[str] = []
+        obstacles: list[str] = []
+        for resource in reversed(resources):
+            try:
+                names = self._sandboxes.take_back(resource, prepared[resource.name])
+            except PlanError as error:
+                obstacles.append(f"`{resource.name}`: {error.message}")
+            else:
+                kept += [f"{resource.name}: {name}" for name in names]
+        if obstacles:
+            raise ApplyPendingError(plan_id, reason.message, "; ".join(obstacles)) from reason
+        return kept
+
+    def _settle(
+        self, resources: Sequence[PlanResource], prepared: Mapping[str, PreparedApply]
+    ) -> None:
+        for resource in resources:
+            self._sandboxes.settle(resource, prepared[resource.name])
 
     def _clean_up(self, plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, str]:
         """Remove what is not needed any more, but never a file that exists nowhere else."""
@@ -157,14 +211,6 @@ class ApplyService:
             return False
         return bool(self._sandboxes.diff(resource).left_behind)
 
-    def _withdraw(self, plan: Plan, resources: Sequence[PlanResource]) -> None:
-        with self._unit_of_work() as uow:
-            for resource in resources:
-                details = {k: v for k, v in resource.details.items() if k != _TOKEN}
-                uow.resources.save(replace(resource, details=details))
-            uow.plans.save(plan)
-            uow.commit()
-
     def _resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
         with self._unit_of_work.reading() as uow:
             found = uow.resources.of_plan(plan_id)
@@ -184,12 +230,24 @@ class ApplyService:
 
 def _stored(plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, PreparedApply]:
     """What an interrupted apply had prepared and stored, if there is one."""
-    if plan.state is not State.PROCESSING:
-        return {}
+    return _tokens(resources) if plan.state is State.PROCESSING else {}
+
+
+def _tokens(resources: Sequence[PlanResource]) -> Mapping[str, PreparedApply]:
     return {
         resource.name: PreparedApply(
-            resource_id=resource.resource_id, token=resource.details[_TOKEN], diff=ResourceDiff()
+            resource_id=resource.resource_id, token=resource.intent, diff=ResourceDiff()
         )
         for resource in resources
-        if _TOKEN in resource.details
+        if resource.intent is not None
     }
+
+
+def _reason(plan_id: PlanId, cause: BaseException) -> PlanError:
+    if isinstance(cause, KeyboardInterrupt):
+        return InterruptedApplyError(plan_id)
+    return cause if isinstance(cause, PlanError) else MachineError(str(cause))
+
+
+def _failure(error: PlanError) -> PlanFailure:
+    return PlanFailure(message=error.message, hint=error.hint, code=error.code)

@@ -44,8 +44,11 @@ PlanError                      exit 1: the operation was refused or failed
 │   └── ToolRefusedError         tool-refused
 ├── ApplyConflictError         apply-conflict
 ├── ApplyRefusedError          apply-refused
+├── ApplyEditsKeptError        apply-edits-kept
+├── ApplyPendingError          apply-pending
 ├── DeclinedError              declined
 ├── InterruptedPlanError       interrupted (exit 130)
+├── InterruptedApplyError      apply-interrupted (exit 130)
 ├── DatabaseBusyError          database-busy
 ├── DatabaseTooNewError        database-too-new
 ├── DatabaseUnusableError      database-unusable
@@ -86,6 +89,8 @@ from cleveragents.domain.errors.plans import (
     ActionFileError,
     ActionNotFoundError,
     ApplyConflictError,
+    ApplyEditsKeptError,
+    ApplyPendingError,
     ApplyRefusedError,
     ChildApplyError,
     ChildSettledError,
@@ -93,6 +98,7 @@ from cleveragents.domain.errors.plans import (
     DeclinedError,
     EffectDoneError,
     EffectUncertainError,
+    InterruptedApplyError,
     InterruptedPlanError,
     PlanAppliedError,
     PlanCancelledError,
@@ -127,6 +133,8 @@ __all__ = [
     "ActionFileError",
     "ActionNotFoundError",
     "ApplyConflictError",
+    "ApplyEditsKeptError",
+    "ApplyPendingError",
     "ApplyRefusedError",
     "CheckpointAmbiguousError",
     "CheckpointMismatchError",
@@ -149,6 +157,7 @@ __all__ = [
     "EffectDoneError",
     "EffectUncertainError",
     "GitUnavailableError",
+    "InterruptedApplyError",
     "InterruptedCommandError",
     "InterruptedPlanError",
     "InvalidIdError",

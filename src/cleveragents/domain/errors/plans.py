@@ -178,6 +178,34 @@ class ApplyRefusedError(PlanError):
     code = "apply-refused"
 
 
+class ApplyEditsKeptError(PlanError):
+    """An apply was given up; what the user changed on top of it meanwhile was not taken back."""
+
+    code = "apply-edits-kept"
+
+    def __init__(self, plan_id: str, cause: str, kept: Sequence[str]) -> None:
+        listing = "\n".join(f"  {name}" for name in kept)
+        super().__init__(
+            f"{cause}\nEverything was taken back but what you have changed meanwhile on top of the "
+            f"plan's result:\n{listing}",
+            "these hold your version; bring them to what you want by hand, then run "
+            f"`agents plan apply {plan_id}` again",
+        )
+        self.kept = tuple(kept)
+
+
+class ApplyPendingError(PlanError):
+    """An apply that could be neither finished nor taken back; the intent is still stored."""
+
+    code = "apply-pending"
+
+    def __init__(self, plan_id: str, cause: str, obstacle: str) -> None:
+        super().__init__(
+            f"{cause}\nWhat was applied already could not be taken back: {obstacle}",
+            f"remove that obstacle, then finish it with `agents plan apply {plan_id}`",
+        )
+
+
 class DeclinedError(PlanError):
     """The person who was asked said no."""
 
@@ -198,6 +226,17 @@ class InterruptedPlanError(PlanError):
         super().__init__(
             f"plan {plan_id} was interrupted; the running step was undone{doubt}",
             f"go on with `agents plan resume {plan_id}`",
+        )
+
+
+class InterruptedApplyError(PlanError):
+    code = "apply-interrupted"
+    exit_code = 130
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(
+            f"applying plan {plan_id} was interrupted; the project is as it was",
+            f"agents plan apply {plan_id}",
         )
 
 

@@ -4,19 +4,20 @@ Only paths that the plan changed are looked at and written; everything else keep
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from cleveragents.application.ports import ApplyOptions, PreparedApply
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import (
     ApplyConflictError,
+    ApplyEditsKeptError,
     ApplyRefusedError,
     SnapshotDamagedError,
 )
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.fs_carry_out import CarryOut
+from cleveragents.infrastructure.sandbox.fs_carry_out import CarryOut, EditsKeptError, settle
 from cleveragents.infrastructure.sandbox.fs_diff import diff_of, stored
 from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_project import ProjectState, status_at
@@ -58,16 +59,29 @@ class FolderApply:
             "stays": [path.hex() for path in sorted(stays)],
             "diff": stored(diff),
         }
-        return PreparedApply(resource_id=resource.resource_id, token=token, diff=diff)
+        return PreparedApply(
+            resource_id=resource.resource_id, token=token, diff=diff, snapshots=(base, result)
+        )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
-        token = prepared.token
+        result = prepared.token["result"]
         with self._snapshots.reading(resource) as reader:
-            differences = _named_by(reader, token)
+            differences = _named_by(reader, prepared.token)
             if differences:
-                journal = ApplyJournal(resource, token["result"])
-                _carry_out(resource, CarryOut(resource, reader, differences, journal))
-            return "folder:" + reader.state_hash(token["result"])
+                work = CarryOut(resource, reader, differences, ApplyJournal(resource, result))
+                with _reported(resource, "could not be changed and is as it was"):
+                    work.run()
+            return "folder:" + reader.state_hash(result)
+
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        journal = ApplyJournal(resource, prepared.token["result"])
+        with self._snapshots.reading(resource) as reader:
+            work = CarryOut(resource, reader, _named_by(reader, prepared.token), journal)
+            with _reported(resource, "could not be put back"):
+                return tuple(shown(path) for path in work.take_back())
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        settle(resource, ApplyJournal(resource, prepared.token["result"]))
 
 
 def base_of(resource: PlanResource) -> str:
@@ -129,16 +143,24 @@ def _refuse_conflicts(resource: PlanResource, differences: Sequence[Difference])
         raise ApplyRefusedError(f"{location} cannot be written to", f"chmod u+wx {location}")
 
 
-def _carry_out(resource: PlanResource, work: CarryOut) -> None:
+@contextmanager
+def _reported(resource: PlanResource, what: str) -> Generator[None]:
     try:
-        work.run()
-    except MovedOnError as error:
-        raise _conflict(resource, error.paths) from error
-    except (OSError, SnapshotDamagedError) as error:
-        raise ApplyRefusedError(
-            f"{resource.location} could not be changed and is as it was: {error}",
-            f"agents plan apply {resource.plan_id}",
-        ) from error
+        yield
+    except EditsKeptError as error:
+        cause = _told(resource, error.cause, what)
+        names = [shown(path) for path in error.paths]
+        raise ApplyEditsKeptError(resource.plan_id, str(cause), names) from error
+    except (MovedOnError, OSError, SnapshotDamagedError) as error:
+        raise _told(resource, error, what) from error
+
+
+def _told(resource: PlanResource, error: BaseException, what: str) -> BaseException:
+    if isinstance(error, MovedOnError):
+        return _conflict(resource, error.paths)
+    return ApplyRefusedError(
+        f"{resource.location} {what}: {error}", f"agents plan apply {resource.plan_id}"
+    )
 
 
 def _conflict(resource: PlanResource, paths: Sequence[bytes]) -> ApplyConflictError:

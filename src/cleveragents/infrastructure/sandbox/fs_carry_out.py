@@ -1,4 +1,7 @@
-"""Owns the order of an apply into a folder: stage everything, keep the old, change, or put back."""
+"""Owns the order of an apply into a folder: stage everything, keep the old, change, or put back.
+
+What was there before stays in the stage until the apply is settled, so that it can be taken back.
+"""
 
 import os
 from collections.abc import Generator, Mapping, Sequence
@@ -44,28 +47,33 @@ class CarryOut:
         self._exclude = excludes(resource.exclude)
 
     def run(self) -> None:
-        """Raises MovedOnError or OSError, and then everything is as it was before."""
+        """Raises MovedOnError or OSError, and then everything is as it was before; EditsKeptError
+        if it is so but for what somebody changed on top of ours."""
         if self._journal.is_done():
-            self._sweep()
             return
         with Anchor(self._resource.location, open_up=True) as anchor, self._stage() as stage:
             self._remember_opened(anchor)
             try:
                 self._forwards(anchor, stage)
                 self._journal.finish()
-            except BaseException:
-                self._put_back(anchor, stage)
+            except BaseException as error:
+                kept = self._put_back(anchor, stage)
+                stage.remove()
+                if kept:
+                    raise EditsKeptError(kept, error) from error
                 raise
 
-    def _sweep(self) -> None:
-        """A kill after the last change may have left the stage behind."""
-        if os.path.lexists(stage_path(self._resource.location, self._resource.resource_id)):
-            with self._stage():
-                pass
+    def take_back(self) -> list[bytes]:
+        """Make everything as it was; gives the paths that somebody changed on top of ours."""
+        if not self._journal.changed():
+            return []
+        with Anchor(self._resource.location, open_up=True) as anchor, self._stage() as stage:
+            self._remember_opened(anchor)
+            return self._put_back(anchor, stage)
 
     @contextmanager
     def _stage(self) -> Generator[Stage]:
-        """Removed at the end, unless it holds what could not be put back."""
+        """Stays on disk: it may hold what has to be put back by another process."""
         stage = Stage(self._resource.location, self._resource.resource_id)
         try:
             yield stage
@@ -74,13 +82,9 @@ class CarryOut:
             raise ApplyRefusedError(
                 f"{self._resource.location} could not be changed, and not all of it could be put "
                 f"back: {names}",
-                f"what they held before is in {stage.path}; copy it back and remove that folder",
+                f"what they held before is in {stage.path}; make room for it and run "
+                f"`agents plan apply {self._resource.plan_id}`",
             ) from error
-        except BaseException:
-            stage.remove()
-            raise
-        else:
-            stage.remove()
         finally:
             stage.close()
 
@@ -122,18 +126,13 @@ class CarryOut:
             stage.keep(f"old-{self._number[move.path]}", folder, name)
         return signature(found)
 
-    def _put_back(self, anchor: Anchor, stage: Stage) -> None:
-        """Everything that is ours becomes old again; what is the user's stays as it is."""
+    def _put_back(self, anchor: Anchor, stage: Stage) -> list[bytes]:
+        """Everything that is ours becomes old again; gives what somebody changed on top of it."""
         anchor.let_go()
         state = ProjectState(anchor, self._changes, self._exclude)
-        changed = self._journal.changed()
-        ours = [
-            item
-            for item in self._changes.values()
-            if item.path in changed
-            and not state.is_old(item)
-            and (state.is_new(item) or state.is_halfway(item))
-        ]
+        noted = self._journal.changed()
+        changed = [i for i in self._changes.values() if i.path in noted and not state.is_old(i)]
+        ours = [item for item in changed if state.is_new(item) or state.is_halfway(item)]
         moves = [Move(i.path, i.new, i.old, f"old-{self._number[i.path]}") for i in ours]
         lacking = [m for m in moves if _staged(m) and m.new and not stage.holds(m.name, m.new)]
         failed = self._refill(stage, lacking)
@@ -142,7 +141,17 @@ class CarryOut:
         update.run([move for move in moves if move.path not in failed], marks)
         if failed or update.failed:
             raise _NotPutBackError([*failed, *update.failed])
+        theirs = {i.path for i in changed if i not in ours and self._was_reached(i, state, stage)}
         self._journal.clear()
+        return sorted({*theirs, *update.theirs})
+
+    def _was_reached(self, item: Difference, state: ProjectState, stage: Stage) -> bool:
+        """Whether our change had been made before somebody changed the path again."""
+        move = Move(item.path, item.old, item.new, f"new-{self._number[item.path]}")
+        if move.only_mode and item.new:
+            seen = state.seen(item.path)
+            return seen is not None and seen.entry.mode == item.new.mode
+        return _staged(move) and not stage.has(move.name)
 
     def _refill(self, stage: Stage, lacking: Sequence[Move]) -> list[bytes]:
         """What could not be kept itself comes from the snapshots; gives those that cannot."""
@@ -153,6 +162,26 @@ class CarryOut:
             except (OSError, PlanError):
                 failed.append(move.path)
         return failed
+
+
+def settle(resource: PlanResource, journal: ApplyJournal) -> None:
+    """Let go of what was kept. The note goes last, as it says that something is kept."""
+    if os.path.lexists(stage_path(resource.location, resource.resource_id)):
+        stage = Stage(resource.location, resource.resource_id)
+        try:
+            stage.remove()
+        finally:
+            stage.close()
+    journal.clear()
+
+
+class EditsKeptError(Exception):
+    """Everything was put back for `cause` but these, which somebody has changed on top of ours."""
+
+    def __init__(self, paths: Sequence[bytes], cause: BaseException) -> None:
+        super().__init__(paths)
+        self.paths = tuple(paths)
+        self.cause = cause
 
 
 class _NotPutBackError(Exception):

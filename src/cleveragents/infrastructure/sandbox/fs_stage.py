@@ -64,6 +64,9 @@ class Stage:
             return False
         return True
 
+    def has(self, name: str) -> bool:
+        return name in os.listdir(self.fd)
+
     def holds(self, name: str, entry: Entry) -> bool:
         """Whether what was kept under this name still is the entry, whole."""
         with Anchor(self.path) as anchor:

@@ -47,7 +47,8 @@ class Move(NamedTuple):
 class FolderUpdate:
     """`marks` are the signatures by which a path is known to be as it was looked at.
 
-    With `patient`, a path that cannot be changed is noted in `failed` and the rest goes on.
+    With `patient`, a path that cannot be changed is noted and the rest goes on: in `theirs` if
+    somebody else has put something there, else in `failed`.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class FolderUpdate:
         self._staying: set[bytes] = set()
         self._touched: set[bytes] = set()
         self.failed: list[bytes] = []
+        self.theirs: list[bytes] = []
 
     def run(self, moves: Sequence[Move], marks: Mapping[bytes, tuple[int, ...] | None]) -> None:
         """What goes goes first and deepest first, then folders from the top, files, modes."""
@@ -80,7 +82,11 @@ class FolderUpdate:
     def _step(self, do: Callable[[Move], None], move: Move) -> None:
         try:
             do(move)
-        except (OSError, MovedOnError):
+        except MovedOnError as error:
+            if not self._patient:
+                raise
+            self.theirs.extend(error.paths)
+        except OSError:
             if not self._patient:
                 raise
             self.failed.append(move.path)

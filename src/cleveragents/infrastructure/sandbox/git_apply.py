@@ -52,7 +52,6 @@ class _Merge:
 class GitApply:
     def __init__(self, scratch_dir: str) -> None:
         self._trees = Trees(scratch_dir)
-        self._carry_out = GitCarryOut(self._trees)
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         git = _project(resource, options)
@@ -67,7 +66,16 @@ class GitApply:
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
-        return self._carry_out.carry_out(Git(resource.location), resource, prepared.token)
+        return self._carrying_out(resource, prepared).run()
+
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        return self._carrying_out(resource, prepared).take_back()
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        self._carrying_out(resource, prepared).settle()
+
+    def _carrying_out(self, resource: PlanResource, prepared: PreparedApply) -> GitCarryOut:
+        return GitCarryOut(Git(resource.location), self._trees, resource, prepared.token)
 
     def _merge(
         self, git: Git, resource: PlanResource, folder: FolderTree, options: ApplyOptions
@@ -92,7 +100,7 @@ class GitApply:
         if options.branch is not None:
             commit = _user_commit(git, merge, options.message)
             ref = _new_branch(git, options.branch, commit)
-            token = {"kind": "branch", "ref": ref, "commit": commit}
+            token = {"kind": "branch", "head": merge.head, "ref": ref, "commit": commit}
         elif options.commit:
             self._refuse_unready(git, resource)
             ref = _current_branch(git, resource)
@@ -104,7 +112,7 @@ class GitApply:
             dirty = _uncommitted(git, resource, merge)
             self._refuse_overlaps(git, resource, merge, dirty)
             commit = own_commit(git, merge.result, "applied without a commit", merge.ours)
-            token = {"kind": "tree", "commit": commit}
+            token = {"kind": "tree", "head": merge.head, "commit": commit}
         pin(git, result_pin(resource), commit)
         return token
 
@@ -122,9 +130,8 @@ class GitApply:
     def _refuse_overlaps(
         self, git: Git, resource: PlanResource, merge: _Merge, dirty: set[bytes]
     ) -> None:
-        with self._trees.folder() as stage:
-            files = FileUpdate(git, self._trees, merge.ours, merge.result, stage)
-            overlaps = sorted({*files.overlaps(), *dirty})
+        files = FileUpdate(git, self._trees, merge.ours, merge.result)
+        overlaps = sorted({*files.overlaps(), *dirty})
         if overlaps:
             raise ApplyConflictError(
                 resource.plan_id,

@@ -1,4 +1,4 @@
-"""Owns changing files of the user's working folder from one tree to another, or putting them back.
+"""Owns changing files of the user's working folder from one tree to another.
 
 Each file is replaced by one rename, so that a kill leaves every path old or new, never torn.
 """
@@ -20,6 +20,7 @@ from cleveragents.infrastructure.sandbox.git_trees import (
     same_content,
     tree_changes,
 )
+from cleveragents.infrastructure.sandbox.git_undo import UndoFolder, UndoNote
 
 _Signature = tuple[int, int, int, int] | None
 
@@ -33,18 +34,13 @@ class MovedOnError(Exception):
 
 
 class FileUpdate:
-    """`stage` is an empty folder for the new files and for copies of the old ones."""
+    """The working folder as it is now, and what has to change in it."""
 
-    def __init__(self, git: Git, trees: Trees, old: str, new: str, stage: Path) -> None:
+    def __init__(self, git: Git, trees: Trees, old: str, new: str) -> None:
         self._git, self._trees = git, trees
         self._top = Path(git.directory)
         self._changes = tree_changes(git, old, new)
         self._new_tree = new
-        self._new, self._backup = stage / "new", stage / "old"
-        self._new.mkdir()
-        self._backup.mkdir()
-        self._made: list[Path] = []
-        self._saved: list[tuple[Path, Path | None]] = []
         self._seen = {change.path: _signature(self._top / change.name) for change in self._changes}
         self._state = DiskState(git, trees, old, self._changes)
 
@@ -52,59 +48,76 @@ class FileUpdate:
         """Paths that do not hold the old content: changing them would lose something."""
         return [c.path for c in self._changes if not self._state.is_old(c)]
 
-    def write(self) -> None:
-        """Make every path new. Raises MovedOnError before or while it does; `put_back` then."""
+    def write(self, undo: UndoFolder) -> None:
+        """Make every path new. Raises MovedOnError before or while it does."""
+        fresh = undo.fresh()
         paths = [change.path for change in self._changes if change.is_file]
-        self._trees.materialise(self._git, self._new_tree, paths, self._new)
-        todo = [change for change in self._changes if not self._is_new(change)]
+        self._trees.materialise(self._git, self._new_tree, paths, fresh)
+        todo = [change for change in self._changes if not self._is_new(change, fresh)]
         if strange := [change.path for change in todo if not self._state.is_old(change)]:
             raise MovedOnError(strange)
+        self._keep(todo, undo)
         # A folder may have to make room for a file, so what goes has to go first.
         for change in reversed(todo):
             if change.was_file and not change.is_file:
                 self._remove(change)
         for change in todo:
             if change.is_file:
-                self._replace(change)
+                self._replace(change, fresh)
             else:
                 self._submodule_folder(change)
 
-    def put_back(self) -> None:
-        for path, copy in reversed(self._saved):
-            with suppress(FileNotFoundError):
-                path.unlink()
-            if copy is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _place(copy, path)
-        for folder in reversed(self._made):
-            with suppress(OSError):
-                folder.rmdir()
-
-    def _is_new(self, change: TreeChange) -> bool:
+    def _is_new(self, change: TreeChange, fresh: Path) -> bool:
         if self._state.is_new(change):
             return True
         return (
             change.is_file
             and self._state.disk(change.path) is Disk.FILE
-            and same_content(self._top / change.name, self._new / change.name)
-            and _executable(self._top / change.name) == _executable(self._new / change.name)
+            and same_content(self._top / change.name, fresh / change.name)
+            and executable(self._top / change.name) == executable(fresh / change.name)
         )
+
+    def _keep(self, todo: Sequence[TreeChange], undo: UndoFolder) -> None:
+        """Files, then the note about them, then the changes: what is noted can be taken back."""
+        files = {change.path: self._state.disk(change.path) is Disk.FILE for change in todo}
+        for change in todo:
+            self._expect_unchanged(change)
+            if files[change.path]:
+                undo.keep(change.path, self._top / change.name)
+        places = [self._top / change.name for change in todo]
+        folders = [parent for place in places for parent in _inside(place.parent, self._top)]
+        folders += [f for c in todo for f in _folders_at(self._top / c.name, deep=c.is_file)]
+        coming = [
+            self._top / c.name if c.new_mode == GITLINK else (self._top / c.name).parent
+            for c in todo
+            if c.is_file or c.new_mode == GITLINK
+        ]
+        made = {folder for place in coming for folder in _missing(place)}
+        undo.add(
+            UndoNote(
+                files=files,
+                folders={self._path(f): _permissions(f) for f in folders if _is_folder(f)},
+                made=tuple(self._path(folder) for folder in sorted(made)),
+            )
+        )
+
+    def _path(self, place: Path) -> bytes:
+        return os.fsencode(place.relative_to(self._top))
 
     def _remove(self, change: TreeChange) -> None:
         path = self._top / change.name
-        self._save(change, path)
+        self._expect_unchanged(change)
         path.unlink(missing_ok=True)
-        _remove_empty(path.parent, self._top)
+        remove_empty(path.parent, self._top)
 
-    def _replace(self, change: TreeChange) -> None:
+    def _replace(self, change: TreeChange, fresh: Path) -> None:
         path = self._top / change.name
-        self._save(change, path)
+        self._expect_unchanged(change)
         for folder in reversed(list(_missing(path.parent))):
             folder.mkdir()
-            self._made.append(folder)
         if self._state.disk(change.path) is Disk.FOLDER:
             _remove_empty_folders(path)
-        _place(self._new / change.name, path)
+        put_in_place(fresh / change.name, path)
 
     def _submodule_folder(self, change: TreeChange) -> None:
         """As git does it: a new submodule is an empty folder, an old one stays if it has files."""
@@ -115,29 +128,12 @@ class FileUpdate:
             with suppress(OSError):
                 path.rmdir()
 
-    def _save(self, change: TreeChange, path: Path) -> None:
-        if _signature(path) != self._seen[change.path]:
+    def _expect_unchanged(self, change: TreeChange) -> None:
+        if _signature(self._top / change.name) != self._seen[change.path]:
             raise MovedOnError([change.path])
-        copy = None
-        if self._state.disk(change.path) is Disk.FILE:
-            copy = self._backup / str(len(self._saved))
-            shutil.copy2(path, copy, follow_symlinks=False)
-        self._saved.append((path, copy))
 
 
-def _signature(path: Path) -> _Signature:
-    """Enough to see that a file was written by somebody else; folders may change freely."""
-    if (mode := mode_of(path)) is None or stat.S_ISDIR(mode):
-        return None
-    found = path.lstat()
-    return (found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns)
-
-
-def _executable(path: Path) -> bool:
-    return bool(path.lstat().st_mode & stat.S_IXUSR)
-
-
-def _place(source: Path, target: Path) -> None:
+def put_in_place(source: Path, target: Path) -> None:
     """Move over `target` in one step, also from another file system."""
     try:
         source.replace(target)
@@ -149,22 +145,57 @@ def _place(source: Path, target: Path) -> None:
         beside.unlink(missing_ok=True)
         shutil.copy2(source, beside, follow_symlinks=False)
         beside.replace(target)
+        source.unlink()
+
+
+def executable(path: Path) -> bool:
+    return bool(path.lstat().st_mode & stat.S_IXUSR)
+
+
+def remove_empty(folder: Path, top: Path) -> None:
+    with suppress(OSError):
+        while folder != top:
+            folder.rmdir()
+            folder = folder.parent
+
+
+def _signature(path: Path) -> _Signature:
+    """Enough to see that a file was written by somebody else; folders may change freely."""
+    if (mode := mode_of(path)) is None or stat.S_ISDIR(mode):
+        return None
+    found = path.lstat()
+    return (found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns)
 
 
 def _missing(folder: Path) -> Iterator[Path]:
-    while not folder.exists():
+    while not folder.is_dir():
         yield folder
         folder = folder.parent
+
+
+def _inside(folder: Path, top: Path) -> Iterator[Path]:
+    while folder != top:
+        yield folder
+        folder = folder.parent
+
+
+def _folders_at(path: Path, *, deep: bool) -> Iterator[Path]:
+    """What has to make room; a submodule, which is not looked into, only if it is empty."""
+    if _is_folder(path):
+        yield path
+        for folder, _, _ in os.walk(path) if deep else ():
+            yield Path(folder)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _permissions(path: Path) -> int:
+    return stat.S_IMODE(path.lstat().st_mode)
 
 
 def _remove_empty_folders(path: Path) -> None:
     if path.is_dir():
         for folder, _, _ in os.walk(path, topdown=False):
             Path(folder).rmdir()
-
-
-def _remove_empty(folder: Path, top: Path) -> None:
-    with suppress(OSError):
-        while folder != top:
-            folder.rmdir()
-            folder = folder.parent

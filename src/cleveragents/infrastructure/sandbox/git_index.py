@@ -1,5 +1,6 @@
 """Owns the user's own index: git's lock on it, and switching it from one commit to another."""
 
+import filecmp
 import os
 import shutil
 from collections.abc import Generator
@@ -10,6 +11,7 @@ from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_trees import Trees, index_path
+from cleveragents.infrastructure.sandbox.git_undo import UndoFolder
 
 _MARK = b"cleveragents apply of plan "
 
@@ -55,15 +57,33 @@ class UserIndex:
         if self._holder() == self._mark:
             self._lock.unlink()
 
-    def switch(self, old: str, new: str) -> None:
+    def switch(self, old: str, new: str, undo: UndoFolder) -> None:
         """Take up what `new` changes; other entries, staged ones too, stay as they are."""
+        if not _same_bytes(self.path, undo.index_after):  # else a killed run has got that far
+            _copy(self.path, undo.index_before)
+        with self._switched(old, new) as made:
+            _copy(made, undo.index_after)
+            self._install(made)
+
+    def switch_back(self, old: str, new: str, undo: UndoFolder) -> None:
+        """To the very bytes it had, or, if somebody staged something since, by the same way."""
+        if not undo.index_after.exists() or _same_bytes(self.path, undo.index_before):
+            return
+        if _same_bytes(self.path, undo.index_after):
+            self._install(undo.index_before)
+            return
+        with self._switched(new, old) as made:
+            self._install(made)
+
+    @contextmanager
+    def _switched(self, old: str, new: str) -> Generator[Path, None, None]:
         with self._trees.private_index(self._git, copy_of=self.path) as private:
             # -i: the files are ours to judge, and may already be the new ones.
             private.run("read-tree", "-m", "-i", old, new)
             private.run("update-index", "-q", "--refresh", check=False)
-            self.install(Path(private.env["GIT_INDEX_FILE"]))
+            yield Path(private.env["GIT_INDEX_FILE"])
 
-    def install(self, source: Path) -> None:
+    def _install(self, source: Path) -> None:
         """Replace the index at once, with the time of `source`: git judges entries by it."""
         beside = self.path.with_name(self.path.name + ".cleveragents")
         shutil.copy2(source, beside)
@@ -85,3 +105,14 @@ class UserIndex:
             raise
         with os.fdopen(handle, "wb") as lock:
             lock.write(self._mark)
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and filecmp.cmp(one, other, shallow=False)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Whole or not at all, with its time."""
+    half = target.with_name(target.name + ".half")
+    shutil.copy2(source, half)
+    half.replace(target)

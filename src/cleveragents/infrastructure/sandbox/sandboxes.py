@@ -37,6 +37,8 @@ class Applier(Protocol):
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply: ...
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str: ...
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]: ...
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None: ...
 
 
 class SandboxRegistry:
@@ -107,6 +109,12 @@ class SandboxRegistry:
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
         return self._apply(resource.name, resource.type).carry_out(resource, prepared)
+
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        return self._apply(resource.name, resource.type).take_back(resource, prepared)
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        self._apply(resource.name, resource.type).settle(resource, prepared)
 
     def _checkout(self, name: str, type_: ResourceType) -> SandboxMaker:
         if type_ not in self._checkouts:

@@ -25,6 +25,8 @@ from cleveragents.infrastructure.sandbox.sqlite_read import (
     is_busy,
     open_database,
     private_folder,
+    probe,
+    uses_wal,
 )
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -49,21 +51,27 @@ class SqliteApply:
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:  # noqa: ARG002 - a database has no branches and no commits
         state = self._snapshots.capture(resource)
-        changes = self._snapshots.changes_between(resource, resource.base_snapshot or "", state.ref)
+        base = resource.base_snapshot or ""
+        changes = self._snapshots.changes_between(resource, base, state.ref)
         diff = self._diff(resource)
+        mode = ""
         if changes:
             _refuse_unhealthy(resource)
             _refuse_closed(resource)
-            with _reported(resource), self._base(resource) as base:
-                self._refuse_moved_on(resource, base)
+            with _reported(resource), self._copy(resource, base) as copy:
+                mode = probe(resource.location)
+                self._refuse_moved_on(resource, copy)
         return PreparedApply(
             resource_id=resource.resource_id,
             token={
                 "kind": "replace" if changes else "nothing",
                 "state": state.state_hash,
+                "result": state.ref,
+                "journal_mode": mode,
                 "diff": stored(diff),
             },
             diff=diff,
+            snapshots=tuple(ref for ref in (base, state.ref) if ref),
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
@@ -77,53 +85,89 @@ class SqliteApply:
             )
         _refuse_closed(resource)
         with _reported(resource):
-            if not self._is_applied(resource):
-                self._write(resource)
+            if not self._holds(resource, resource.sandbox_path):
+                with (
+                    self._copy(resource, resource.base_snapshot or "") as base,
+                    closing(open_database(resource.sandbox_path, "mode=rw")) as source,
+                ):
+                    self._write(resource, source, base)
+            _keep_journal_mode(resource.location, prepared.token["journal_mode"])
         return f"sqlite:{state}"
 
-    def _is_applied(self, resource: PlanResource) -> bool:
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        """By SQLite as well, and so all pages but the change counter, which may only go up:
+        whoever has the database open tells by it that pages have changed."""
+        if prepared.token["kind"] == "nothing" or not os.path.isfile(resource.location):
+            return ()
+        with _reported(resource), self._copied(resource, resource.base_snapshot or "") as before:
+            if self._holds(resource, before):
+                return ()
+            with self._copy(resource, prepared.token["result"]) as result:
+                try:
+                    self._return(resource, before, result)
+                except ApplyConflictError:
+                    return (resource.location,)
+            _keep_journal_mode(resource.location, prepared.token["journal_mode"])
+        return ()
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        """Snapshots are all that it is taken back by, and those have their own life."""
+
+    def _return(self, resource: PlanResource, before: str, result: int) -> None:
+        if os.path.getsize(before):
+            with closing(open_database(before, "immutable=1")) as source:
+                self._write(resource, source, result)
+            return
+        # An empty database has no page that could be written; it is a file without content.
+        path = resource.location
+        with _opened(path) as raw, closing(open_database(path, "mode=rw")) as target:
+            target.execute("BEGIN EXCLUSIVE")
+            if not same_content(raw, result):
+                raise _conflict(resource)
+            os.truncate(path, 0)
+
+    def _holds(self, resource: PlanResource, path: str) -> bool:
+        """Whether the user's database is the one at `path`."""
         with (
-            _opened(resource.sandbox_path) as result,
+            _opened(path) as wanted,
             consistent_file(resource.location, self._scratch) as present,
         ):
-            return same_content(present, result)
+            return same_content(present, wanted)
 
-    def _refuse_moved_on(self, resource: PlanResource, base: int) -> None:
+    def _refuse_moved_on(self, resource: PlanResource, expected: int) -> None:
         with consistent_file(resource.location, self._scratch) as present:
-            if not same_content(present, base):
+            if not same_content(present, expected):
                 raise _conflict(resource)
 
-    def _write(self, resource: PlanResource) -> None:
+    def _write(self, resource: PlanResource, source: sqlite3.Connection, expected: int) -> None:
+        """What `source` holds, if the database still is what `expected` holds."""
         path = resource.location
-        with (
-            self._base(resource) as base,
-            closing(open_database(resource.sandbox_path, "mode=rw")) as source,
-        ):
-            source.execute("BEGIN")
-            pages = int(source.execute("PRAGMA page_count").fetchone()[0])
-            if pages <= 1:
-                # A single page is written before the first look that is allowed in between.
-                self._refuse_moved_on(resource, base)
-            # The file is closed after the connection, whose locks would end with it.
-            with _opened(path) as raw, closing(_target(path)) as target:
-                mode = target.execute("PRAGMA journal_mode").fetchone()[0]
-                check = _WalCheck(path, self._scratch) if mode == "wal" else _FileCheck(raw)
-                watch = _Watch(resource, base, check)
-                step = _PAGES if pages > _PAGES else 1
-                source.backup(target, pages=step, progress=watch, sleep=_PAUSE)
-                # It came along from the sandbox; how the journal is kept is the user's choice.
-                with suppress(sqlite3.Error):
-                    target.execute(f"PRAGMA journal_mode={mode}")
+        source.execute("BEGIN")
+        pages = int(source.execute("PRAGMA page_count").fetchone()[0])
+        if pages <= 1:
+            # A single page is written before the first look that is allowed in between.
+            self._refuse_moved_on(resource, expected)
+        # The file is closed after the connection, whose locks would end with it.
+        with _opened(path) as raw, closing(_target(path)) as target:
+            mode = target.execute("PRAGMA journal_mode").fetchone()[0]
+            check = _WalCheck(path, self._scratch) if mode == "wal" else _FileCheck(raw)
+            watch = _Watch(resource, expected, check)
+            step = _PAGES if pages > _PAGES else 1
+            source.backup(target, pages=step, progress=watch, sleep=_PAUSE)
 
     @contextmanager
-    def _base(self, resource: PlanResource) -> Generator[int]:
-        ref = resource.base_snapshot or ""
+    def _copy(self, resource: PlanResource, ref: str) -> Generator[int]:
+        with self._copied(resource, ref) as path, _opened(path) as copy:
+            yield copy
+
+    @contextmanager
+    def _copied(self, resource: PlanResource, ref: str) -> Generator[str]:
+        """The path of a file that holds the snapshot; it is only to be read."""
         with (
             private_folder(self._scratch) as folder,
-            self._snapshots.copy_of(resource, ref, os.path.join(folder, "base.db")) as path,
-            _opened(path) as base,
+            self._snapshots.copy_of(resource, ref, os.path.join(folder, "copy.db")) as path,
         ):
-            yield base
+            yield path
 
 
 class _Watch:
@@ -170,6 +214,15 @@ class _WalCheck:
             copy_in_use(self._path, copy, time.monotonic() + BUSY_SECONDS)
             with _opened(copy) as present:
                 return same_content(present, base)
+
+
+def _keep_journal_mode(path: str, mode: str) -> None:
+    """Another one may have come along with the pages; how the journal is kept is the user's
+    choice."""
+    if uses_wal(path) == (mode == "wal"):
+        return
+    with suppress(sqlite3.Error), closing(_target(path)) as target:
+        target.execute(f"PRAGMA journal_mode={mode}")
 
 
 def _target(path: str) -> sqlite3.Connection:
