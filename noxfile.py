@@ -73,6 +73,12 @@ def e2e(session: nox.Session) -> None:
 
 
 @nox.session
+def crash(session: nox.Session) -> None:
+    """Kills at every moment that leaves a mark."""
+    _suite(session, "tests/crash")
+
+
+@nox.session
 def features(session: nox.Session) -> None:
     """Behave: promised behaviour, in process."""
     report = str(REPORTS / "features")

@@ -15,9 +15,9 @@ What counts as lasting: changes of files and folders through `os` (and so throug
 transaction, steps of its backup, closing a connection, and programs that are started. Not seen:
 bytes that the C library writes between two of these.
 
-With `watched`, moments between which nothing in these folders changed are one moment: only the
-first of them is a point. A kill cannot tell them apart, as all else ends with the process. Without
-it every action is a point before and a point after.
+With `watched`, moments between which nothing in these folders and files changed are one moment:
+only the first of them is a point. A kill cannot tell them apart, as all else ends with the process.
+Without it every action is a point before and a point after.
 """
 
 import builtins
@@ -297,7 +297,7 @@ def _state(top: Path) -> str:
     """Paths, kinds, modes, times and contents. SQLite's shared memory is left out: whoever opens
     the database after a kill builds it anew."""
     digest = hashlib.sha256()
-    for path in sorted(_below(os.fsencode(top))):
+    for path in sorted(_found(os.fsencode(top))):
         found = os.lstat(path)
         digest.update(b"%s\0%o\0" % (path, found.st_mode))
         if stat.S_ISLNK(found.st_mode):
@@ -309,11 +309,11 @@ def _state(top: Path) -> str:
     return digest.hexdigest()
 
 
-def _below(folder: bytes) -> Iterator[bytes]:
-    with os.scandir(folder) as found:
-        for entry in found:
-            if entry.name.endswith(b"-shm"):
-                continue
-            yield entry.path
-            if entry.is_dir(follow_symlinks=False):
-                yield from _below(entry.path)
+def _found(path: bytes) -> Iterator[bytes]:
+    """The path itself, if it is there, and all below it."""
+    if path.endswith(b"-shm") or not os.path.lexists(path):
+        return
+    yield path
+    if stat.S_ISDIR(os.lstat(path).st_mode):
+        for name in os.listdir(path):  # noqa: PTH208 - bytes
+            yield from _found(path + b"/" + name)

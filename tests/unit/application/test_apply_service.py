@@ -227,7 +227,7 @@ def test_what_the_user_changed_on_top_of_a_part_that_is_taken_back_stays_theirs(
     with pytest.raises(ApplyEditsKeptError) as raised:
         world.apply()
 
-    assert raised.value.kept == ("code: one.txt",)
+    assert raised.value.files == ("code: one.txt",)
     assert projects(world) == ({**after(), "one.txt": "mine"}, after())
     assert world.plan.error is not None
     assert world.plan.error.code == "apply-edits-kept"

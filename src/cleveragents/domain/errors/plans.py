@@ -183,15 +183,15 @@ class ApplyEditsKeptError(PlanError):
 
     code = "apply-edits-kept"
 
-    def __init__(self, plan_id: str, cause: str, kept: Sequence[str]) -> None:
-        listing = "\n".join(f"  {name}" for name in kept)
+    def __init__(self, plan_id: str, cause: str, files: Sequence[str]) -> None:
+        listing = "\n".join(f"  {name}" for name in files)
         super().__init__(
             f"{cause}\nEverything was taken back but what you have changed meanwhile on top of the "
             f"plan's result:\n{listing}",
             "these hold your version; bring them to what you want by hand, then run "
             f"`agents plan apply {plan_id}` again",
         )
-        self.kept = tuple(kept)
+        self.files = tuple(files)
 
 
 class ApplyPendingError(PlanError):

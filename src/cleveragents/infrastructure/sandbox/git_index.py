@@ -26,6 +26,7 @@ class UserIndex:
         self._mark = _MARK + plan_id.encode()
         self.path = index_path(git)
         self._lock = self.path.with_name(self.path.name + ".lock")
+        self._draft = self.path.with_name(self.path.name + ".lock.cleveragents")
 
     def refuse_if_locked(self) -> None:
         """Raises ApplyRefusedError if somebody else holds the lock."""
@@ -56,6 +57,7 @@ class UserIndex:
     def unlock(self) -> None:
         if self._holder() == self._mark:
             self._lock.unlink()
+        self._draft.unlink(missing_ok=True)
 
     def switch(self, old: str, new: str, undo: UndoFolder) -> None:
         """Take up what `new` changes; other entries, staged ones too, stay as they are."""
@@ -98,13 +100,15 @@ class UserIndex:
             return None
 
     def _take(self) -> None:
+        """The lock comes signed: an empty one would be taken for that of a git command."""
+        self._draft.write_bytes(self._mark)
         try:
-            handle = os.open(self._lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            os.link(self._draft, self._lock)
         except FileExistsError:
             self.refuse_if_locked()
             raise
-        with os.fdopen(handle, "wb") as lock:
-            lock.write(self._mark)
+        finally:
+            self._draft.unlink()
 
 
 def _same_bytes(one: Path, other: Path) -> bool:

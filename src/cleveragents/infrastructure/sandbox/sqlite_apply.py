@@ -15,7 +15,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.fs_diff import stored
-from cleveragents.infrastructure.sandbox.sqlite_bytes import same_content
+from cleveragents.infrastructure.sandbox.sqlite_bytes import same_content, shares_change
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots
 from cleveragents.infrastructure.sandbox.sqlite_read import (
     BUSY_SECONDS,
@@ -99,16 +99,28 @@ class SqliteApply:
         whoever has the database open tells by it that pages have changed."""
         if prepared.token["kind"] == "nothing" or not os.path.isfile(resource.location):
             return ()
-        with _reported(resource), self._copied(resource, resource.base_snapshot or "") as before:
+        with (
+            _reported(resource),
+            self._copied(resource, resource.base_snapshot or "") as before,
+            self._copy(resource, prepared.token["result"]) as result,
+        ):
             if self._holds(resource, before):
                 return ()
-            with self._copy(resource, prepared.token["result"]) as result:
-                try:
-                    self._return(resource, before, result)
-                except ApplyConflictError:
-                    return (resource.location,)
+            if not self._has_ours(resource, before, result):
+                return ()  # it was changed before we could write anything
+            try:
+                self._return(resource, before, result)
+            except ApplyConflictError:
+                return (resource.location,)
             _keep_journal_mode(resource.location, prepared.token["journal_mode"])
         return ()
+
+    def _has_ours(self, resource: PlanResource, before: str, result: int) -> bool:
+        with (
+            _opened(before) as old,
+            consistent_file(resource.location, self._scratch) as present,
+        ):
+            return shares_change(present, old, result)
 
     def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
         """Snapshots are all that it is taken back by, and those have their own life."""

@@ -1,4 +1,4 @@
-"""Owns whether two database files hold the same, page for page."""
+"""Owns comparing database files page for page."""
 
 import os
 
@@ -25,9 +25,29 @@ def same_content(one: int, two: int) -> bool:
     return True
 
 
-def _lock_page(fd: int) -> tuple[int, int]:
+def shares_change(present: int, old: int, new: int) -> bool:
+    """Whether a page that is not the same in `old` and `new` is in `present` the new one."""
+    if _page_size(present) != _page_size(new):
+        return False
+    if _page_size(old) != _page_size(new):
+        return True
+    size = _page_size(new)
+    for start in range(0, os.fstat(new).st_size, size):
+        wanted = _masked(os.pread(new, size, start), start, _lock_page(new))
+        if _masked(os.pread(old, size, start), start, _lock_page(new)) == wanted:
+            continue
+        if _masked(os.pread(present, size, start), start, _lock_page(new)) == wanted:
+            return True
+    return False
+
+
+def _page_size(fd: int) -> int:
     size = int.from_bytes(os.pread(fd, 2, 16), "big")
-    size = 65536 if size == 1 else size or 4096
+    return 65536 if size == 1 else size or 4096
+
+
+def _lock_page(fd: int) -> tuple[int, int]:
+    size = _page_size(fd)
     start = _LOCK_BYTE - _LOCK_BYTE % size
     return start, start + size
 
