@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.application.ports import ApplyOptions, PreparedApply
 from cleveragents.domain.action import ResourceSpec, ResourceType
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager

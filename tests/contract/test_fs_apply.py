@@ -13,7 +13,7 @@ from fs_world import FolderWorld, Tree, inodes, tree, world
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cleveragents.application.ports import PreparedApply
+from cleveragents.domain.applying import PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from git_world import OTHER_PLAN, PLAN, Project, World, changed, hook_ran, hostile, world
 
-from cleveragents.application.ports import ApplyOptions, PreparedApply
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.errors import (
     ApplyConflictError,
     ApplyRefusedError,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.application.ports import ApplyOptions, PreparedApply
 from cleveragents.domain.action import ResourceSpec, ResourceType
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import (
     ApplyConflictError,

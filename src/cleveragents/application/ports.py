@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from cleveragents.application.subplan_ports import SubplanRepository
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step, ToolSpec
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
 from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
@@ -22,7 +23,6 @@ from cleveragents.domain.ids import (
     EffectId,
     GroupId,
     PlanId,
-    ResourceId,
 )
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
@@ -178,30 +178,6 @@ class UnitOfWorkFactory(Protocol):
 
 
 # --- sandboxes and snapshots --------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOptions:
-    """How the result reaches the project: `branch` names a new branch, `commit` False leaves it
-    in the working tree."""
-
-    message: str
-    branch: str | None = None
-    commit: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedApply:
-    """A merge that was computed and checked, and has changed nothing real yet.
-
-    `token` is opaque and durable: `carry_out`, `take_back` and `settle` can be repeated with it
-    after a crash. `snapshots` are needed until it is settled.
-    """
-
-    resource_id: ResourceId
-    token: Mapping[str, Any]
-    diff: ResourceDiff
-    snapshots: tuple[str, ...] = ()
 
 
 class Sandboxes(Protocol):

@@ -13,8 +13,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from cleveragents.application.ports import (
-    ApplyOptions,
-    PreparedApply,
     Proposal,
     Restored,
     ToolContext,
@@ -27,6 +25,7 @@ from cleveragents.domain.action import (
     Step,
     ToolSpec,
 )
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
 from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult

@@ -21,7 +21,6 @@ from fakes import (
     TickingClock,
 )
 
-from cleveragents.application.ports import ApplyOptions
 from cleveragents.application.services.apply_service import ApplyResult, ApplyService
 from cleveragents.application.services.checkpoint_service import (
     CheckpointPolicy,
@@ -39,6 +38,7 @@ from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.step_boundary import StepBoundary
 from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
+from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.checkpoint import (
     DEFAULT_TRIGGERS,
     CheckpointGroup,

@@ -8,10 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cleveragents.application.ports import (
-    ApplyOptions,
     Clock,
     PlanLocks,
-    PreparedApply,
     Sandboxes,
     SnapshotStore,
     UnitOfWorkFactory,
@@ -19,6 +17,7 @@ from cleveragents.application.ports import (
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.domain.action import ResourceType
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.errors import (

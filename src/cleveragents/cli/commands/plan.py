@@ -5,7 +5,6 @@ from types import FrameType
 
 import click
 
-from cleveragents.application.ports import ApplyOptions
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import checkpoints as checkpoint_views
@@ -13,6 +12,7 @@ from cleveragents.cli.views import decisions as decision_views
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views import plans as plan_views
 from cleveragents.cli.views.words import count
+from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import StepFailedError
 from cleveragents.domain.ids import DecisionId, PlanId

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
-from cleveragents.application.ports import ApplyOptions, PreparedApply
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import (
     ApplyConflictError,

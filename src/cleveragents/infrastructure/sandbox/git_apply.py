@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleveragents.application.ports import ApplyOptions, PreparedApply
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Protocol
 
-from cleveragents.application.ports import ApplyOptions, PreparedApply
 from cleveragents.domain.action import ResourceSpec, ResourceType
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import ResourceError
 from cleveragents.domain.ids import PlanId

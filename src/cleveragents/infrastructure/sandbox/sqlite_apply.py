@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager, suppress
 
-from cleveragents.application.ports import ApplyOptions, PreparedApply
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import (
     ApplyConflictError,

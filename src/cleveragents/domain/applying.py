@@ -1,0 +1,32 @@
+"""Owns what an apply is asked for, and what of it is prepared before anything real changes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.ids import ResourceId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyOptions:
+    """How the result reaches the project: `branch` names a new branch, `commit` False leaves it
+    in the working tree."""
+
+    message: str
+    branch: str | None = None
+    commit: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedApply:
+    """A merge that was computed and checked, and has changed nothing real yet.
+
+    `token` is opaque and durable: `carry_out`, `take_back` and `settle` can be repeated with it
+    after a crash. `snapshots` are needed until it is settled.
+    """
+
+    resource_id: ResourceId
+    token: Mapping[str, Any]
+    diff: ResourceDiff
+    snapshots: tuple[str, ...] = ()
