@@ -77,6 +77,24 @@ def _only_the_first_step_is_kept(plan: PlanHandle) -> None:
     assert set(plan("checkpoint", "verify").ok().data["verified"]) == listed
 
 
+def test_a_file_that_keeps_growing_is_named_and_there_is_no_checkpoint(world: World) -> None:
+    plan = world.run(write("a.txt", "a\n"))
+    groups = [group.group_id for group in plan.groups]
+    # Large enough that a writer always comes between the first byte and the last.
+    (plan.sandbox / "growing").write_bytes(bytes(48 << 20))
+    writer = ["/bin/sh", "-c", "while :; do echo x >> growing; done"]
+    with subprocess.Popen(writer, cwd=plan.sandbox) as process:
+        try:
+            answer = plan("checkpoint", "create", "{}", "--label", "busy")
+        finally:
+            process.kill()
+    said = refused(answer, "snapshot-failed")
+    assert "'growing' keeps changing" in said
+    assert [group.group_id for group in plan.groups] == groups
+    plan("checkpoint", "create", "{}", "--label", "still").ok()
+    plan("checkpoint", "verify").ok()
+
+
 def test_pipes_sockets_and_devices_are_told_and_left_in_place(world: World) -> None:
     sock = "import socket; socket.socket(socket.AF_UNIX).bind('sock')"
     make = f"mkfifo pipe; python3 -c {shlex.quote(sock)}"

@@ -73,12 +73,22 @@ def _at_once(shares: list[_Share]) -> None:
     started: list[_Share] = []
     try:
         for share in shares:
-            share.start()
-            started.append(share)
+            if _started(share):
+                started.append(share)
+            else:
+                share.run()
     finally:
         # Whatever interrupts us: nobody may still read when the file is closed.
         for share in started:
             share.join()
+
+
+def _started(share: _Share) -> bool:
+    try:
+        share.start()
+    except RuntimeError:  # the system has no thread to give
+        return False
+    return True
 
 
 def _joined(shares: list[_Share]) -> bytes:

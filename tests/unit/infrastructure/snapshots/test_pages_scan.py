@@ -2,6 +2,7 @@
 
 import os
 import random
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -69,3 +70,16 @@ def test_a_file_that_cannot_be_read_is_an_error_and_not_a_short_file(tmp_path: P
                 fast_hashes(fd, size, SEED)
     finally:
         os.close(fd)
+
+
+def test_where_no_thread_can_be_started_the_file_is_read_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with opened(_file(tmp_path, 40, b"tail")) as fd:
+        size = os.fstat(fd).st_size
+        expected = fast_hashes(fd, size, SEED)
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        assert fast_hashes(fd, size, SEED) == expected
