@@ -41,29 +41,29 @@ def at_most(context: Context, count: int) -> None:
 
 @given('a plan that writes "{one}" and then "{two}"')
 def plan_that_writes(context: Context, one: str, two: str) -> None:
-    _use(context, [write(one, one, f"write {one}"), write(two, two, f"write {two}")])
+    use(context, [write(one, one, f"write {one}"), write(two, two, f"write {two}")])
 
 
 @given('a plan that reads "{name}"')
 def plan_that_reads(context: Context, name: str) -> None:
-    _use(context, [{"name": "read", "tool": "file.read", "with": {"path": name}}])
+    use(context, [{"name": "read", "tool": "file.read", "with": {"path": name}}])
 
 
 @given('a plan that writes "{one}" and then fails halfway through "{two}"')
 def plan_that_fails(context: Context, one: str, two: str) -> None:
-    _use(context, [write(one, one), shell(f"echo half > {two}; false")])
+    use(context, [write(one, one), shell(f"echo half > {two}; false")])
 
 
 @given("a plan that writes {count:d} files and waits after the first")
 def plan_that_waits(context: Context, count: int) -> None:
     context.over = context.world.top / "over"
     files = [write(f"file{index}", "x") for index in range(count)]
-    _use(context, [files[0], shell(f"test -e {context.over}"), *files[1:]])
+    use(context, [files[0], shell(f"test -e {context.over}"), *files[1:]])
 
 
 @given('a plan without checkpoints that writes "{name}"')
 def plan_without_checkpoints(context: Context, name: str) -> None:
-    _use(context, [write(name, name)], rollback_policy={"enabled": False})
+    use(context, [write(name, name)], rollback_policy={"enabled": False})
 
 
 # --- when ---------------------------------------------------------------------------------------
@@ -71,12 +71,12 @@ def plan_without_checkpoints(context: Context, name: str) -> None:
 
 @step("the plan is executed")
 def execute(context: Context) -> None:
-    _container(context).plan_resume_service.run(context.plan_id)
+    container(context).plan_resume_service.run(context.plan_id)
 
 
 @step('the plan is rolled back to "{name}"')
 def roll_back(context: Context, name: str) -> None:
-    service = _container(context).rollback_service
+    service = container(context).rollback_service
     context.result = service.rollback(context.plan_id, name, lambda _: True)
 
 
@@ -93,12 +93,12 @@ def undo(context: Context) -> None:
 @step("the plan is applied")
 def apply(context: Context) -> None:
     options = ApplyOptions(message="done", branch=None, commit=True)
-    _container(context).apply_service.apply(context.plan_id, options, lambda _: True)
+    container(context).apply_service.apply(context.plan_id, options, lambda _: True)
 
 
 @step('a checkpoint is made by hand with the label "{label}"')
 def checkpoint_by_hand(context: Context, label: str) -> None:
-    _container(context).manual_checkpoints.create(context.plan_id, label)
+    container(context).manual_checkpoints.create(context.plan_id, label)
 
 
 @when("the wait is over and the plan is executed")
@@ -127,13 +127,13 @@ def link_sandbox(context: Context) -> None:
 
 @when("the plan is cancelled")
 def cancel(context: Context) -> None:
-    _container(context).plan_service.cancel(context.plan_id)
+    container(context).plan_service.cancel(context.plan_id)
 
 
 @when("another plan has a checkpoint")
 def another_plan(context: Context) -> None:
     mine = context.plan_id
-    _use(context, [write("other.txt", "x")])
+    use(context, [write("other.txt", "x")])
     execute(context)
     context.named = {"its head": _plan(context).head}
     context.plan_id = mine
@@ -161,7 +161,7 @@ def hold_lock(context: Context) -> None:
 @when('the plan is asked to go back to "{name}"')
 def ask_back(context: Context, name: str) -> None:
     wanted = getattr(context, "named", {}).get(name, name)
-    context.before = (_files(context), context.world.records())
+    context.before = (files(context), context.world.records())
     try:
         roll_back(context, wanted)
     except PlanError as error:
@@ -174,35 +174,35 @@ def ask_back(context: Context, name: str) -> None:
 @then('there are {count:d} groups with the reason "{reason}"')
 @then('there is {count:d} group with the reason "{reason}"')
 def groups_with_reason(context: Context, count: int, reason: str) -> None:
-    assert len(_with_reason(context, reason)) == count, _groups(context)
+    assert len(_with_reason(context, reason)) == count, groups(context)
 
 
 @then("there are {count:d} groups in all")
 def groups_in_all(context: Context, count: int) -> None:
-    assert len(_groups(context)) == count, _groups(context)
+    assert len(groups(context)) == count, groups(context)
 
 
 @then("each decision of the plan has a group of its own")
 def decisions_have_groups(context: Context) -> None:
-    history = _container(context).plan_queries.history(context.plan_id)
+    history = container(context).plan_queries.history(context.plan_id)
     made = [group.decision_id for group in _with_reason(context, "decision")]
     assert made == [decision.decision_id for decision in history.decisions]
 
 
 @then("the plan stands on the newest group")
 def stands_on_newest(context: Context) -> None:
-    assert _plan(context).head == _groups(context)[-1].head
+    assert _plan(context).head == groups(context)[-1].head
 
 
 @then('the plan stands on the group "{label}"')
 def stands_on(context: Context, label: str) -> None:
-    group = _container(context).checkpoint_service.get_checkpoint(context.plan_id, label)
+    group = container(context).checkpoint_service.get_checkpoint(context.plan_id, label)
     assert _plan(context).head == group.head
 
 
 @then('there is a group labelled "{label}"')
 def group_labelled(context: Context, label: str) -> None:
-    assert label in [group.label for group in _groups(context)]
+    assert label in [group.label for group in groups(context)]
 
 
 @then('the plan is "{state}"')
@@ -233,7 +233,7 @@ def discarded(context: Context, decisions: int, calls: int) -> None:
 
 @then("no decision is superseded")
 def none_superseded(context: Context) -> None:
-    history = _container(context).plan_queries.history(context.plan_id)
+    history = container(context).plan_queries.history(context.plan_id)
     assert not any(decision.superseded for decision in history.decisions)
 
 
@@ -253,7 +253,7 @@ def project_has_commit(context: Context, one: str, two: str) -> None:
 def refused_as(context: Context, code: str) -> None:
     assert context.refusal is not None, "it was not refused"
     assert context.refusal.code == code, context.refusal
-    assert (_files(context), context.world.records()) == context.before
+    assert (files(context), context.world.records()) == context.before
 
 
 @then("the message says what to do")
@@ -265,38 +265,40 @@ def says_what_to_do(context: Context) -> None:
 # --- what the steps are made of -----------------------------------------------------------------
 
 
-def _use(context: Context, steps: Sequence[Step], **keys: object) -> None:
+def use(context: Context, steps: Sequence[Step], **keys: object) -> None:
     world = context.world
     context.project_before = world.project.fingerprint()
     context.head_before = world.project.head
     path = world.write_action(action(*steps, **keys))
-    used = _container(context).plan_service.use(path, {}, include_uncommitted=False)
+    used = container(context).plan_service.use(path, {}, include_uncommitted=False)
     context.plan_id = used.plan.plan_id
 
 
-def _container(context: Context) -> Container:
+def container(context: Context) -> Container:
     """A new one each time, as each command of the program has."""
     return make_container(context.world, **context.settings)
 
 
 def _plan(context: Context) -> Plan:
-    return _container(context).plan_queries.get(context.plan_id)
+    return container(context).plan_queries.get(context.plan_id)
 
 
-def _groups(context: Context) -> Sequence[CheckpointGroup]:
-    return _container(context).checkpoint_service.list_checkpoints(context.plan_id)
+def groups(context: Context) -> Sequence[CheckpointGroup]:
+    return container(context).checkpoint_service.list_checkpoints(context.plan_id)
 
 
 def _with_reason(context: Context, reason: str) -> list[CheckpointGroup]:
-    return [group for group in _groups(context) if group.reason == reason]
+    return [group for group in groups(context) if group.reason == reason]
 
 
 def _sandbox(context: Context) -> Path:
-    resources = _container(context).plan_queries.status(context.plan_id).resources
+    resources = container(context).plan_queries.status(context.plan_id).resources
     return Path(resources[0].sandbox_path)
 
 
-def _files(context: Context) -> object:
+def files(context: Context) -> object:
+    if not hasattr(context, "plan_id"):
+        return None
     with suppress(FileNotFoundError):
         return tree_of(_sandbox(context))
     return None
