@@ -3,14 +3,18 @@
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tests.support.agents import COMMAND, Answer
 from tests.support.trees import tree_of
 from tests.support.world import World, shell, wait_for, write
+
+from cleveragents.infrastructure.database import engine
 
 
 class Slow:
@@ -278,3 +282,125 @@ def end_orphans(slow: Slow) -> None:
                 os.kill(int(entry.parent.name), signal.SIGKILL)
         except (OSError, ValueError):
             continue
+
+
+# --- at each stage of a step --------------------------------------------------------------------
+
+STAGES = {
+    "making the sandbox": "sandbox: creating",
+    "the start": "(start)",
+    "the decision": "(decision 1:",
+    "the step begins": "step 1:",
+    "before the call": "(before shell second)",
+    "after the call": "(after shell second)",
+    "the step is done": "step 1: done",
+    "the last step is done": "step 2: done",
+}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES.keys())
+def test_an_interruption_at_any_stage_leaves_whole_steps_only(
+    world: World, stage: str, number: signal.Signals
+) -> None:
+    commands = ["echo 1 >> a", "echo 2 >> a; echo 2 > b", "rm b; echo 3 >> a"]
+    trees = world.replay(commands)
+    names = ["first", "second", "third"]
+    plan = world.use(*(shell(c, n) for c, n in zip(commands, names, strict=True)))
+    process = world.agents.start("-v", "--format", "json", "plan", "execute", plan.id)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if stage in line.decode():
+            break
+    os.killpg(process.pid, number)  # as a terminal does: everything in the foreground gets it
+    answer = ended(process)
+    assert "Traceback" not in answer.err
+    status = plan.status
+    if answer.code == 130:
+        assert answer.error["code"] == "interrupted"
+        assert status["state"] == "queued" or status["last_completed_step"] == 2
+    else:
+        assert (answer.code, status["state"]) == (0, "complete"), answer
+    if status["sandboxes"][0]["status"] == "ready":
+        assert plan.tree() == trees[status["last_completed_step"] + 1]
+    world.agents("plan", "checkpoint", "list", plan.id).ok()
+    plan("resume").ok()
+    assert plan.tree() == trees[-1]
+    assert plan.status["execution"]["tool_calls"] == 3
+    plan("checkpoint", "verify").ok()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_an_interrupted_rollback_is_finished_or_has_never_happened(
+    world: World, number: signal.Signals
+) -> None:
+    command = "for i in $(seq 1 400); do echo $i > f$i; done"
+    trees = world.replay([command])
+    plan = world.run(shell(command, "many"))
+    process = world.agents.start(
+        "-v", "--format", "json", "plan", "rollback", "-y", plan.id, "start"
+    )
+    assert process.stderr is not None
+    process.stderr.readline()  # the safety group is stored, so the intent is, too
+    process.send_signal(number)
+    answer = ended(process)
+    assert answer.code in (0, 130)
+    assert "Traceback" not in answer.err
+    world.agents("plan", "checkpoint", "create", "--label", "x", plan.id).ok()
+    assert plan.tree() == trees[0]
+
+
+# --- a database that somebody else keeps locked -------------------------------------------------
+
+
+def locked(world: World) -> "sqlite3.Connection":
+    other = sqlite3.connect(world.agents.data_dir / "cleveragents.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    return other
+
+
+def test_a_database_locked_for_ten_seconds_is_waited_for(slow: Slow) -> None:
+    process = slow.start()
+    with closing(locked(slow.world)) as other:
+        slow.gate.touch()
+        time.sleep(10)
+        assert process.poll() is None
+        other.execute("ROLLBACK")
+    answer = ended(process)
+    assert (answer.code, answer.data["state"]) == (0, "complete")
+    assert slow.tally.read_text() == "1\n2\n"
+
+
+def test_a_database_locked_for_too_long_is_a_clear_error_and_nothing_is_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
+    plan = world.use(write("a", "1"), write("b", "2"))
+    with closing(locked(world)):
+        answer = plan.execute()
+        assert (answer.code, answer.error["code"]) == (1, "database-busy")
+        assert "nothing was lost" in answer.error["hint"]
+        assert plan.status["last_completed_step"] == -1
+        assert plan.rollback("start").error["code"] in ("database-busy", "checkpoint-not-found")
+    plan.execute().ok()
+    with closing(locked(world)):
+        assert plan.rollback("start").error["code"] == "database-busy"
+        assert (plan.sandbox / "b").read_text() == "2"
+    plan.rollback("start").ok()
+    assert not (plan.sandbox / "a").exists()
+
+
+def test_resume_says_where_it_goes_on_and_does_not_repeat_what_is_done(world: World) -> None:
+    cure, tally = world.top / "cure", world.top / "tally"
+    plan = world.use(
+        shell(f"echo one >> {tally}", "one"), shell(f"test -e {cure}", "two"), write("c", "3")
+    )
+    assert plan.execute().code == 1
+    shown = plan("resume", "--dry-run").ok()
+    assert shown.data["next_step"] == 1
+    assert "it would go on with step 1 of 3, two" in shown.envelope["messages"][0]
+    cure.touch()
+    answer = plan("resume").ok()
+    assert "resumed: going on with step 1 of 3 (two); what came before is kept" in answer.err
+    assert tally.read_text() == "one\n"
+    assert "resumed" not in plan("resume").ok().err

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from cleveragents.cli.framework import chosen_format
+from cleveragents.cli.interruptions import heed_interruptions
 from cleveragents.cli.progress import Progress, make_progress
 from cleveragents.cli.render import Renderer, make_renderer
 from cleveragents.cli.render.blocks import Outcome
@@ -76,7 +77,8 @@ class App:
 
     @contextmanager
     def working(self) -> Generator[Container]:
-        """The services, with progress shown while they work."""
+        """The services, with progress shown while they work, and signals heeded."""
+        heed_interruptions()
         with self.progress:
             yield self.container
 

@@ -12,6 +12,7 @@ from cleveragents.domain.events import (
     PlanFinished,
     PlanStarted,
     Recovered,
+    Resumed,
     SandboxCreating,
     StepFinished,
     StepStarted,
@@ -38,7 +39,7 @@ class Progress(Protocol):
 
 
 def make_progress(stderr: TextIO, *, interactive: bool, verbose: int) -> Progress:
-    """A moving list for a terminal, one line per event for `-v`, else only what was mended."""
+    """A moving list for a terminal, a line per event for `-v`, else what was mended or resumed."""
     if interactive and fits(NEEDED_CHARACTERS, stderr):
         from cleveragents.cli.progress_live import LiveProgress  # noqa: PLC0415  imports rich
 
@@ -53,7 +54,7 @@ class LineProgress:
 
     def emit(self, event: Event) -> None:
         told = event.event if isinstance(event, ChildReported) else event
-        if self._every_event or isinstance(told, Recovered):
+        if self._every_event or isinstance(told, Recovered | Resumed):
             # Whoever watched may have gone; the plan goes on without them.
             with suppress(BrokenPipeError):
                 write(self._stderr, line_of(event) + "\n")
@@ -94,14 +95,23 @@ def _sentence(event: Event) -> str:
             return f"checkpoint {event.group_id}: {event.reason} ({event.label}){_pruned(event)}"
         case PlanFinished():
             return f"plan {event.plan_id}: {event.state}"
-        case Recovered():
-            return f"recovered: {event.message}"
+        case Recovered() | Resumed():
+            return _of_recovery(event)
         case ChildReported():
             return f"[{'/'.join(event.child)}] {_sentence(event.event)}"
 
 
 def _pruned(event: CheckpointRecorded) -> str:
     return f", {event.pruned} old removed" if event.pruned else ""
+
+
+def _of_recovery(event: Recovered | Resumed) -> str:
+    if isinstance(event, Recovered):
+        return f"recovered: {event.message}"
+    if not event.name:
+        return "resumed: every step is done; only the end is left"
+    kept = "; what came before is kept" if event.step_index else ""
+    return f"resumed: going on with step {event.step_index} of {event.steps} ({event.name}){kept}"
 
 
 def _of_step(event: StepStarted | StepFinished) -> str:

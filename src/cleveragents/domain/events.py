@@ -52,6 +52,15 @@ class Recovered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed:
+    """A plan that had begun before goes on; `name` is that of the step, empty if none is left."""
+
+    step_index: int
+    steps: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChildReported:
     """What a child plan reported; `child` are the names that lead there from the top."""
 
@@ -67,5 +76,6 @@ Event = (
     | CheckpointRecorded
     | PlanFinished
     | Recovered
+    | Resumed
     | ChildReported
 )

@@ -15,6 +15,7 @@ from cleveragents.domain.events import (
     PlanFinished,
     PlanStarted,
     Recovered,
+    Resumed,
     SandboxCreating,
     StepFinished,
     StepStarted,
@@ -88,6 +89,21 @@ def view_of(*events: Event) -> PlanView:
 
 def test_without_a_terminal_only_a_recovery_is_told() -> None:
     assert shown(RUN, interactive=False) == "recovered: undid a half-done step\n"
+
+
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (
+            Resumed(step_index=2, steps=3, name="move"),
+            "going on with step 2 of 3 (move); what came before is kept",
+        ),
+        (Resumed(step_index=0, steps=3, name="make"), "going on with step 0 of 3 (make)"),
+        (Resumed(step_index=3, steps=3, name=""), "every step is done; only the end is left"),
+    ],
+)
+def test_where_a_plan_goes_on_is_always_told(event: Resumed, said: str) -> None:
+    assert shown([event], interactive=False) == f"resumed: {said}\n"
 
 
 def test_verbose_is_one_plain_line_per_event() -> None:

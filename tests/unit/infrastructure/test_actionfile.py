@@ -454,6 +454,31 @@ def test_a_mistake_in_a_tool_is_told(world: World, text: str, expected: str) -> 
     assert world.problem(with_tool(text)) == expected
 
 
+COMPENSATED = """tools:
+  post: {command: [post, "{to}"], compensate: recall}
+  recall: {command: [recall, %s]}
+"""
+
+
+@pytest.mark.parametrize("names", ['"{to}"', '"{output}", "{exit_code}"', "all"])
+def test_a_compensating_tool_gets_the_arguments_and_the_result(world: World, names: str) -> None:
+    assert len(world.read(HEAD + COMPENSATED % names + STEPS).tools) == 2
+
+
+def test_a_compensating_tool_cannot_ask_for_anything_else(world: World) -> None:
+    assert world.problem(HEAD + COMPENSATED % '"{ticket}"' + STEPS) == (
+        "line 5: tools.post.compensate: `recall` needs `ticket`, which post does not have; "
+        "there are to, output, exit_code"
+    )
+
+
+@pytest.mark.parametrize("value", ["-1", "101", "yes", "1.5", "true"])
+def test_the_number_of_new_tries_is_a_small_whole_number(world: World, value: str) -> None:
+    assert "max_retries_per_step: must be" in world.problem(
+        f"{HEAD}max_retries_per_step: {value}\n{STEPS}"
+    )
+
+
 def test_a_tool_must_say_where_it_runs_if_there_are_several_resources(world: World) -> None:
     text = (
         "name: a\ndescription: d\nresources: {a: {type: sqlite, path: x}, "

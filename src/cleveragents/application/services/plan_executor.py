@@ -21,6 +21,7 @@ from cleveragents.domain.errors import EffectDoneError, EffectUncertainError
 from cleveragents.domain.events import (
     PlanFinished,
     PlanStarted,
+    Resumed,
     StepFinished,
     StepStarted,
 )
@@ -77,6 +78,8 @@ class PlanExecutor:
                 first_step=plan.last_completed_step + 1,
             )
         )
+        if plan.started_at is not None:
+            self._events.emit(_resumed(plan))
         plan = plan.start(self._clock.now())
         if plan.head is not None:
             return self._checkpoints.save_progress(plan)
@@ -220,3 +223,9 @@ def _decision_type(step: Step) -> DecisionType:
         return DecisionType.TOOL_INVOCATION
     parallel = step.subplans.parallel
     return DecisionType.SUBPLAN_PARALLEL_SPAWN if parallel else DecisionType.SUBPLAN_SPAWN
+
+
+def _resumed(plan: Plan) -> Resumed:
+    following, steps = plan.last_completed_step + 1, plan.action.steps
+    name = steps[following].name if following < len(steps) else ""
+    return Resumed(step_index=following, steps=len(steps), name=name)

@@ -1,8 +1,5 @@
 """Owns `agents plan …`: text in, one service call, a view out."""
 
-import signal
-from types import FrameType
-
 import click
 
 from cleveragents.cli.app import App
@@ -19,9 +16,6 @@ from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan, State
 
 _PLAN = click.argument("plan_id", metavar="PLAN_ID")
-# A polite kill and a closed terminal are interruptions like Ctrl-C: the running step, or what was
-# applied so far, is undone.
-_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _EFFECTS = click.option(
     "--effects",
     type=click.Choice([EffectChoice.REPEAT.value, EffectChoice.SKIP.value]),
@@ -179,7 +173,6 @@ def apply(
         raise click.UsageError("--no-commit and --branch exclude each other")
     wanted = app.container.plan_queries.get(PlanId(plan_id))
     options = ApplyOptions(message=message or _message(wanted), branch=branch, commit=not no_commit)
-    _be_interruptible()
     with app.working() as container:
         result = container.apply_service.apply(
             wanted.plan_id,
@@ -239,7 +232,6 @@ def _choice(effects: str | None) -> EffectChoice:
 
 
 def _run(app: App, plan_id: PlanId, choice: EffectChoice) -> None:
-    _be_interruptible()
     with app.working() as container:
         container.store_service.sweep()  # what a crash has left behind
         finished = container.plan_resume_service.run(plan_id, choice)
@@ -247,18 +239,6 @@ def _run(app: App, plan_id: PlanId, choice: EffectChoice) -> None:
         step = f"{finished.error.step} ({finished.error.tool})"
         raise StepFailedError(plan_id, step, finished.error.message)
     app.show(plan_views.executed(app.container.plan_queries.status(plan_id)))
-
-
-def _be_interruptible() -> None:
-    for number in _INTERRUPTIONS:
-        signal.signal(number, _interrupt)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    # Once is enough: a second Ctrl-C must not cut the undoing of the running step short.
-    for number in _INTERRUPTIONS:
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt
 
 
 def _override(text: str) -> tuple[str, str]:

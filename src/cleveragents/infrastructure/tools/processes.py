@@ -7,7 +7,8 @@ import subprocess
 import tempfile
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
 
@@ -20,6 +21,7 @@ from cleveragents.infrastructure.marked_processes import (
 )
 
 _GRACE_SECONDS = 2.0
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _PR_SET_PDEATHSIG = 1
 _PRCTL = getattr(ctypes.CDLL(None), "prctl", None)  # looked up here: a child must not load anything
 
@@ -62,16 +64,7 @@ class ProcessRunner:
         # A file, not a pipe: a process that it leaves in the background cannot keep us waiting.
         mark = mark_of(command.plan_id, uuid.uuid4().hex)
         with tempfile.TemporaryFile() as output:
-            process = self._start(command, mark, output)
-            if command.plan_id in self._stopped:  # just now, when there was no process to end
-                _end_group(process)
-            try:
-                code = process.wait(timeout=command.timeout)
-            except subprocess.TimeoutExpired:
-                raise ToolTimeoutError(command.name, command.timeout) from None
-            finally:
-                _end_group(process)
-                end_processes(mark)  # also what left the group
+            code = self._wait(command, mark, output)
             self.refuse_if_stopped(command.plan_id)
             text = self._text(output)
         if code != 0:
@@ -80,6 +73,22 @@ class ProcessRunner:
                 "correct what it ran, then resume the plan or roll it back",
             )
         return ToolResult(output=text, values={"exit_code": code})
+
+    def _wait(self, command: Command, mark: str, output: IO[bytes]) -> int:
+        process: subprocess.Popen[bytes] | None = None
+        try:
+            with _signals_held_back():  # a process that we do not know of would go on
+                process = self._start(command, mark, output)
+            if command.plan_id in self._stopped:  # just now, when there was no process to end
+                _end_group(process)
+            return process.wait(timeout=command.timeout)
+        except subprocess.TimeoutExpired:
+            raise ToolTimeoutError(command.name, command.timeout) from None
+        finally:
+            with _signals_held_back():
+                if process is not None:
+                    _end_group(process)
+                end_processes(mark)  # also what left the group
 
     def _start(self, command: Command, mark: str, output: IO[bytes]) -> subprocess.Popen[bytes]:
         try:
@@ -91,7 +100,7 @@ class ProcessRunner:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_die_with_parent,
+                preexec_fn=_begin_child,
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
@@ -116,8 +125,19 @@ class ProcessRunner:
         return f"[{skipped} bytes left out]\n{text}" if skipped else text
 
 
-def _die_with_parent() -> None:
+@contextmanager
+def _signals_held_back() -> Generator[None]:
+    """An interruption that comes now is felt at the end of the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_child() -> None:
     """For a new child, before it becomes its program: be killed when we are, even by SIGKILL."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTIONS)
     if _PRCTL is not None:
         _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
