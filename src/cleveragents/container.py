@@ -4,6 +4,7 @@ Each property imports what it builds: a command pays only for the services it us
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -75,11 +76,17 @@ class Container:
             CheckpointPolicy,
             CheckpointService,
         )
+        from cleveragents.application.services.pruning import RetentionLimits
         from cleveragents.domain.checkpoint import Trigger
 
+        age = self._settings.checkpoint_max_age
         policy = CheckpointPolicy(
             triggers=frozenset(Trigger(name) for name in self._settings.auto_create_on),
-            max_groups=self._settings.max_checkpoints_per_plan,
+            limits=RetentionLimits(
+                max_groups=self._settings.max_checkpoints_per_plan,
+                max_age=timedelta(seconds=age) if age else None,
+                max_total_bytes=self._settings.checkpoint_max_total_size,
+            ),
         )
         return CheckpointService(
             self._unit_of_work, self._snapshots, self._ids, self._clock, self._events, policy

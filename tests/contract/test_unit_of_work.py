@@ -32,6 +32,7 @@ from cleveragents.domain.checkpoint import (
     Checkpoint,
     CheckpointGroup,
     CheckpointReason,
+    PrunedCheckpoint,
     ResourceState,
 )
 from cleveragents.domain.decision import (
@@ -62,6 +63,7 @@ from cleveragents.domain.ids import (
     ToolCallId,
 )
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
+from cleveragents.domain.retention import GroupOutline
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import (
     ChildOf,
@@ -120,6 +122,7 @@ FULL_PLAN = Plan(
     head=CheckpointId(ulid(31)),
     rollback_target=GroupId(ulid(32)),
     safety_group=GroupId(ulid(33)),
+    rollback_only=("code:src/a.py", "code:odd\udcff"),
     timeline=5,
     seq=6,
     actor_state={"next_step": 2, "deep": [1.5, None, {"a": False}]},
@@ -684,7 +687,8 @@ def test_deleting_a_group_takes_everything_of_it_and_nothing_else(
         uow.commit()
 
     with database() as uow:
-        uow.checkpoints.delete([FULL_GROUP.group_id, GroupId(ulid(999))])
+        gone = {FULL_GROUP.group_id: "too old", GroupId(ulid(999)): "never was"}
+        uow.checkpoints.delete(gone, WHEN)
         uow.commit()
 
     for table in ("checkpoint_groups", "checkpoints", "checkpoint_resource_states"):
@@ -695,6 +699,34 @@ def test_deleting_a_group_takes_everything_of_it_and_nothing_else(
         assert uow.decisions.get(CHILD) == FULL_DECISION
 
 
+def test_a_deleted_group_is_remembered_by_every_name_it_had(factory: UnitOfWorkFactory) -> None:
+    fill(factory)
+    with factory() as uow:
+        uow.checkpoints.delete({FULL_GROUP.group_id: "too old"}, WHEN)
+        uow.commit()
+
+    expected = PrunedCheckpoint(group_id=FULL_GROUP.group_id, reason="too old", pruned_at=WHEN)
+    with factory.reading() as uow:
+        for name in (*FULL_GROUP.names(), FULL_GROUP.label):
+            assert uow.checkpoints.pruned(PLAN, name) == expected
+            assert uow.checkpoints.pruned(OTHER_PLAN, name) is None
+        assert uow.checkpoints.pruned(PLAN, "something else") is None
+
+
+def test_the_outline_of_a_group_says_what_the_group_says(factory: UnitOfWorkFactory) -> None:
+    fill(factory)
+    with factory.reading() as uow:
+        (found,) = uow.checkpoints.outlines(PLAN)
+
+    assert found == GroupOutline(
+        group_id=FULL_GROUP.group_id,
+        label=FULL_GROUP.label,
+        labelled_by_hand=FULL_GROUP.labelled_by_hand,
+        created_at=FULL_GROUP.created_at,
+        size_bytes=FULL_GROUP.size_bytes,
+    )
+
+
 # --- transactions -------------------------------------------------------------------------------
 
 
@@ -703,7 +735,7 @@ def test_leaving_without_a_commit_undoes_everything(factory: UnitOfWorkFactory) 
     with factory() as uow:
         uow.plans.save(replace(BARE_PLAN, attempt=99))
         uow.plans.add(replace(BARE_PLAN, plan_id=OTHER_PLAN))
-        uow.checkpoints.delete([FULL_GROUP.group_id])
+        uow.checkpoints.delete({FULL_GROUP.group_id: "too old"}, WHEN)
 
     with factory.reading() as uow:
         assert list(uow.plans.list()) == [FULL_PLAN]
@@ -971,7 +1003,9 @@ print("ready", flush=True)
 sys.stdin.readline()
 connection = Database(sys.argv[1]).connection()
 connection.execute("BEGIN IMMEDIATE")
-connection.execute("INSERT INTO plans VALUES (" + ",".join("?" * 18) + ")", [sys.argv[2]] * 18)
+columns = len(connection.execute("SELECT * FROM plans").description)
+marks = ",".join("?" * columns)
+connection.execute(f"INSERT INTO plans VALUES ({marks})", [sys.argv[2]] * columns)
 connection.execute("COMMIT")
 """
 

@@ -1,10 +1,13 @@
 """When groups are made beside those of the decisions, which ones go again, and who says so."""
 
-from collections.abc import Callable, Sequence
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.support.agents import Agents
+from tests.support.refusals import refused
 from tests.support.world import PlanHandle, World, action, shell, write
 
 KEY = "sandbox.checkpoint.auto-create-on"
@@ -329,10 +332,104 @@ def test_a_deleted_group_is_gone_and_the_others_still_work(world: World) -> None
     gone = plan.group("after file.write a").group_id
     world.agents("plan", "checkpoint", "delete", "--yes", plan.id, gone).ok()
     assert gone not in [group.group_id for group in plan.groups]
-    assert plan.rollback(gone).error["code"] == "checkpoint-not-found"
+    said = plan.rollback(gone).error
+    assert said["code"] == "checkpoint-not-found"
+    assert "it was pruned at" in said["message"]
+    assert "deleted by hand" in said["message"]
     plan.rollback("decision 1: two").ok()
     assert (plan.sandbox / "a").read_text() == "1"
     assert not (plan.sandbox / "b").exists()
+
+
+def prune(plan: PlanHandle, agents: Agents, flag: str) -> Mapping[str, Any]:
+    return agents("plan", "checkpoint", "prune", flag, plan.id).ok().data
+
+
+def reasons(items: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    return {item["label"]: item["reason"] for item in items}
+
+
+def test_a_dry_run_says_which_groups_would_go_and_why_and_changes_nothing(
+    world: World, six: Agents
+) -> None:
+    plan = world.run(*(write(f"f{index}", str(index), f"s{index}") for index in range(3)))
+    world.agents("plan", "checkpoint", "create", "--label", "mine", plan.id).ok()
+    plan.rollback("decision 1: s1").ok()
+    records = world.records()
+
+    found = prune(plan, six, "--dry-run")
+
+    assert (found["dry_run"], found["freed_bytes"]) == (True, 0)
+    assert reasons(found["kept"]) == {
+        "start": "the first",
+        "decision 1: s1": "the plan stands on it",
+        "mine": "labelled by hand",
+        "before rollback to decision 1: s1": "the most recent",
+        "before file.write f2": "within the limits",
+        "after file.write f2": "within the limits",
+    }
+    assert set(reasons(found["removed"]).values()) == {"more than 6, and among the oldest"}
+    assert world.records() == records
+    said = refused(six("plan", "checkpoint", "prune", plan.id), "confirmation-needed", 2)
+    assert "Prune 6 checkpoints" in said
+    assert world.records() == records
+
+
+def test_pruning_frees_the_room_that_it_says_and_the_rest_still_works(world: World) -> None:
+    steps = [shell("head -c 400000 /dev/urandom > noise", f"s{index}") for index in range(6)]
+    plan = world.run(*steps)
+    file = world.agents.data_dir / "snapshots" / f"{plan.id}.db"
+    before, old = file.stat().st_size, plan.groups[1].group_id
+    agents = world.agents.having(CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN="4")
+
+    done = prune(plan, agents, "--yes")
+
+    assert len(plan.groups) == len(done["kept"]) == 4
+    assert done["freed_bytes"] > 3 * 400_000
+    assert before - file.stat().st_size == done["freed_bytes"]
+    plan("checkpoint", "verify").ok()
+    said = refused(plan.rollback(old), "checkpoint-not-found")
+    assert "it was pruned at" in said
+    assert "more than 4" in said
+    plan.rollback(plan.groups[-2].group_id).ok()
+    assert prune(plan, world.agents, "--yes")["removed"] == []
+
+
+def test_groups_go_by_age_and_the_clock_going_back_prunes_nothing(world: World) -> None:
+    plan = world.run(*(write(f"f{index}", str(index), f"s{index}") for index in range(3)))
+    young = world.agents.having(CLEVERAGENTS_CHECKPOINT_MAX_AGE="30d")
+    assert prune(plan, young, "--dry-run")["removed"] == []
+    _age_groups(world, plan, "-40 days")
+
+    found = prune(plan, young, "--dry-run")
+    assert set(reasons(found["removed"]).values()) == {"older than 30 days"}
+    assert set(reasons(found["kept"])) == {"start", "after file.write f2"}
+
+    _age_groups(world, plan, "+400 days")  # the clock was put back: all are from the future
+    assert prune(plan, young, "--dry-run")["removed"] == []
+    plan.rollback("decision 1: s1").ok()
+    plan.agents = young
+    plan.execute().ok()
+    assert [group.label for group in plan.groups][-1] == "after file.write f2"
+    assert (plan.sandbox / "f2").exists()
+
+
+def _age_groups(world: World, plan: PlanHandle, by: str) -> None:
+    with sqlite3.connect(world.agents.data_dir / "cleveragents.db") as database:
+        moved = "strftime('%Y-%m-%dT%H:%M:%S+00:00', created_at, ?)"
+        sql = f"UPDATE checkpoint_groups SET created_at = {moved} WHERE plan_id = ?"
+        assert database.execute(sql, (by, plan.id)).rowcount
+
+
+def test_groups_go_by_what_they_take(world: World) -> None:
+    agents = world.agents.having(CLEVERAGENTS_CHECKPOINT_MAX_TOTAL_SIZE="1MB")
+    steps = [shell("head -c 400000 /dev/urandom > noise", f"s{index}") for index in range(6)]
+    plan = run(world, agents, *steps)
+    file = world.agents.data_dir / "snapshots" / f"{plan.id}.db"
+    assert file.stat().st_size < 1_600_000
+    assert "after shell s5" in [group.label for group in plan.groups]
+    assert "after shell s1" not in [group.label for group in plan.groups]
+    assert "more than 1000000 bytes" in plan.rollback("after shell s1").error["message"]
 
 
 # --- policy -------------------------------------------------------------------------------------
@@ -362,6 +459,7 @@ def test_a_policy_that_switches_checkpoints_off_still_lets_a_failed_step_be_undo
     cure.touch()
     plan("resume").ok()
     assert (plan.sandbox / "half").read_text() == "x\n"
+    assert plan.groups == []
 
 
 TOOLS = {"deploy": {"command": ["touch", "deployed"], "writes": True, "checkpointable": False}}

@@ -85,6 +85,8 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
         database_url="",
         auto_create_on=("on_tool_write", "on_tool_write_complete", "on_subplan_spawn", "on_error"),
         max_checkpoints_per_plan=50,
+        checkpoint_max_age=0,
+        checkpoint_max_total_size=0,
         max_retries_per_step=0,
         tool_timeout=600.0,
         tool_output_limit=1_048_576,
@@ -104,6 +106,8 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         [sandbox.checkpoint]
         auto-create-on = ["before_step"]
         max-checkpoints-per-plan = 7
+        max-age = "2h"
+        max-total-size = "1MB"
         [execute]
         max-retries-per-step = 4
         [tool]
@@ -122,6 +126,8 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         database_url="sqlite:////db/x.db",
         auto_create_on=("before_step",),
         max_checkpoints_per_plan=7,
+        checkpoint_max_age=7200,
+        checkpoint_max_total_size=1000000,
         max_retries_per_step=4,
         tool_timeout=1.5,
         tool_output_limit=2048,
@@ -138,6 +144,8 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
             "CLEVERAGENTS_DATABASE_URL": "sqlite:////db/x.db",
             "CLEVERAGENTS_CHECKPOINT_AUTO_CREATE_ON": "on_error, before_apply",
             "CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN": "3",
+            "CLEVERAGENTS_CHECKPOINT_MAX_AGE": "30d",
+            "CLEVERAGENTS_CHECKPOINT_MAX_TOTAL_SIZE": "2000",
             "CLEVERAGENTS_EXECUTE_MAX_RETRIES_PER_STEP": "5",
             "CLEVERAGENTS_TOOL_TIMEOUT": "2.5",
             "CLEVERAGENTS_TOOL_OUTPUT_LIMIT": "4096",
@@ -151,6 +159,8 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
         database_url="sqlite:////db/x.db",
         auto_create_on=("on_error", "before_apply"),
         max_checkpoints_per_plan=3,
+        checkpoint_max_age=2592000,
+        checkpoint_max_total_size=2000,
         max_retries_per_step=5,
         tool_timeout=2.5,
         tool_output_limit=4096,
@@ -356,6 +366,10 @@ def test_a_bad_value_in_a_file_is_refused(world: World, text: str, key: str) -> 
         ("CLEVERAGENTS_FORMAT", "xml"),
         ("CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN", "many"),
         ("CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN", "1"),
+        ("CLEVERAGENTS_CHECKPOINT_MAX_AGE", "-1d"),
+        ("CLEVERAGENTS_CHECKPOINT_MAX_AGE", "1 year"),
+        ("CLEVERAGENTS_CHECKPOINT_MAX_AGE", "1.5"),
+        ("CLEVERAGENTS_CHECKPOINT_MAX_TOTAL_SIZE", "much"),
         ("CLEVERAGENTS_TOOL_TIMEOUT", "soon"),
         ("CLEVERAGENTS_TOOL_TIMEOUT", "nan"),
         ("CLEVERAGENTS_TOOL_OUTPUT_LIMIT", "1e6"),

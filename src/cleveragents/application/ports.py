@@ -9,23 +9,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 
+from cleveragents.application.repositories import (
+    CheckpointRepository,
+    DecisionRepository,
+    EffectRepository,
+    PlanRepository,
+    ResourceRepository,
+    TimelineRepository,
+    ToolCallRepository,
+)
 from cleveragents.application.subplan_ports import SubplanRepository
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step, ToolSpec
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import FileChange, ResourceDiff
-from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
-from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
-from cleveragents.domain.effects import Effect
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.events import Event
 from cleveragents.domain.ids import (
-    CheckpointId,
-    DecisionId,
-    EffectId,
-    GroupId,
     PlanId,
 )
-from cleveragents.domain.plan import Plan
-from cleveragents.domain.retention import GroupOutline
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
 
 
@@ -60,89 +62,6 @@ class PlanLocks(Protocol):
 
 
 # --- database -----------------------------------------------------------------------------------
-
-
-class PlanRepository(Protocol):
-    def add(self, plan: Plan) -> None: ...
-    def save(self, plan: Plan) -> None: ...
-    def get(self, plan_id: PlanId) -> Plan:
-        """Raises PlanNotFoundError."""
-        ...
-
-    def list(self) -> Sequence[Plan]:
-        """All plans, newest first."""
-        ...
-
-
-class ResourceRepository(Protocol):
-    def add(self, resource: PlanResource) -> None: ...
-    def save(self, resource: PlanResource) -> None: ...
-    def of_plan(self, plan_id: PlanId) -> Sequence[PlanResource]: ...
-
-
-class DecisionRepository(Protocol):
-    def add(self, decision: Decision) -> None: ...
-    def get(self, decision_id: DecisionId) -> Decision:
-        """Raises DecisionNotFoundError."""
-        ...
-
-    def of_plan(self, plan_id: PlanId) -> Sequence[Decision]:
-        """All of them, superseded ones too, in the order they were made."""
-        ...
-
-    def mark_superseded(self, plan_id: PlanId, superseded: Collection[DecisionId]) -> None:
-        """Exactly these are superseded from now on, and no others of the plan."""
-        ...
-
-
-class ToolCallRepository(Protocol):
-    def add(self, call: ToolCall) -> None: ...
-    def of_plan(self, plan_id: PlanId) -> Sequence[ToolCall]: ...
-    def mark_undone(self, plan_id: PlanId, undone: Collection[str]) -> None:
-        """Exactly these are undone from now on, and no others of the plan."""
-        ...
-
-
-class CheckpointRepository(Protocol):
-    def add(self, group: CheckpointGroup) -> None:
-        """Groups, their checkpoints and resource states are written whole, or not at all."""
-        ...
-
-    def get(self, group_id: GroupId) -> CheckpointGroup: ...
-    def of_plan(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
-        """Oldest first."""
-        ...
-
-    def holding(self, checkpoint_id: CheckpointId) -> CheckpointGroup:
-        """The group that this checkpoint belongs to."""
-        ...
-
-    def owner_of(self, name: str) -> PlanId | None:
-        """The plan that the checkpoint or group of exactly this id belongs to."""
-        ...
-
-    def mark_superseded(self, plan_id: PlanId, superseded: Collection[GroupId]) -> None: ...
-    def delete(self, group_ids: Collection[GroupId]) -> None: ...
-    def count(self, plan_id: PlanId) -> int: ...
-    def outlines(self, plan_id: PlanId) -> Sequence[GroupOutline]:
-        """Oldest first, like `of_plan`, at a fraction of its cost."""
-        ...
-
-
-class EffectRepository(Protocol):
-    def put(self, effect: Effect) -> None:
-        """Add it, or replace what is known of it."""
-        ...
-
-    def remove(self, effect_id: EffectId) -> None: ...
-    def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
-        """All of them, in the order they began."""
-        ...
-
-
-class TimelineRepository(Protocol):
-    def add(self, plan_id: PlanId, fork: Fork) -> None: ...
-    def of_plan(self, plan_id: PlanId) -> Sequence[Fork]: ...
 
 
 class UnitOfWork(Protocol):
@@ -260,8 +179,27 @@ class SnapshotStore(Protocol):
         """Make the sandbox equal to the snapshot, and prove it by hash. Idempotent."""
         ...
 
-    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
-        """Raise SnapshotDamagedError unless everything that `ref` needs is there and unharmed."""
+    def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
+        """The same for these files and folders only; everything else stays. Idempotent."""
+        ...
+
+    def compare(
+        self, resource: PlanResource, ref: str, paths: Collection[str] = ()
+    ) -> tuple[FileChange, ...]:
+        """What `restore`, or with paths `restore_paths`, would change now; nothing is written."""
+        ...
+
+    def unknown_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Mapping[str, str | None]:
+        """Those that neither snapshot nor sandbox has, each with what was probably meant."""
+        ...
+
+    def verify(
+        self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
+    ) -> None:
+        """Raise SnapshotDamagedError unless everything that `ref`, or these paths of it, needs is
+        there and unharmed."""
         ...
 
     def changes_between(

@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
@@ -82,16 +82,36 @@ class App:
         with self.progress:
             yield self.container
 
-    def confirm(self, question: str, *, yes: bool) -> bool:
-        """Ask a person; where nobody can answer, `--yes` must have been said."""
+    def confirm(
+        self, question: str, *, yes: bool, show: Callable[[], Outcome] | None = None
+    ) -> bool:
+        """Ask a person; where nobody can answer, `--yes` must have been said.
+
+        `show` is what the question is about; it is looked up only if somebody is asked.
+        """
         if yes:
             return True
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise ConfirmationNeededError(question)
+        if show is not None:
+            self._show_before_asking(show())
         return click.confirm(f"{question}?", err=True, default=False)
 
-    def require(self, question: str, *, yes: bool) -> None:
-        if not self.confirm(question, yes=yes):
+    def _show_before_asking(self, outcome: Outcome) -> None:
+        """On stderr: the answer itself is still to come on stdout, and may be read by a program."""
+        format = self._format()
+        renderer = make_renderer(
+            "plain" if format in ("json", "yaml") else format,
+            stdout=sys.stderr,
+            stderr=sys.stderr,
+            no_color=bool(os.environ.get("NO_COLOR")),
+        )
+        renderer.show(self.command, outcome, self._started, self._duration())
+
+    def require(
+        self, question: str, *, yes: bool, show: Callable[[], Outcome] | None = None
+    ) -> None:
+        if not self.confirm(question, yes=yes, show=show):
             raise DeclinedError("it")
 
     def show(self, outcome: Outcome) -> None:

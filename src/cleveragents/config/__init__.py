@@ -53,6 +53,8 @@ class Settings:
     database_url: str
     auto_create_on: tuple[str, ...]
     max_checkpoints_per_plan: int
+    checkpoint_max_age: int
+    checkpoint_max_total_size: int
     max_retries_per_step: int
     tool_timeout: float
     tool_output_limit: int

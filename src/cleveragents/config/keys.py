@@ -117,6 +117,9 @@ def closest(name: str, names: Collection[str]) -> str | None:
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?([kKmMgGtT][bB])", re.ASCII)
+_PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LONGEST_AGE = 10**12
+_AGE = re.compile(r"(\d{1,6}) ?([smhdw])", re.ASCII)
 
 
 class _BadValueError(Exception):
@@ -192,6 +195,16 @@ def _size(raw: object, base: Base) -> Value:
     if match is None:
         raise _BadValueError("must be a size such as 500MB or 20GB, or a number of bytes")
     return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def _age(raw: object, base: Base) -> Value:
+    del base
+    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= _LONGEST_AGE:
+        return raw
+    match = _AGE.fullmatch(raw.strip()) if isinstance(raw, str) else None
+    if match is None:
+        raise _BadValueError("must be an age such as 30d, 12h or 90m, or a number of seconds")
+    return int(match[1]) * _PERIODS[match[2]]
 
 
 def _seconds(raw: object, base: Base) -> Value:
@@ -274,6 +287,26 @@ KEYS = (
         env="CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN",
         doc="How many checkpoint groups a plan keeps before the oldest are pruned.",
         read=_whole(2, 1_000_000),
+        from_text=_number_from_text,
+    ),
+    Key(
+        name="sandbox.checkpoint.max-age",
+        field="checkpoint_max_age",
+        kind="an age such as 30d, 12h or 90m, or seconds; 0 for no limit",
+        default=0,
+        env="CLEVERAGENTS_CHECKPOINT_MAX_AGE",
+        doc="How old a checkpoint group may get before it is pruned.",
+        read=_age,
+        from_text=_number_from_text,
+    ),
+    Key(
+        name="sandbox.checkpoint.max-total-size",
+        field="checkpoint_max_total_size",
+        kind="a size such as 500MB or 20GB, or bytes; 0 for no limit",
+        default=0,
+        env="CLEVERAGENTS_CHECKPOINT_MAX_TOTAL_SIZE",
+        doc="The room that the checkpoints of one plan may take before the oldest are pruned.",
+        read=_size,
         from_text=_number_from_text,
     ),
     Key(

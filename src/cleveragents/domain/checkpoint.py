@@ -43,6 +43,7 @@ class CheckpointReason(StrEnum):
     DECISION = "decision"
     MANUAL = "manual"
     BEFORE_ROLLBACK = "before_rollback"
+    FILES_RESTORED = "files_restored"
     ON_TOOL_WRITE = "on_tool_write"
     ON_TOOL_WRITE_COMPLETE = "on_tool_write_complete"
     ON_SUBPLAN_SPAWN = "on_subplan_spawn"
@@ -151,6 +152,15 @@ class CheckpointGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrunedCheckpoint:
+    """What is remembered of a group that is gone."""
+
+    group_id: GroupId
+    reason: str
+    pruned_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RevertedFile:
     """`action` is `restored` (its content is that of the checkpoint) or `removed`."""
 
@@ -159,13 +169,12 @@ class RevertedFile:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackResult:
-    """What a rollback did; `undo_group` is the checkpoint that takes it back."""
+class RollbackImpact:
+    """What a rollback would do, or did. `only` names the files it was limited to."""
 
     plan_id: PlanId
     group: CheckpointGroup
     checkpoint_id: str
-    undo_group: CheckpointGroup
     reverted: tuple[RevertedFile, ...]
     child_plans_invalidated: int
     decisions_discarded: int
@@ -173,8 +182,24 @@ class RollbackResult:
     phase: str
     state: str
     checkpoints_remaining: int
+    only: tuple[str, ...] = ()
     effects: EffectReport = EffectReport()
     excluded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackPreview(RollbackImpact):
+    """Nothing was done. `finishes_first` is the target of a rollback that was cut off."""
+
+    undoes_step: bool = False
+    finishes_first: GroupId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackResult(RollbackImpact):
+    """It is done; `undo_group` is the checkpoint that takes it back."""
+
+    undo_group: CheckpointGroup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,6 +207,7 @@ class CheckpointMoment:
     """What a caller says about a group that is to be recorded.
 
     `rollback_target` makes it the safety group of a rollback: the intent is stored with it.
+    `undo_group` is the one that takes back what this one records.
     """
 
     reason: CheckpointReason
@@ -192,3 +218,5 @@ class CheckpointMoment:
     mid_step: bool = False
     labelled_by_hand: bool = False
     rollback_target: GroupId | None = None
+    rollback_only: tuple[str, ...] = ()
+    undo_group: GroupId | None = None

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.errors import (
     CheckpointAmbiguousError,
     CheckpointMismatchError,
@@ -19,6 +19,7 @@ def find_group(
     groups: Sequence[CheckpointGroup],
     *,
     owner_of: Callable[[str], PlanId | None],
+    pruned: Callable[[PlanId, str], PrunedCheckpoint | None],
 ) -> CheckpointGroup:
     """A full id wins over a label, a label over a prefix; raises rather than guesses."""
     name = wanted.strip()
@@ -33,6 +34,10 @@ def find_group(
     owner = owner_of(name.upper())
     if owner is not None and owner != plan_id:
         raise CheckpointMismatchError(name, owner, plan_id)
+    gone = pruned(plan_id, name)
+    if gone is not None:
+        when = gone.pruned_at.isoformat(sep=" ", timespec="seconds")
+        raise CheckpointNotFoundError(plan_id, name, f"it was pruned at {when}: {gone.reason}")
     raise CheckpointNotFoundError(plan_id, name)
 
 

@@ -160,9 +160,10 @@ class EffectReport:
     uncertain: tuple[str, ...] = ()
     not_redone: tuple[str, ...] = ()
 
-    def sentences(self) -> tuple[str, ...]:
+    def sentences(self, *, foretold: bool = False) -> tuple[str, ...]:
+        compensated = "will be compensated" if foretold else "compensated"
         return (
-            *(f"compensated: {text}" for text in self.compensated),
+            *(f"{compensated}: {text}" for text in self.compensated),
             *(f"cannot be undone: {text}" for text in self.lasting),
             *(f"not undone: {text}" for text in self.failed),
             *(f"may have happened: {text}" for text in self.uncertain),

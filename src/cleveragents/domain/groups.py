@@ -155,9 +155,11 @@ def _plan_checkpoint(
 
 def _metadata(draft: GroupDraft, extra: Mapping[str, Any]) -> Mapping[str, Any]:
     moment = draft.moment
+    undo = {} if moment.undo_group is None else {"undo": moment.undo_group}
     return {
         "reason": moment.reason,
         "source": moment.source,
         "phase": draft.plan.phase,
+        **undo,
         **extra,
     }

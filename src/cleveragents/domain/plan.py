@@ -64,6 +64,7 @@ class Plan:
     head: CheckpointId | None = None
     rollback_target: GroupId | None = None
     safety_group: GroupId | None = None
+    rollback_only: tuple[str, ...] = ()
     timeline: int = 0
     seq: int = 0
     actor_state: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -155,11 +156,19 @@ class Plan:
     def at(self, head: CheckpointId) -> "Plan":
         return replace(self, head=head)
 
-    def begin_rollback(self, target: GroupId, safety: GroupId) -> "Plan":
-        return replace(self, rollback_target=target, safety_group=safety)
+    def begin_rollback(
+        self, target: GroupId, safety: GroupId, only: tuple[str, ...] = ()
+    ) -> "Plan":
+        """Intent before effect; `only` names single files, and then the plan itself stays."""
+        return replace(self, rollback_target=target, safety_group=safety, rollback_only=only)
 
     def abandon_rollback(self) -> "Plan":
-        return replace(self, rollback_target=None, safety_group=None)
+        return replace(self, rollback_target=None, safety_group=None, rollback_only=())
+
+    def with_files_restored(self) -> "Plan":
+        """Go on from where it stands; whatever step was half done has been undone."""
+        plan = self.abandon_rollback()
+        return replace(plan, state=State.QUEUED, error=None) if self.mid_step else plan
 
     def restore(self, target: CheckpointGroup, timeline: int) -> "Plan":
         """Stand where `target` was taken; history goes on from there on a line of its own."""
@@ -174,6 +183,7 @@ class Plan:
             timeline=timeline,
             rollback_target=None,
             safety_group=None,
+            rollback_only=(),
             error=None,
         )
 

@@ -27,7 +27,7 @@ from cleveragents.domain.action import (
 )
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
-from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
+from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint, Snapshot
 from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
 from cleveragents.domain.effects import Effect
 from cleveragents.domain.errors import (
@@ -157,6 +157,9 @@ class Tables:
     tool_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
     groups: dict[str, CheckpointGroup] = field(default_factory=dict[str, CheckpointGroup])
     forks: dict[tuple[str, int], Fork] = field(default_factory=dict[tuple[str, int], Fork])
+    pruned: dict[str, tuple[CheckpointGroup, PrunedCheckpoint]] = field(
+        default_factory=dict[str, tuple[CheckpointGroup, PrunedCheckpoint]]
+    )
     effects: dict[str, Effect] = field(default_factory=dict[str, Effect])
     children: dict[str, ChildPlan] = field(default_factory=dict[str, ChildPlan])
 
@@ -168,6 +171,7 @@ class Tables:
             dict(self.tool_calls),
             dict(self.groups),
             dict(self.forks),
+            dict(self.pruned),
             dict(self.effects),
             dict(self.children),
         )
@@ -282,16 +286,31 @@ class MemoryCheckpoints:
             gone = group.group_id in superseded
             self._tables.groups[group.group_id] = replace(group, superseded=gone)
 
-    def delete(self, group_ids: Collection[GroupId]) -> None:
-        for group_id in group_ids:
-            self._tables.groups.pop(group_id, None)
+    def delete(self, removed: Mapping[GroupId, str], now: datetime) -> None:
+        for group_id, reason in removed.items():
+            group = self._tables.groups.pop(group_id, None)
+            if group is not None:
+                gone = PrunedCheckpoint(group_id=group_id, reason=reason, pruned_at=now)
+                self._tables.pruned[group_id] = (group, gone)
+
+    def pruned(self, plan_id: PlanId, name: str) -> PrunedCheckpoint | None:
+        for group, gone in self._tables.pruned.values():
+            if group.plan_id == plan_id and name in {*group.names(), group.label}:
+                return gone
+        return None
 
     def count(self, plan_id: PlanId) -> int:
         return len(self.of_plan(plan_id))
 
     def outlines(self, plan_id: PlanId) -> Sequence[GroupOutline]:
         return [
-            GroupOutline(group_id=group.group_id, labelled_by_hand=group.labelled_by_hand)
+            GroupOutline(
+                group_id=group.group_id,
+                label=group.label,
+                labelled_by_hand=group.labelled_by_hand,
+                created_at=group.created_at,
+                size_bytes=group.size_bytes,
+            )
             for group in self.of_plan(plan_id)
         ]
 
@@ -442,8 +461,31 @@ class MemorySnapshots:
         return self._taken(resource)
 
     def restore(self, resource: PlanResource, ref: str) -> Restored:
-        self._faults.reach("restore")
+        return self._restored(resource, self._content(resource, ref))
+
+    def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         wanted = self._content(resource, ref)
+        files = self._disk.sandboxes[resource.sandbox_path]
+        rest = {path: text for path, text in files.items() if path not in paths}
+        chosen = {path: text for path, text in wanted.items() if path in paths}
+        return self._restored(resource, {**rest, **chosen})
+
+    def compare(
+        self, resource: PlanResource, ref: str, paths: Collection[str] = ()
+    ) -> tuple[FileChange, ...]:
+        changes = differences(
+            self._disk.sandboxes[resource.sandbox_path], self._content(resource, ref)
+        )
+        return tuple(change for change in changes if not paths or change.path in paths)
+
+    def unknown_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Mapping[str, str | None]:
+        known = self._content(resource, ref) | self._disk.sandboxes[resource.sandbox_path]
+        return {path: min(known) for path in paths if path not in known}
+
+    def _restored(self, resource: PlanResource, wanted: Files) -> Restored:
+        self._faults.reach("restore")
         files = self._disk.sandboxes[resource.sandbox_path]
         changes = differences(files, wanted)
         for change in changes:
@@ -458,7 +500,9 @@ class MemorySnapshots:
             snapshot = replace(snapshot, state_hash="wrong")
         return Restored(snapshot=snapshot, changes=changes)
 
-    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
+    def verify(
+        self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
+    ) -> None:
         self._faults.reach("verify")
         if ref in self.damaged or hash_files(self._content(resource, ref)) != state_hash:
             raise SnapshotDamagedError(resource.name, "its hash differs")

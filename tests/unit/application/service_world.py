@@ -1,6 +1,7 @@
 """The services over fakes, one plan on them, and what can be said about it."""
 
 from collections.abc import Callable, Iterable
+from datetime import timedelta
 from typing import Any
 
 from fakes import (
@@ -34,6 +35,7 @@ from cleveragents.application.services.plan_executor import PlanExecutor
 from cleveragents.application.services.plan_queries import PlanQueries
 from cleveragents.application.services.plan_resume_service import PlanResumeService
 from cleveragents.application.services.plan_service import PlanService
+from cleveragents.application.services.pruning import RetentionLimits
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.step_boundary import StepBoundary
 from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
@@ -89,6 +91,7 @@ class ServiceWorld:
         resources: tuple[ResourceSpec, ...] = (CODE,),
         triggers: Iterable[Trigger] = DEFAULT_TRIGGERS,
         max_groups: int = 50,
+        max_age: timedelta | None = None,
         retries: int = 0,
         **action_fields: Any,
     ) -> None:
@@ -102,7 +105,8 @@ class ServiceWorld:
         self.tools = MemoryTools(self.disk, self.faults)
         self.actor = ListActor()
         self.retries = retries
-        self.policy = CheckpointPolicy(triggers=frozenset(triggers), max_groups=max_groups)
+        limits = RetentionLimits(max_groups=max_groups, max_age=max_age)
+        self.policy = CheckpointPolicy(triggers=frozenset(triggers), limits=limits)
         self.action = Action(
             name="demo",
             description="Do it",

@@ -220,7 +220,7 @@ def test_the_boundary_is_kept_whatever_groups_there_are(world: ServiceWorld) -> 
 def test_the_reasons_why_groups_stay_are_the_plans_own(world: ServiceWorld) -> None:
     world.roll_back("decision 1: add b")
 
-    kept = world.checkpoints.retention(world.plan).kept
+    kept = world.manual.explain_retention(world.plan_id).decision.kept
 
     assert kept[world.group("decision 1: add b").group_id] == "the plan stands on it"
     assert kept[world.groups[0].group_id] == "the first"

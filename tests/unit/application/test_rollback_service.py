@@ -399,7 +399,7 @@ def test_the_groups_of_an_unfinished_rollback_cannot_be_deleted(world: ServiceWo
     assert target and safety
 
     for group_id in (target, safety):
-        with pytest.raises(PlanError, match="stands on it"):
+        with pytest.raises(PlanError, match="an unfinished rollback"):
             world.manual.delete(world.plan_id, group_id)
 
 

@@ -1,29 +1,34 @@
 """People name a checkpoint by id, by the start of one, or by its label; nothing is guessed."""
 
 import pytest
-from domain_builders import OTHER_PLAN, PLAN, a_group, ulid
+from domain_builders import NOW, OTHER_PLAN, PLAN, a_group, ulid
 
-from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.checkpoint_lookup import SHORTEST_PREFIX, find_group
 from cleveragents.domain.errors import (
     CheckpointAmbiguousError,
     CheckpointMismatchError,
     CheckpointNotFoundError,
 )
-from cleveragents.domain.ids import PlanId
+from cleveragents.domain.ids import GroupId, PlanId
 
 FOREIGN = ulid(900)
 FIRST = a_group(1, group_id=ulid(1, "01AAAA"), head=ulid(1, "01AABB"), label="start")
 SECOND = a_group(2, group_id=ulid(2, "01AAAC"), head=ulid(2, "01CCCC"), label="step")
 THIRD = a_group(3, group_id=ulid(3, "01DDDD"), head=ulid(3, "01EEEE"), label="step")
 GROUPS = (FIRST, SECOND, THIRD)
+GONE = PrunedCheckpoint(group_id=GroupId(ulid(800)), reason="older than 2 days", pruned_at=NOW)
 
 
 def found(wanted: str, groups: tuple[CheckpointGroup, ...] = GROUPS) -> CheckpointGroup:
     def owner_of(name: str) -> PlanId | None:
         return OTHER_PLAN if name == FOREIGN else None
 
-    return find_group(PLAN, wanted, groups, owner_of=owner_of)
+    def pruned(plan_id: PlanId, name: str) -> PrunedCheckpoint | None:
+        assert plan_id == PLAN
+        return GONE if name in (GONE.group_id, "old label") else None
+
+    return find_group(PLAN, wanted, groups, owner_of=owner_of, pruned=pruned)
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -123,4 +128,10 @@ def test_a_checkpoint_of_another_plan_is_refused_with_its_plan(wanted: str) -> N
 @pytest.mark.parametrize("wanted", ["", "   ", "nothing", ulid(901)])
 def test_what_nobody_knows_is_refused(wanted: str) -> None:
     with pytest.raises(CheckpointNotFoundError):
+        found(wanted)
+
+
+@pytest.mark.parametrize("wanted", [GONE.group_id, "old label"])
+def test_what_was_pruned_is_told_apart_from_what_never_was(wanted: str) -> None:
+    with pytest.raises(CheckpointNotFoundError, match="pruned at .*: older than 2 days"):
         found(wanted)

@@ -1,99 +1,194 @@
-"""Too many checkpoint groups: the oldest go, but never one that somebody needs."""
+"""Too many, too old, too large: the oldest groups go, but never one that somebody needs."""
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from domain_builders import a_group
+import pytest
+from domain_builders import NOW, ulid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.ids import GroupId
-from cleveragents.domain.retention import CheckpointRetentionPolicy, RetentionDecision
+from cleveragents.domain.retention import (
+    WITHIN,
+    CheckpointRetentionPolicy,
+    GroupOutline,
+    RetentionDecision,
+    in_words,
+)
+
+DAY = timedelta(days=1)
+
+
+def outline(
+    number: int, *, by_hand: bool = False, age: timedelta = DAY, size: int = 0
+) -> GroupOutline:
+    return GroupOutline(
+        group_id=GroupId(ulid(number)),
+        label=f"group {number}",
+        labelled_by_hand=by_hand,
+        created_at=NOW - age,
+        size_bytes=size,
+    )
 
 
 @dataclass(frozen=True)
 class Case:
-    groups: list[CheckpointGroup]
-    pinned: set[GroupId]
-    limit: int
+    groups: list[GroupOutline]
+    pinned: dict[GroupId, str]
+    rule: CheckpointRetentionPolicy
 
-    def decided(self) -> RetentionDecision:
-        policy = CheckpointRetentionPolicy(max_groups=self.limit)
-        return policy.decide(self.groups, pinned=self.pinned)
+    def decided(self, now: datetime = NOW) -> RetentionDecision:
+        return self.rule.decide(self.groups, pinned=self.pinned, now=now)
+
+    @property
+    def order(self) -> list[GroupId]:
+        return [group.group_id for group in self.groups]
+
+    def needed(self) -> set[GroupId]:
+        by_hand = {group.group_id for group in self.groups if group.labelled_by_hand}
+        return by_hand | set(self.pinned) | {*self.order[:1], *self.order[-1:]}
 
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     marks = draw(st.lists(st.sampled_from(["", "", "", "hand", "pin", "both"]), max_size=25))
     groups = [
-        a_group(number, labelled_by_hand=mark in ("hand", "both"))
+        outline(
+            number,
+            by_hand=mark in ("hand", "both"),
+            # Also from the future: the clock was put back in between.
+            age=timedelta(hours=draw(st.integers(-50, 100))),
+            size=draw(st.integers(0, 100)),
+        )
         for number, mark in enumerate(marks)
     ]
     pinned = {
-        group.group_id for group, mark in zip(groups, marks, strict=True) if mark in ("pin", "both")
+        group.group_id: "pinned"
+        for group, mark in zip(groups, marks, strict=True)
+        if mark in ("pin", "both")
     }
-    return Case(groups, pinned, draw(st.integers(min_value=1, max_value=30)))
+    rule = CheckpointRetentionPolicy(
+        max_groups=draw(st.integers(min_value=1, max_value=30)),
+        max_age=draw(st.none() | st.integers(0, 90).map(lambda hours: timedelta(hours=hours))),
+        max_total_bytes=draw(st.integers(0, 800)),
+    )
+    return Case(groups, pinned, rule)
 
 
 @given(cases())
 def test_what_somebody_needs_always_stays(case: Case) -> None:
     decision = case.decided()
 
-    needed = {g.group_id for g in case.groups if g.labelled_by_hand} | case.pinned
-    needed |= {g.group_id for g in (*case.groups[:1], *case.groups[-1:])}
-    assert not needed & set(decision.removed)
-    assert needed <= set(decision.kept)
+    assert not case.needed() & set(decision.removed)
+    assert case.needed() <= set(decision.kept)
 
 
 @given(cases())
-def test_never_more_go_than_there_are_too_many(case: Case) -> None:
+def test_afterwards_every_limit_holds_or_everything_left_is_needed(case: Case) -> None:
     decision = case.decided()
-    surplus = max(0, len(case.groups) - case.limit)
 
-    assert len(decision.removed) <= surplus
-    # Fewer go only where everything that is left is needed.
-    if len(decision.removed) < surplus:
-        assert "within the limit" not in decision.kept.values()
+    spare = [g for g in case.groups if decision.kept.get(g.group_id) == WITHIN]
+    if case.rule.max_age is not None:
+        assert all(NOW - group.created_at <= case.rule.max_age for group in spare)
+    assert len(decision.kept) <= case.rule.max_groups or not spare
+    left = sum(g.size_bytes for g in case.groups if g.group_id in decision.kept)
+    assert not case.rule.max_total_bytes or left <= case.rule.max_total_bytes or not spare
 
 
 @given(cases())
-def test_the_oldest_that_may_go_are_the_ones_that_go(case: Case) -> None:
-    decision = case.decided()
+def test_nothing_goes_without_a_limit_that_it_is_beyond(case: Case) -> None:
+    case = Case(case.groups, case.pinned, CheckpointRetentionPolicy(max_groups=25))
 
-    order = [group.group_id for group in case.groups]
-    assert list(decision.removed) == [key for key in order if key in decision.removed]
-    may_have_gone = [key for key in order if decision.kept.get(key) == "within the limit"]
-    if decision.removed and may_have_gone:
-        assert order.index(decision.removed[-1]) < order.index(may_have_gone[0])
+    assert case.decided().removed == {}
 
 
 @given(cases())
-def test_every_group_either_stays_with_a_reason_or_goes(case: Case) -> None:
+def test_of_those_that_are_too_many_the_oldest_go(case: Case) -> None:
+    rule = CheckpointRetentionPolicy(max_groups=case.rule.max_groups)
+    case = Case(case.groups, case.pinned, rule)
     decision = case.decided()
 
-    everything = {group.group_id for group in case.groups} | case.pinned
-    assert set(decision.kept) | set(decision.removed) == everything
+    assert list(decision.removed) == [key for key in case.order if key in decision.removed]
+    spare = [key for key in case.order if decision.kept.get(key) == WITHIN]
+    if decision.removed and spare:
+        assert case.order.index(list(decision.removed)[-1]) < case.order.index(spare[0])
+
+
+@given(cases())
+def test_every_group_either_stays_or_goes_and_always_for_a_reason(case: Case) -> None:
+    decision = case.decided()
+
+    assert set(decision.kept) | set(decision.removed) == set(case.order)
     assert not set(decision.kept) & set(decision.removed)
     assert all(decision.kept.values())
+    assert all(decision.removed.values())
+
+
+@given(cases())
+def test_a_clock_that_went_back_makes_no_group_old(case: Case) -> None:
+    before_all_of_them = NOW - timedelta(hours=200)
+    rule = CheckpointRetentionPolicy(
+        max_groups=case.rule.max_groups, max_total_bytes=case.rule.max_total_bytes
+    )
+    ageless = Case(case.groups, case.pinned, rule)
+
+    assert case.decided(before_all_of_them) == ageless.decided()
+
+
+def test_a_group_from_the_future_is_young() -> None:
+    groups = [outline(number, age=-1000 * DAY) for number in range(5)]
+    rule = CheckpointRetentionPolicy(max_groups=5, max_age=timedelta(seconds=1))
+
+    assert rule.decide(groups, pinned={}, now=NOW).removed == {}
 
 
 def test_the_reasons_are_told_apart() -> None:
-    groups = [a_group(n, labelled_by_hand=n == 2) for n in range(6)]
-    pinned = {groups[3].group_id}
+    groups = [
+        outline(0),
+        outline(1, age=40 * DAY),
+        outline(2, by_hand=True, age=40 * DAY),
+        outline(3),
+        outline(4),
+        outline(5, size=600),
+        outline(6),
+        outline(7, size=500),
+        outline(8),
+    ]
+    rule = CheckpointRetentionPolicy(max_groups=7, max_age=30 * DAY, max_total_bytes=1000)
 
-    decision = CheckpointRetentionPolicy(max_groups=5).decide(groups, pinned=pinned)
+    decision = rule.decide(groups, pinned={groups[3].group_id: "it is needed"}, now=NOW)
 
-    assert decision.removed == (groups[1].group_id,)
+    assert decision.removed == {
+        groups[1].group_id: "older than 30 days",
+        groups[4].group_id: "more than 7, and among the oldest",
+        groups[5].group_id: "more than 1000 bytes, and among the oldest",
+        groups[6].group_id: "more than 1000 bytes, and among the oldest",
+    }
     assert decision.kept == {
         groups[0].group_id: "the first",
         groups[2].group_id: "labelled by hand",
-        groups[3].group_id: "the plan stands on it",
-        groups[4].group_id: "within the limit",
-        groups[5].group_id: "the most recent",
+        groups[3].group_id: "it is needed",
+        groups[7].group_id: WITHIN,
+        groups[8].group_id: "the most recent",
     }
 
 
 def test_up_to_the_limit_nothing_goes() -> None:
-    groups = [a_group(n) for n in range(5)]
+    groups = [outline(n) for n in range(5)]
 
-    assert CheckpointRetentionPolicy(max_groups=5).decide(groups, pinned=set()).removed == ()
+    assert CheckpointRetentionPolicy(max_groups=5).decide(groups, pinned={}, now=NOW).removed == {}
+
+
+@pytest.mark.parametrize(
+    ("age", "words"),
+    [
+        (timedelta(days=1), "1 day"),
+        (timedelta(days=30), "30 days"),
+        (timedelta(hours=36), "36 hours"),
+        (timedelta(minutes=90), "90 minutes"),
+        (timedelta(seconds=61), "61 seconds"),
+    ],
+)
+def test_an_age_is_told_in_the_largest_unit_that_comes_out_even(age: timedelta, words: str) -> None:
+    assert in_words(age) == words

@@ -11,6 +11,7 @@ from cleveragents.application.ports import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.pruning import Explained, Pruning, RetentionLimits, pins
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import (
     CheckpointGroup,
@@ -33,8 +34,8 @@ from cleveragents.domain.events import CheckpointRecorded, Recovered
 from cleveragents.domain.groups import GroupDraft, build_group
 from cleveragents.domain.ids import GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.retention import CheckpointRetentionPolicy, RetentionDecision
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.selection import Selection
 from cleveragents.domain.subplan import ChildPlan
 
 
@@ -43,7 +44,7 @@ class CheckpointPolicy:
     """What the settings say about checkpoints."""
 
     triggers: frozenset[Trigger]
-    max_groups: int
+    limits: RetentionLimits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,8 @@ class CheckpointService:
         self._ids = ids
         self._clock = clock
         self._events = events
-        self._policy = policy
+        self._triggers = policy.triggers
+        self._pruning = Pruning(unit_of_work, snapshots, clock, policy.limits)
 
     # --- recording ------------------------------------------------------------------------------
 
@@ -160,7 +162,7 @@ class CheckpointService:
             if not moment.mid_step:
                 _move_boundaries(uow, resources, captured)
             uow.plans.save(plan)
-            pruned = self._prune_records(uow, plan) if with_group else ()
+            pruned = len(self._prune_records(uow, plan, moment)) if with_group else 0
             uow.commit()
         if group is not None:
             self._announce(group, pruned)
@@ -187,16 +189,17 @@ class CheckpointService:
         group = build_group(draft, self._ids.new)
         uow.checkpoints.add(group)
         if moment.rollback_target is not None:
-            plan = plan.begin_rollback(moment.rollback_target, group.group_id)
+            only = moment.rollback_only
+            plan = plan.begin_rollback(moment.rollback_target, group.group_id, only)
         return plan.at(group.head), group
 
-    def _announce(self, group: CheckpointGroup, pruned: Sequence[GroupId]) -> None:
+    def _announce(self, group: CheckpointGroup, pruned: int) -> None:
         self._events.emit(
             CheckpointRecorded(
                 group_id=group.group_id,
                 reason=group.reason,
                 label=group.label,
-                pruned=len(pruned),
+                pruned=pruned,
             )
         )
 
@@ -215,10 +218,16 @@ class CheckpointService:
         with self._unit_of_work.reading() as uow:
             uow.plans.get(plan_id)
             groups = uow.checkpoints.of_plan(plan_id)
-            return find_group(plan_id, wanted, groups, owner_of=uow.checkpoints.owner_of)
+            return find_group(
+                plan_id,
+                wanted,
+                groups,
+                owner_of=uow.checkpoints.owner_of,
+                pruned=uow.checkpoints.pruned,
+            )
 
     def is_on(self, trigger: Trigger) -> bool:
-        return trigger in self._policy.triggers
+        return trigger in self._triggers
 
     def sandboxes(self, plan_id: PlanId) -> Sequence[PlanResource]:
         """Those of the plan's resources that have a sandbox."""
@@ -230,13 +239,15 @@ class CheckpointService:
         """Those of the plan's resources that have a sandbox and may be captured."""
         return [resource for resource in self.sandboxes(plan_id) if resource.checkpointable]
 
-    def verify(self, group: CheckpointGroup) -> None:
-        """Raise SnapshotDamagedError unless the group could be restored right now."""
+    def verify(self, group: CheckpointGroup, only: Selection | None = None) -> None:
+        """Raise SnapshotDamagedError unless the group could be restored right now, or of it what
+        is selected."""
         self._refuse_if_final(group.plan_id)
         for resource in self.resources(group.plan_id):
             state = group.state_of(resource.resource_id)
-            if state is not None:
-                self._snapshots.verify(resource, state.snapshot, state.state_hash)
+            paths = only.paths.get(resource.name) if only is not None else ()
+            if state is not None and paths is not None:
+                self._snapshots.verify(resource, state.snapshot, state.state_hash, paths)
 
     def damages(self, groups: Sequence[CheckpointGroup]) -> Mapping[GroupId, str]:
         """Those of the groups that could not be restored, each with the reason."""
@@ -276,22 +287,32 @@ class CheckpointService:
 
     def delete(self, plan: Plan, group: CheckpointGroup) -> int:
         """Delete one group; gives back the bytes freed. The caller holds the plan's lock."""
-        if group.group_id in self._pinned(plan) or plan.head in group.names():
+        if group.group_id in pins(plan):
+            raise CheckpointNeededError(group.group_id, plan.plan_id, pins(plan)[group.group_id])
+        if plan.head in group.names():
             raise CheckpointNeededError(group.group_id, plan.plan_id, "the plan stands on it")
         with self._unit_of_work() as uow:
-            uow.checkpoints.delete([group.group_id])
+            uow.checkpoints.delete({group.group_id: "deleted by hand"}, self._clock.now())
             uow.commit()
         return self.sweep(plan.plan_id)
 
+    def explain_retention(self, plan: Plan) -> Explained:
+        """What pruning would do now, with the reason for each group."""
+        return self._pruning.explain(plan)
+
+    def prune(self, plan: Plan) -> tuple[Explained, int]:
+        """Do it; gives back the bytes freed too. The caller holds the plan's lock."""
+        done = self._pruning.prune(plan)
+        return done, self.sweep(plan.plan_id)
+
+    def count_after(self, plan: Plan, target: CheckpointGroup, added: int) -> int:
+        """How many groups there would be after a rollback to `target` that adds some."""
+        groups = [GroupId(self._ids.new()) for _ in range(added)]
+        return self._pruning.left_after_adding(plan, groups, target.group_id)
+
     def sweep(self, plan_id: PlanId) -> int:
         """Free what no group and no step boundary needs any more; gives back the bytes freed."""
-        groups = self.list_groups(plan_id)
-        freed = 0
-        for resource in self.resources(plan_id):
-            states = [group.state_of(resource.resource_id) for group in groups]
-            refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
-            freed += self._snapshots.keep_only(resource, refs | resource.needed_snapshots())
-        return freed
+        return self._pruning.sweep(plan_id, self.resources(plan_id))
 
     def free_space(self, plan_id: PlanId) -> None:
         """The same after other work, which is done and stored whether this succeeds or not."""
@@ -300,29 +321,13 @@ class CheckpointService:
         except PlanError as error:
             self._events.emit(Recovered(message=f"old snapshots stay for now: {error.message}"))
 
-    def retention(self, plan: Plan) -> RetentionDecision:
-        return self._decide(plan, self.list_groups(plan.plan_id))
-
-    def _decide(self, plan: Plan, groups: Sequence[CheckpointGroup]) -> RetentionDecision:
-        limit = plan.action.rollback_policy.max_checkpoints or self._policy.max_groups
-        pinned = self._pinned(plan) | {g.group_id for g in groups if plan.head in g.names()}
-        return CheckpointRetentionPolicy(max_groups=limit).decide(groups, pinned=pinned)
-
-    def _prune_records(self, uow: UnitOfWork, plan: Plan) -> Sequence[GroupId]:
+    def _prune_records(
+        self, uow: UnitOfWork, plan: Plan, moment: CheckpointMoment
+    ) -> Mapping[GroupId, str]:
         # Records first, content later: `sweep` frees it off the hot path.
-        limit = plan.action.rollback_policy.max_checkpoints or self._policy.max_groups
-        if uow.checkpoints.count(plan.plan_id) <= limit:
-            return ()
-        # The head needs no pin: it is in the group that was just added, the most recent.
-        rule = CheckpointRetentionPolicy(max_groups=limit)
-        groups = uow.checkpoints.outlines(plan.plan_id)
-        removed = rule.decide(groups, pinned=self._pinned(plan)).removed
-        uow.checkpoints.delete(removed)
-        return removed
-
-    @staticmethod
-    def _pinned(plan: Plan) -> set[GroupId]:
-        return {group for group in (plan.rollback_target, plan.safety_group) if group is not None}
+        undo = moment.undo_group
+        also = {} if undo is None else {undo: "what was just done is undone with it"}
+        return self._pruning.prune_after_adding(uow, plan, also)
 
 
 def _add(

@@ -1,6 +1,7 @@
 """Owns undoing outside effects: the compensating tools that a rollback runs, and what it cannot."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from cleveragents.application.ports import Clock, ToolContext, Tools, UnitOfWorkFactory
@@ -8,7 +9,15 @@ from cleveragents.application.services.effect_ledger import EffectLedger
 from cleveragents.domain.action import ToolSpec
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.decision import Fork, lineage
-from cleveragents.domain.effects import Effect, EffectReport, EffectState, Turn, report, turned
+from cleveragents.domain.effects import (
+    CUT_OFF,
+    Effect,
+    EffectReport,
+    EffectState,
+    Turn,
+    report,
+    turned,
+)
 from cleveragents.domain.errors import ToolError, ToolNotStartedError
 from cleveragents.domain.ids import EffectId, PlanId
 from cleveragents.domain.plan import Plan
@@ -42,6 +51,19 @@ class Compensations:
         turn = self._turn(plan, target)
         after = [self._undone(plan, effect) for effect in turn.undone]
         return report(after, turn.revived)
+
+    def foresee(self, plan: Plan, target: CheckpointGroup) -> EffectReport:
+        """What `undo` would tell if every compensation works; nothing is run or stored."""
+        turn, now = self._turn(plan, target), self._clock.now()
+        after = [self._foreseen(effect, now) for effect in turn.undone]
+        return report(after, turn.revived)
+
+    def _foreseen(self, effect: Effect, now: datetime) -> Effect:
+        if effect.state is EffectState.STARTED:
+            return effect.uncertain(CUT_OFF, now)
+        if effect.compensate is not None and effect.state in _TO_UNDO:
+            return effect.compensated(now)
+        return effect
 
     def _turn(self, plan: Plan, target: CheckpointGroup) -> Turn:
         with self._unit_of_work.reading() as uow:

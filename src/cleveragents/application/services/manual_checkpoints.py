@@ -1,10 +1,12 @@
-"""Owns the checkpoints that people make and delete by hand, under the plan's lock."""
+"""Owns the checkpoints that people make, prune and delete by hand, under the plan's lock."""
 
 from cleveragents.application.ports import PlanLocks, UnitOfWorkFactory
 from cleveragents.application.services.checkpoint_service import CheckpointService
+from cleveragents.application.services.pruning import Explained
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
 
 
 class ManualCheckpoints:
@@ -22,14 +24,25 @@ class ManualCheckpoints:
 
     def create(self, plan_id: PlanId, label: str) -> CheckpointGroup:
         with self._locks.hold(plan_id, "checkpoint create"):
-            with self._unit_of_work.reading() as uow:
-                plan = uow.plans.get(plan_id)
-            return self._checkpoints.create(self._rollbacks.recover(plan), label)
+            plan = self._rollbacks.recover(self._load(plan_id))
+            return self._checkpoints.create(plan, label)
+
+    def explain_retention(self, plan_id: PlanId) -> Explained:
+        """What `prune` would do now; nothing is changed."""
+        return self._checkpoints.explain_retention(self._load(plan_id))
+
+    def prune(self, plan_id: PlanId) -> tuple[Explained, int]:
+        """What the rule said and was done, and the bytes that were freed."""
+        with self._locks.hold(plan_id, "checkpoint prune"):
+            return self._checkpoints.prune(self._rollbacks.recover(self._load(plan_id)))
 
     def delete(self, plan_id: PlanId, wanted: str) -> tuple[CheckpointGroup, int]:
         """The group that went, and the bytes that were freed."""
         with self._locks.hold(plan_id, "checkpoint delete"):
-            with self._unit_of_work.reading() as uow:
-                plan = uow.plans.get(plan_id)
+            plan = self._load(plan_id)
             group = self._checkpoints.get_checkpoint(plan_id, wanted)
             return group, self._checkpoints.delete(plan, group)
+
+    def _load(self, plan_id: PlanId) -> Plan:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.get(plan_id)

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from cleveragents.application.ports import UnitOfWork
 from cleveragents.domain.checkpoint import CheckpointGroup
-from cleveragents.domain.decision import Fork, ToolCall, is_live, lineage
+from cleveragents.domain.decision import Decision, Fork, ToolCall, is_live, lineage
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
+from cleveragents.domain.subplan import ChildPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,61 +21,77 @@ class Rewound:
     children_invalidated: int = 0
 
 
-def rewind(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Rewound:
-    """Let history go on from `target` on a timeline of its own.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What would no longer count after a rollback; children as they are and as they would be."""
+
+    fork: Fork
+    reach: Mapping[int, int | None]
+    decisions: tuple[Decision, ...]
+    calls: tuple[ToolCall, ...]
+    children: tuple[tuple[ChildPlan, ChildPlan], ...]
+    children_invalidated: int
+
+    @property
+    def discarded(self) -> int:
+        return sum(1 for decision in self.decisions if not decision.superseded)
+
+    @property
+    def undone(self) -> tuple[ToolCall, ...]:
+        return tuple(call for call in self.calls if not call.undone)
+
+
+def look_ahead(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Outlook:
+    """What `rewind` would do; nothing is changed.
 
     What counts is decided by lineage, not by time, so that going back to a group that an earlier
     rollback left behind brings its decisions back to life.
     """
     forks = list(uow.timelines.of_plan(plan.plan_id))
     fork = Fork(timeline=len(forks) + 1, start=target.position)
-    uow.timelines.add(plan.plan_id, fork)
     reach = lineage(fork.timeline, [*forks, fork])
-    discarded = _supersede_decisions(uow, plan.plan_id, reach)
-    undone = _undo_tool_calls(uow, plan.plan_id, reach)
-    _supersede_groups(uow, plan.plan_id, reach)
-    invalidated = _invalidate_children(uow, plan.plan_id, reach)
-    plan = plan.restore(target, fork.timeline)
-    uow.plans.save(plan)
-    return Rewound(
-        plan=plan,
-        decisions_discarded=discarded,
-        undone=undone,
-        children_invalidated=invalidated,
+    decisions = uow.decisions.of_plan(plan.plan_id)
+    calls = uow.tool_calls.of_plan(plan.plan_id)
+    return Outlook(
+        fork=fork,
+        reach=reach,
+        decisions=tuple(d for d in decisions if not is_live(d.position, reach)),
+        calls=tuple(call for call in calls if not is_live(call.position, reach)),
+        children=tuple((c, c.on_line(reach)) for c in uow.subplans.of_parent(plan.plan_id)),
+        children_invalidated=_invalidated(uow, plan.plan_id, reach),
     )
 
 
-def _supersede_decisions(uow: UnitOfWork, plan_id: PlanId, reach: Mapping[int, int | None]) -> int:
-    decisions = uow.decisions.of_plan(plan_id)
-    gone = [d for d in decisions if not is_live(d.position, reach)]
-    uow.decisions.mark_superseded(plan_id, [d.decision_id for d in gone])
-    return sum(1 for d in gone if not d.superseded)
-
-
-def _undo_tool_calls(
-    uow: UnitOfWork, plan_id: PlanId, reach: Mapping[int, int | None]
-) -> tuple[ToolCall, ...]:
-    gone = [call for call in uow.tool_calls.of_plan(plan_id) if not is_live(call.position, reach)]
-    uow.tool_calls.mark_undone(plan_id, [call.call_id for call in gone])
-    return tuple(call for call in gone if not call.undone)
-
-
-def _supersede_groups(uow: UnitOfWork, plan_id: PlanId, reach: Mapping[int, int | None]) -> None:
-    groups = uow.checkpoints.of_plan(plan_id)
-    gone = [group.group_id for group in groups if not is_live(group.position, reach)]
-    uow.checkpoints.mark_superseded(plan_id, gone)
-
-
-def _invalidate_children(uow: UnitOfWork, plan_id: PlanId, reach: Mapping[int, int | None]) -> int:
-    """How many no longer count that did, with all their own children."""
-    number = 0
-    for child in uow.subplans.of_parent(plan_id):
-        seen = child.on_line(reach)
+def rewind(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Rewound:
+    """Let history go on from `target` on a timeline of its own."""
+    outlook = look_ahead(uow, plan, target)
+    uow.timelines.add(plan.plan_id, outlook.fork)
+    uow.decisions.mark_superseded(plan.plan_id, [d.decision_id for d in outlook.decisions])
+    uow.tool_calls.mark_undone(plan.plan_id, [call.call_id for call in outlook.calls])
+    groups = uow.checkpoints.of_plan(plan.plan_id)
+    gone = [group.group_id for group in groups if not is_live(group.position, outlook.reach)]
+    uow.checkpoints.mark_superseded(plan.plan_id, gone)
+    for child, seen in outlook.children:
         if seen != child:
             uow.subplans.save(seen)
-        if child.counts and not seen.counts:
-            number += 1 + _counting_below(uow, child.plan_id)
-    return number
+    plan = plan.restore(target, outlook.fork.timeline)
+    uow.plans.save(plan)
+    return Rewound(
+        plan=plan,
+        decisions_discarded=outlook.discarded,
+        undone=outlook.undone,
+        children_invalidated=outlook.children_invalidated,
+    )
+
+
+def _invalidated(uow: UnitOfWork, plan_id: PlanId, reach: Mapping[int, int | None]) -> int:
+    """How many no longer count that did, with all their own children."""
+    gone = [
+        child
+        for child in uow.subplans.of_parent(plan_id)
+        if child.counts and not child.on_line(reach).counts
+    ]
+    return len(gone) + sum(_counting_below(uow, child.plan_id) for child in gone)
 
 
 def _counting_below(uow: UnitOfWork, plan_id: PlanId) -> int:

@@ -2,54 +2,77 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from cleveragents.application.ports import (
     EventSink,
     PlanLocks,
-    Restored,
     Sandboxes,
     SnapshotStore,
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.compensations import Compensations
-from cleveragents.application.services.rewind import Rewound, rewind
-from cleveragents.domain.changes import ChangeKind
+from cleveragents.application.services.rewind import Rewound, look_ahead, rewind
+from cleveragents.application.services.rollback_files import (
+    ChangedResource,
+    RollbackFiles,
+    reverted,
+)
 from cleveragents.domain.checkpoint import (
     CheckpointGroup,
     CheckpointMoment,
     CheckpointReason,
-    ResourceState,
-    RevertedFile,
+    RollbackPreview,
     RollbackResult,
 )
+from cleveragents.domain.effects import EffectReport
 from cleveragents.domain.errors import (
     CheckpointRequiredError,
     DeclinedError,
     PlanError,
-    RestoreFailedError,
     RollbackPendingError,
 )
 from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import DecisionId, GroupId, PlanId
-from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import PlanResource
-
-Confirm = Callable[[CheckpointGroup], bool]
+from cleveragents.domain.plan import Phase, Plan, State
+from cleveragents.domain.selection import Selection, select
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _RestoredResource:
-    resource: PlanResource
-    state: ResourceState
-    restored: Restored
+class Aim:
+    """Where a plan shall go back to; with `only`, just these files, and the plan itself stays."""
+
+    target: CheckpointGroup
+    wanted: str = ""
+    only: Selection | None = None
 
     @property
-    def boundary(self) -> str:
-        # A group taken in the middle of a step resumes from the boundary before that step.
-        if self.state.boundary == self.state.snapshot:
-            return self.restored.snapshot.ref
-        return self.state.boundary
+    def checkpoint_id(self) -> str:
+        """As it was asked for, if that was by an id."""
+        named = self.wanted.strip().upper()
+        return named if named in self.target.names() else self.target.head
+
+    @property
+    def label(self) -> str:
+        if self.only is None:
+            return f"before rollback to {self.target.label}"
+        return f"before restoring {', '.join(self.only.names)} from {self.target.label}"
+
+
+class RollbackQuestion:
+    """What a person is asked before anything changes; looking ahead costs only whoever looks."""
+
+    def __init__(self, target: CheckpointGroup, look: Callable[[], RollbackPreview]) -> None:
+        self.target = target
+        self._look = look
+
+    @cached_property
+    def preview(self) -> RollbackPreview:
+        return self._look()
+
+
+Confirm = Callable[[RollbackQuestion], bool]
 
 
 class RollbackService:
@@ -65,37 +88,50 @@ class RollbackService:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
         self._sandboxes, self._snapshots = workplace
+        self._files = RollbackFiles(checkpoints, self._snapshots)
         self._compensations = compensations
         self._locks = locks
         self._events = events
 
-    def rollback(self, plan_id: PlanId, wanted: str | None, confirm: Confirm) -> RollbackResult:
-        """Take the plan and all its sandboxes back to a group; `confirm` is asked before that."""
+    def rollback(
+        self, plan_id: PlanId, wanted: str | None, confirm: Confirm, only: Sequence[str] = ()
+    ) -> RollbackResult:
+        """Take the plan and all its sandboxes back to a group; `confirm` is asked before that.
+
+        `only` names single files: they come back, and the plan goes on from where it stands.
+        """
         with self._locks.hold(plan_id, "rollback"):
             plan = self.recover(self._load(plan_id))
-            target = self._guarded(plan, wanted)
-            if not confirm(target):
+            aim = self._guarded(plan, wanted, only)
+            if not confirm(RollbackQuestion(aim.target, lambda: self._look_ahead(plan, aim))):
                 raise DeclinedError("the rollback")
-            plan, safety = self._keep_the_present(
-                plan, f"before rollback to {target.label}", target.group_id
-            )
-            effects = self._compensations.undo(plan, target)
-            restored = self._restore_or_put_back(plan, target, safety)
-            rewound = self._rewind(plan, target, restored)
+            plan, safety = self._keep_the_present(plan, aim)
+            effects = self._compensate(plan, aim)
+            changed = self._restore_or_put_back(plan, aim, safety)
+            rewound = self._record(plan, aim, safety, changed)
             self._checkpoints.free_space(plan_id)
-            result = self._result(target, wanted or "", safety, restored, rewound)
-            return replace(result, effects=effects)
+            return replace(self._result(aim, safety, changed, rewound), effects=effects)
+
+    def preview(
+        self, plan_id: PlanId, wanted: str | None, only: Sequence[str] = ()
+    ) -> RollbackPreview:
+        """What `rollback` would do now. Nothing is changed, not even what was cut off."""
+        with self._locks.hold(plan_id, "rollback --dry-run"):
+            plan = self._load(plan_id)
+            return self._look_ahead(plan, self._guarded(plan, wanted, only))
 
     def recover(self, plan: Plan) -> Plan:
         """Finish a rollback that a crash interrupted. The caller holds the plan's lock."""
         if plan.is_final or plan.rollback_target is None or plan.safety_group is None:
             return plan
-        target, safety = self._group(plan.rollback_target), self._group(plan.safety_group)
-        effects = self._compensations.undo(plan, target)
-        restored = self._restore_or_put_back(plan, target, safety)
-        plan = self._rewind(plan, target, restored).plan
+        aim = self._unfinished(plan, plan.rollback_target)
+        safety = self._group(plan.safety_group)
+        effects = self._compensate(plan, aim)
+        changed = self._restore_or_put_back(plan, aim, safety)
+        plan = self._record(plan, aim, safety, changed).plan
+        what = "rollback to" if aim.only is None else "restoring of files from"
         self._events.emit(
-            Recovered(message=f"finished the interrupted rollback to {target.group_id}")
+            Recovered(message=f"finished the interrupted {what} {aim.target.group_id}")
         )
         for sentence in effects.sentences():
             self._events.emit(Recovered(message=sentence))
@@ -110,8 +146,7 @@ class RollbackService:
         if all(present[r.resource_id].ref == r.boundary for r in resources):
             return plan
         if not self._is_head({key: snapshot.state_hash for key, snapshot in present.items()}, plan):
-            plan, kept = self._keep_the_present(plan, "before resume", None)
-            self._events.emit(Recovered(message=f"what is undone is kept in {kept.group_id}"))
+            plan = self._keep_half_done(plan)
         restored = [(r, self._snapshots.restore(r, r.boundary or "")) for r in resources]
         with self._unit_of_work() as uow:
             for resource, result in restored:
@@ -122,9 +157,9 @@ class RollbackService:
         self._events.emit(Recovered(message=f"undid {what} of an unfinished step"))
         return plan
 
-    # --- before anything changes ----------------------------------------------------------------
+    # --- 1: guards, before anything changes -----------------------------------------------------
 
-    def _guarded(self, plan: Plan, wanted: str | None) -> CheckpointGroup:
+    def _guarded(self, plan: Plan, wanted: str | None, only: Sequence[str]) -> Aim:
         plan.refuse_if_final()
         plan.refuse_if_applying()
         if wanted is None:
@@ -132,40 +167,94 @@ class RollbackService:
             names = [f"{group.group_id}  {group.label}" for group in groups]
             raise CheckpointRequiredError(plan.plan_id, names)
         target = self._checkpoints.get_checkpoint(plan.plan_id, wanted)
-        for resource in self._checkpoints.resources(plan.plan_id):
+        resources = self._checkpoints.resources(plan.plan_id)
+        selection = select(only, resources) if only else None
+        for resource in resources:
             self._sandboxes.check(resource)
-        self._checkpoints.verify(target)
-        return target
+        self._checkpoints.verify(target, selection)
+        if selection is not None:
+            self._files.refuse_unknown(plan.plan_id, target, selection)
+        return Aim(target=target, wanted=wanted, only=selection)
 
-    def _keep_the_present(
-        self, plan: Plan, label: str, target: GroupId | None
-    ) -> tuple[Plan, CheckpointGroup]:
+    def _look_ahead(self, plan: Plan, aim: Aim) -> RollbackPreview:
+        added = 1 if aim.only is None else 2
+        changed = self._compared(plan, aim)
+        with self._unit_of_work.reading() as uow:
+            outlook = look_ahead(uow, plan, aim.target)
+        whole = aim.only is None
+        effects = self._compensations.foresee(plan, aim.target) if whole else EffectReport()
+        after = plan if whole else plan.with_files_restored()
+        return RollbackPreview(
+            plan_id=plan.plan_id,
+            group=aim.target,
+            checkpoint_id=aim.checkpoint_id,
+            reverted=reverted(changed),
+            child_plans_invalidated=outlook.children_invalidated if whole else 0,
+            decisions_discarded=outlook.discarded if whole else 0,
+            tool_calls_undone=len(outlook.undone) if whole else 0,
+            phase=Phase.EXECUTE if whole else after.phase,
+            state=State.QUEUED if whole else after.state,
+            checkpoints_remaining=self._checkpoints.count_after(plan, aim.target, added),
+            only=aim.only.names if aim.only else (),
+            effects=effects,
+            excluded=_excluded(changed),
+            undoes_step=not whole and plan.mid_step,
+            finishes_first=plan.rollback_target,
+        )
+
+    def _compared(self, plan: Plan, aim: Aim) -> Sequence[ChangedResource]:
+        if aim.only is None:
+            return self._files.compare(plan.plan_id, aim.target)
+        return self._files.compare_only(plan, aim.target, aim.only)
+
+    # --- 2: safety group and intent, in one transaction -----------------------------------------
+
+    def _keep_the_present(self, plan: Plan, aim: Aim) -> tuple[Plan, CheckpointGroup]:
         moment = CheckpointMoment(
             reason=CheckpointReason.BEFORE_ROLLBACK,
             source="rollback",
-            label=label,
+            label=aim.label,
             decision_id=self._standing_on(plan),
             step_index=plan.last_completed_step + 1,
             mid_step=plan.mid_step,
-            rollback_target=target,
+            rollback_target=aim.target.group_id,
+            rollback_only=aim.only.names if aim.only else (),
         )
         return self._checkpoints.record(plan, moment)
 
-    def _is_head(self, hashes: dict[str, str], plan: Plan) -> bool:
-        """Whether the group the plan stands on already holds the present state."""
-        if plan.head is None:
-            return False
-        with self._unit_of_work.reading() as uow:
-            states = uow.checkpoints.holding(plan.head).resource_states
-        return hashes == {state.resource_id: state.state_hash for state in states}
+    def _keep_half_done(self, plan: Plan) -> Plan:
+        """What a resume is about to undo, unless the plan says that it wants no groups at all."""
+        if not plan.action.rollback_policy.enabled:
+            message = "what is undone is not kept: rollback_policy.enabled is false"
+            self._events.emit(Recovered(message=message))
+            return plan
+        moment = CheckpointMoment(
+            reason=CheckpointReason.BEFORE_ROLLBACK,
+            source="rollback",
+            label="before resume",
+            decision_id=self._standing_on(plan),
+            step_index=plan.last_completed_step + 1,
+            mid_step=plan.mid_step,
+        )
+        plan, kept = self._checkpoints.record(plan, moment)
+        self._events.emit(Recovered(message=f"what is undone is kept in {kept.group_id}"))
+        return plan
 
-    # --- the files ------------------------------------------------------------------------------
+    def _compensate(self, plan: Plan, aim: Aim) -> EffectReport:
+        """Outside effects go first: a compensating tool may need the files as they are."""
+        if aim.only is not None:
+            return EffectReport()
+        return self._compensations.undo(plan, aim.target)
+
+    # --- 3: the files ---------------------------------------------------------------------------
 
     def _restore_or_put_back(
-        self, plan: Plan, target: CheckpointGroup, safety: CheckpointGroup
-    ) -> Sequence[_RestoredResource]:
+        self, plan: Plan, aim: Aim, safety: CheckpointGroup
+    ) -> Sequence[ChangedResource]:
         try:
-            return self._restore(plan.plan_id, target)
+            if aim.only is None:
+                return self._files.restore(plan.plan_id, aim.target)
+            return self._files.restore_only(plan, aim.target, aim.only)
         except PlanError as error:
             self._put_back(plan.plan_id, safety, error)
             with self._unit_of_work() as uow:
@@ -175,60 +264,83 @@ class RollbackService:
 
     def _put_back(self, plan_id: PlanId, safety: CheckpointGroup, cause: PlanError) -> None:
         try:
-            self._restore(plan_id, safety)
+            self._files.restore(plan_id, safety)
         except PlanError as error:
             # The intent stays stored, so the next command tries to finish what this one could not.
             raise RollbackPendingError(plan_id, cause.message, error.message) from error
 
-    def _restore(self, plan_id: PlanId, target: CheckpointGroup) -> Sequence[_RestoredResource]:
-        done: list[_RestoredResource] = []
-        for resource in self._checkpoints.resources(plan_id):
-            state = target.state_of(resource.resource_id)
-            if state is None:
-                continue
-            restored = self._snapshots.restore(resource, state.snapshot)
-            if restored.snapshot.state_hash != state.state_hash:
-                raise RestoreFailedError(resource.name, "its hash is not that of the checkpoint")
-            done.append(_RestoredResource(resource=resource, state=state, restored=restored))
-        return done
+    # --- 4: the record, in one transaction ------------------------------------------------------
 
-    # --- the record -----------------------------------------------------------------------------
-
-    def _rewind(
-        self, plan: Plan, target: CheckpointGroup, restored: Sequence[_RestoredResource]
+    def _record(
+        self,
+        plan: Plan,
+        aim: Aim,
+        safety: CheckpointGroup,
+        changed: Sequence[ChangedResource],
     ) -> Rewound:
+        if aim.only is not None:
+            return self._go_on(plan, aim, safety)
         with self._unit_of_work() as uow:
-            rewound = rewind(uow, plan, target)
-            for item in restored:
-                uow.resources.save(item.resource.at_boundary(item.boundary))
+            rewound = rewind(uow, plan, aim.target)
+            for item in changed:
+                if item.boundary is not None:
+                    uow.resources.save(item.resource.at_boundary(item.boundary))
             uow.commit()
         return rewound
 
+    def _go_on(self, plan: Plan, aim: Aim, safety: CheckpointGroup) -> Rewound:
+        """Single files are a change like any other: a group of its own, and nothing discarded."""
+        names = ", ".join(aim.only.names if aim.only else ())
+        moment = CheckpointMoment(
+            reason=CheckpointReason.FILES_RESTORED,
+            source="rollback",
+            label=f"restored {names} from {aim.target.label}",
+            decision_id=safety.decision_id,
+            step_index=plan.last_completed_step + 1,
+            undo_group=safety.group_id,
+        )
+        plan, _ = self._checkpoints.record(plan.with_files_restored(), moment)
+        return Rewound(plan=plan, decisions_discarded=0, undone=())
+
     def _result(
         self,
-        target: CheckpointGroup,
-        wanted: str,
+        aim: Aim,
         safety: CheckpointGroup,
-        restored: Sequence[_RestoredResource],
+        changed: Sequence[ChangedResource],
         rewound: Rewound,
     ) -> RollbackResult:
-        named = wanted.strip().upper()
+        plan = rewound.plan
         return RollbackResult(
-            plan_id=target.plan_id,
-            group=target,
-            checkpoint_id=named if named in target.names() else target.head,
+            plan_id=plan.plan_id,
+            group=aim.target,
+            checkpoint_id=aim.checkpoint_id,
             undo_group=safety,
-            reverted=_reverted(restored),
+            reverted=reverted(changed),
             child_plans_invalidated=rewound.children_invalidated,
             decisions_discarded=rewound.decisions_discarded,
             tool_calls_undone=len(rewound.undone),
-            phase=rewound.plan.phase,
-            state=rewound.plan.state,
-            checkpoints_remaining=len(self._checkpoints.list_checkpoints(target.plan_id)),
-            excluded=tuple(path for item in restored for path in item.resource.exclude),
+            phase=plan.phase,
+            state=plan.state,
+            checkpoints_remaining=len(self._checkpoints.list_checkpoints(plan.plan_id)),
+            only=aim.only.names if aim.only else (),
+            excluded=_excluded(changed),
         )
 
     # --- small things ---------------------------------------------------------------------------
+
+    def _unfinished(self, plan: Plan, target: GroupId) -> Aim:
+        only = None
+        if plan.rollback_only:
+            only = select(plan.rollback_only, self._checkpoints.resources(plan.plan_id))
+        return Aim(target=self._group(target), only=only)
+
+    def _is_head(self, hashes: dict[str, str], plan: Plan) -> bool:
+        """Whether the group the plan stands on already holds the present state."""
+        if plan.head is None:
+            return False
+        with self._unit_of_work.reading() as uow:
+            states = uow.checkpoints.holding(plan.head).resource_states
+        return hashes == {state.resource_id: state.state_hash for state in states}
 
     def _standing_on(self, plan: Plan) -> DecisionId | None:
         if plan.head is None:
@@ -245,13 +357,5 @@ class RollbackService:
             return uow.checkpoints.get(group_id)
 
 
-def _reverted(restored: Sequence[_RestoredResource]) -> tuple[RevertedFile, ...]:
-    many = len(restored) > 1
-    return tuple(
-        RevertedFile(
-            file=f"{item.resource.name}:{change.path}" if many else change.path,
-            action="removed" if change.kind is ChangeKind.DELETED else "restored",
-        )
-        for item in restored
-        for change in item.restored.changes
-    )
+def _excluded(changed: Sequence[ChangedResource]) -> tuple[str, ...]:
+    return tuple(path for item in changed for path in item.resource.exclude)

@@ -5,6 +5,7 @@ import click
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import checkpoints as views
+from cleveragents.cli.views.words import count
 from cleveragents.domain.ids import PlanId
 
 _PLAN = click.argument("plan_id", metavar="PLAN_ID")
@@ -13,7 +14,7 @@ _CHECKPOINT = click.argument("checkpoint_id", metavar="CHECKPOINT_ID")
 
 @click.group("checkpoint", cls=LazyGroup)
 def checkpoint() -> None:
-    """List, show, create, delete, verify and compare checkpoints."""
+    """List, show, create, prune, delete, verify and compare checkpoints."""
 
 
 @checkpoint.command("list", epilog=examples("agents plan checkpoint list <PLAN_ID>"))
@@ -62,6 +63,25 @@ def delete(app: App, plan_id: str, checkpoint_id: str, *, yes: bool) -> None:
     app.require(f"Delete {wanted.group_id} ({wanted.label})", yes=yes)
     group, freed = app.container.manual_checkpoints.delete(PlanId(plan_id), wanted.group_id)
     app.show(views.deleted(group, freed))
+
+
+@checkpoint.command(epilog=examples("agents plan checkpoint prune --dry-run <PLAN_ID>"))
+@_PLAN
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only say which would go, and why.")
+@click.pass_obj
+def prune(app: App, plan_id: str, *, yes: bool, dry_run: bool) -> None:
+    """Delete the checkpoints that are beyond the limits, and free their room."""
+    plan, service = PlanId(plan_id), app.container.manual_checkpoints
+    found = service.explain_retention(plan)
+    gone = len(found.decision.removed)
+    if dry_run or not gone:
+        app.show(views.pruned(plan, found, None if dry_run else service.prune(plan)[1]))
+        return
+    app.require(
+        f"Prune {count(gone, 'checkpoint')}", yes=yes, show=lambda: views.pruned(plan, found, None)
+    )
+    app.show(views.pruned(plan, *service.prune(plan)))
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint verify <PLAN_ID>"))

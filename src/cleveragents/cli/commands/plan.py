@@ -4,7 +4,6 @@ import click
 
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
-from cleveragents.cli.views import checkpoints as checkpoint_views
 from cleveragents.cli.views import decisions as decision_views
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views import plans as plan_views
@@ -30,7 +29,11 @@ _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     lazy={
         "checkpoint": (
             "cleveragents.cli.commands.checkpoint:checkpoint",
-            "List, show, create, delete, verify and compare checkpoints",
+            "List, show, create, prune, delete, verify and compare checkpoints",
+        ),
+        "rollback": (
+            "cleveragents.cli.commands.rollback:rollback",
+            "Take a plan and all its sandboxes back to a checkpoint",
         ),
     },
     epilog=examples("agents plan use add-login.yaml", "agents plan execute <PLAN_ID>"),
@@ -112,30 +115,6 @@ def status(app: App, plan_id: str) -> None:
 def cancel(app: App, plan_id: str) -> None:
     """End a plan for good. Work in its sandboxes stays where it is."""
     app.show(plan_views.cancelled(app.container.plan_service.cancel(PlanId(plan_id))))
-
-
-@plan.command(
-    epilog=examples(
-        "agents plan rollback <PLAN_ID> <CHECKPOINT_ID>",
-        "agents plan rollback --yes --format json <PLAN_ID> 'before the migration'",
-    )
-)
-@_PLAN
-@click.argument("checkpoint_id", metavar="CHECKPOINT_ID", required=False)
-@_YES
-@click.pass_obj
-def rollback(app: App, plan_id: str, checkpoint_id: str | None, *, yes: bool) -> None:
-    """Take a plan and all its sandboxes back to a checkpoint.
-
-    CHECKPOINT_ID is a checkpoint, its group, the beginning of either, or a label.
-    """
-    with app.working() as container:
-        result = container.rollback_service.rollback(
-            PlanId(plan_id),
-            checkpoint_id,
-            lambda group: app.confirm(f"Roll back to {group.group_id} ({group.label})", yes=yes),
-        )
-    app.show(checkpoint_views.rolled_back(result))
 
 
 @plan.command(epilog=examples("agents plan diff <PLAN_ID>"))

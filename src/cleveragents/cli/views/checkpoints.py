@@ -1,15 +1,17 @@
-"""Owns how checkpoints and rollbacks look."""
+"""Owns how checkpoints look."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cleveragents.application.services.pruning import Explained
 from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
 from cleveragents.cli.views.words import clock_time, count, size, stamp, toned
 from cleveragents.domain.changes import FileChange
-from cleveragents.domain.checkpoint import Checkpoint, CheckpointGroup, RollbackResult
+from cleveragents.domain.checkpoint import Checkpoint, CheckpointGroup
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Plan
+from cleveragents.domain.retention import GroupOutline
 
 
 def listed(plan: Plan, groups: Sequence[CheckpointGroup]) -> Outcome:
@@ -199,63 +201,48 @@ def compared(
     )
 
 
-def rolled_back(result: RollbackResult) -> Outcome:
-    data = _rollback_data(result)
-    impact, state = data["impact"], data["post_rollback_state"]
+def pruned(plan_id: PlanId, found: Explained, freed: int | None) -> Outcome:
+    """`freed` None: only looked at."""
+    gone = found.decision.removed
+    if freed is None:
+        done = f"{count(len(gone), 'checkpoint')} would be pruned"
+    else:
+        done = f"{count(len(gone), 'checkpoint')} pruned, {size(freed)} freed"
     return Outcome(
-        data=data,
+        data={
+            "plan_id": plan_id,
+            "dry_run": freed is None,
+            "kept": [_explained(found, item) for item in found.groups if item.group_id not in gone],
+            "removed": [_explained(found, item) for item in found.groups if item.group_id in gone],
+            "freed_bytes": freed or 0,
+        },
         blocks=[
-            Fields(
-                "Rollback Summary",
-                [
-                    ("plan", Cell(result.plan_id, "accent")),
-                    ("checkpoint", result.checkpoint_id),
-                    ("label", result.group.label),
-                    ("files reverted", str(len(result.reverted))),
-                ],
-            ),
             Grid(
-                "Changes Reverted",
-                ["file", "action"],
-                [[item.file, toned(item.action)] for item in result.reverted],
-                empty="no file differed",
-            ),
-            Fields("Impact", [(key.replace("_", " "), str(impact[key])) for key in impact]),
-            Fields("Post-Rollback State", [(k.replace("_", " "), str(state[k])) for k in state]),
+                "Retention",
+                ["group", "label", "size", "", "why"],
+                [_retention_cells(found, item) for item in found.groups],
+                empty="no checkpoints yet: agents plan execute makes them",
+            )
         ],
-        messages=[
-            "Rollback complete",
-            f"undo it: agents plan rollback {result.plan_id} {result.undo_group.group_id}",
-        ],
-        warnings=_rollback_warnings(result),
+        messages=[done if gone else "nothing to prune"],
     )
 
 
-def _rollback_data(result: RollbackResult) -> dict[str, Any]:
+def _explained(found: Explained, item: GroupOutline) -> Mapping[str, Any]:
     return {
-        "rollback_summary": {
-            "plan": result.plan_id,
-            "checkpoint": result.checkpoint_id,
-            "label": result.group.label,
-            "files_reverted": len(result.reverted),
-        },
-        "changes_reverted": [{"file": i.file, "action": i.action} for i in result.reverted],
-        "impact": {
-            "child_plans_invalidated": result.child_plans_invalidated,
-            "sandbox": f"restored to {result.checkpoint_id}",
-            "decisions_after_cp": f"{result.decisions_discarded} discarded",
-            "tool_calls_after_cp": f"{result.tool_calls_undone} undone",
-        },
-        "post_rollback_state": {
-            "phase": result.phase,
-            "state": f"{result.state} (awaiting input)",
-            "checkpoints_remaining": result.checkpoints_remaining,
-        },
+        "group_id": item.group_id,
+        "label": item.label,
+        "size_bytes": item.size_bytes,
+        "created_at": stamp(item.created_at),
+        "reason": _why(found, item),
     }
 
 
-def _rollback_warnings(result: RollbackResult) -> Sequence[str]:
-    warnings = list(result.effects.sentences())
-    if result.excluded:
-        warnings.append(f"left in place, as `exclude` says: {', '.join(result.excluded)}")
-    return warnings
+def _retention_cells(found: Explained, item: GroupOutline) -> Sequence[str | Cell]:
+    word = "removed" if item.group_id in found.decision.removed else "kept"
+    return [item.group_id, item.label, size(item.size_bytes), toned(word), _why(found, item)]
+
+
+def _why(found: Explained, item: GroupOutline) -> str:
+    decision = found.decision
+    return decision.removed.get(item.group_id) or decision.kept[item.group_id]

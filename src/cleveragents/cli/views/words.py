@@ -11,6 +11,7 @@ _TONES: dict[str, Tone] = {
     "succeeded": "good",
     "added": "good",
     "restored": "good",
+    "kept": "good",
     "errored": "bad",
     "failed": "bad",
     "deleted": "bad",

@@ -23,6 +23,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── CheckpointAmbiguousError   checkpoint-ambiguous
 ├── CheckpointMismatchError    checkpoint-of-another-plan
 ├── CheckpointNeededError      checkpoint-needed
+├── PathNotFoundError          path-not-found
 ├── LabelTakenError            label-taken
 ├── SandboxMissingError        sandbox-missing
 ├── SandboxError               sandbox-failed
@@ -69,6 +70,7 @@ from cleveragents.domain.errors.checkpoints import (
     CheckpointNeededError,
     CheckpointNotFoundError,
     LabelTakenError,
+    PathNotFoundError,
     RestoreFailedError,
     RollbackPendingError,
     SnapshotDamagedError,
@@ -163,6 +165,7 @@ __all__ = [
     "InvalidIdError",
     "LabelTakenError",
     "MachineError",
+    "PathNotFoundError",
     "PathOutsideSandboxError",
     "PlanAppliedError",
     "PlanCancelledError",

@@ -8,9 +8,11 @@ from cleveragents.domain.errors.base import PlanError
 class CheckpointNotFoundError(PlanError):
     code = "checkpoint-not-found"
 
-    def __init__(self, plan_id: str, wanted: str) -> None:
+    def __init__(self, plan_id: str, wanted: str, gone: str = "") -> None:
+        """`gone` says what became of one that there was."""
+        what = f"plan {plan_id} has no checkpoint, group or label {wanted!r}"
         super().__init__(
-            f"plan {plan_id} has no checkpoint, group or label {wanted!r}",
+            f"{what} any more: {gone}" if gone else what,
             f"list them with `agents plan checkpoint list {plan_id}`",
         )
 
@@ -32,6 +34,17 @@ class CheckpointMismatchError(PlanError):
         super().__init__(
             f"checkpoint {wanted} belongs to plan {owner_id}, not to {plan_id}",
             f"list those of this plan with `agents plan checkpoint list {plan_id}`",
+        )
+
+
+class PathNotFoundError(PlanError):
+    code = "path-not-found"
+
+    def __init__(self, resource: str, path: str, checkpoint: str, meant: str | None) -> None:
+        suggestion = f"; did you mean `{meant}`?" if meant else ""
+        super().__init__(
+            f"`{resource}` has no {path!r}, neither in checkpoint {checkpoint} nor now{suggestion}",
+            "see the files that differ with `agents plan rollback --dry-run`, without --only",
         )
 
 

@@ -1,12 +1,14 @@
 """Owns checkpoint groups, their checkpoints and their resource states as rows."""
 
 import sqlite3
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 
 from cleveragents.domain.checkpoint import (
     Checkpoint,
     CheckpointGroup,
     CheckpointReason,
+    PrunedCheckpoint,
     ResourceState,
 )
 from cleveragents.domain.decision import Position
@@ -81,9 +83,29 @@ class SqlCheckpoints:
         wanted = set(superseded)
         set_flag(self._connection, "checkpoint_groups", "group_id", "superseded", plan_id, wanted)
 
-    def delete(self, group_ids: Collection[GroupId]) -> None:
+    def delete(self, removed: Mapping[GroupId, str], now: datetime) -> None:
+        # What is left of them tells people later that they are gone, and not mistyped.
         self._connection.executemany(
-            "DELETE FROM checkpoint_groups WHERE group_id = ?", [(key,) for key in group_ids]
+            "INSERT INTO pruned_checkpoints (checkpoint_id, group_id, plan_id, label, reason,"
+            " pruned_at) SELECT c.checkpoint_id, g.group_id, g.plan_id, g.label, ?, ? FROM"
+            " checkpoints c JOIN checkpoint_groups g ON g.group_id = c.group_id"
+            " WHERE g.group_id = ?",
+            [(reason, to_text(now), key) for key, reason in removed.items()],
+        )
+        self._connection.executemany(
+            "DELETE FROM checkpoint_groups WHERE group_id = ?", [(key,) for key in removed]
+        )
+
+    def pruned(self, plan_id: PlanId, name: str) -> PrunedCheckpoint | None:
+        row = self._connection.execute(
+            "SELECT group_id, reason, pruned_at FROM pruned_checkpoints WHERE plan_id = ?"
+            " AND (checkpoint_id = ? OR group_id = ? OR label = ?) ORDER BY pruned_at DESC",
+            (plan_id, name.upper(), name.upper(), name),
+        ).fetchone()
+        if row is None:
+            return None
+        return PrunedCheckpoint(
+            group_id=GroupId(row[0]), reason=row[1], pruned_at=sure_time(row[2])
         )
 
     def count(self, plan_id: PlanId) -> int:
@@ -94,11 +116,21 @@ class SqlCheckpoints:
 
     def outlines(self, plan_id: PlanId) -> Sequence[GroupOutline]:
         rows = self._connection.execute(
-            "SELECT group_id, labelled_by_hand FROM checkpoint_groups WHERE plan_id = ?"
-            " ORDER BY seq",
+            "SELECT g.group_id, g.label, g.labelled_by_hand, g.created_at, (SELECT"
+            " SUM(c.size_bytes) FROM checkpoints c WHERE c.group_id = g.group_id) AS size_bytes"
+            " FROM checkpoint_groups g WHERE g.plan_id = ? ORDER BY g.seq",
             (plan_id,),
         )
-        return [GroupOutline(group_id=GroupId(r[0]), labelled_by_hand=bool(r[1])) for r in rows]
+        return [
+            GroupOutline(
+                group_id=GroupId(row["group_id"]),
+                label=row["label"],
+                labelled_by_hand=bool(row["labelled_by_hand"]),
+                created_at=sure_time(row["created_at"]),
+                size_bytes=row["size_bytes"],
+            )
+            for row in rows
+        ]
 
     def _load(self, where: str, key: str) -> list[CheckpointGroup]:
         groups = self._connection.execute(

@@ -35,6 +35,7 @@ plans = Table(
     Column("last_checkpoint_id", Text),
     Column("rollback_target", Text),
     Column("safety_group", Text),
+    Column("rollback_only_json", Text, nullable=False),
     Column("timeline", Integer, nullable=False),
     Column("seq", Integer, nullable=False),
     Column("actor_state_json", Text, nullable=False),
@@ -224,4 +225,15 @@ checkpoint_resource_states = Table(
     Column("snapshot", Text, nullable=False),
     Column("state_hash", Text, nullable=False),
     Column("boundary", Text, nullable=False),
+)
+
+pruned_checkpoints = Table(
+    "pruned_checkpoints",
+    metadata,
+    Column("checkpoint_id", Text, primary_key=True),
+    Column("group_id", Text, nullable=False),
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
+    Column("label", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("pruned_at", Text, nullable=False),
 )

@@ -1,6 +1,6 @@
 """Owns which engine takes the snapshots of which type of resource."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from cleveragents.application.ports import Restored
@@ -23,7 +23,18 @@ class SnapshotEngine(Protocol):
 
     def capture(self, resource: PlanResource) -> Snapshot: ...
     def restore(self, resource: PlanResource, ref: str) -> Restored: ...
-    def verify(self, resource: PlanResource, ref: str, expected: str) -> None: ...
+    def restore_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Restored: ...
+    def compare(
+        self, resource: PlanResource, ref: str, paths: Collection[str] = ()
+    ) -> tuple[FileChange, ...]: ...
+    def unknown_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Mapping[str, str | None]: ...
+    def verify(
+        self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
+    ) -> None: ...
     def changes_between(
         self, resource: PlanResource, old: str, new: str
     ) -> tuple[FileChange, ...]: ...
@@ -54,8 +65,23 @@ class CheckpointManager:
     def restore(self, resource: PlanResource, ref: str) -> Restored:
         return self._engine(resource).restore(resource, ref)
 
-    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
-        self._engine(resource).verify(resource, ref, state_hash)
+    def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
+        return self._engine(resource).restore_paths(resource, ref, paths)
+
+    def compare(
+        self, resource: PlanResource, ref: str, paths: Collection[str] = ()
+    ) -> tuple[FileChange, ...]:
+        return self._engine(resource).compare(resource, ref, paths)
+
+    def unknown_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Mapping[str, str | None]:
+        return self._engine(resource).unknown_paths(resource, ref, paths)
+
+    def verify(
+        self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
+    ) -> None:
+        self._engine(resource).verify(resource, ref, state_hash, paths)
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return self._engine(resource).changes_between(resource, old, new)

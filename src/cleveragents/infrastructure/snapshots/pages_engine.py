@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 from cleveragents.application.ports import Restored
@@ -16,7 +16,7 @@ from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind, shown
 from cleveragents.infrastructure.snapshots.pages_base import forget_bases
 from cleveragents.infrastructure.snapshots.pages_build import build_file
 from cleveragents.infrastructure.snapshots.pages_capture import capture
-from cleveragents.infrastructure.snapshots.pages_restore import restore
+from cleveragents.infrastructure.snapshots.pages_restore import differs, restore
 from cleveragents.infrastructure.snapshots.pages_session import PageSession, page_session
 from cleveragents.infrastructure.snapshots.pages_units import BLOCK_PAGES, blocks_in, token
 from cleveragents.infrastructure.snapshots.pages_versions import FileState
@@ -48,7 +48,31 @@ class PagesEngine:
             changes = _changes(resource, FileState(kind=outcome.before, seq=-1), target)
         return Restored(snapshot=_snapshot(outcome.state, 0, changes), changes=changes)
 
-    def verify(self, resource: PlanResource, ref: str, expected: str) -> None:
+    def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
+        """A database is one file, so that whichever path is meant, it is this."""
+        del paths
+        return self.restore(resource, ref)
+
+    def compare(
+        self, resource: PlanResource, ref: str, paths: Collection[str] = ()
+    ) -> tuple[FileChange, ...]:
+        del paths
+        with self._reading(resource) as session:
+            target = session.snapshot(ref)
+            before, changed = differs(session, target)
+            return _changes(resource, FileState(kind=before, seq=-1), target) if changed else ()
+
+    def unknown_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Mapping[str, str | None]:
+        del ref
+        name = os.path.basename(resource.sandbox_path)
+        return {path: name for path in paths if path != name}
+
+    def verify(
+        self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
+    ) -> None:
+        del paths
         with self._reading(resource) as session:
             state = session.snapshot(ref)
             total = sum(_checked_block(session, state, b) for b in range(blocks_in(state.size)))

@@ -69,6 +69,24 @@ def restore(session: PageSession, target: FileState) -> Outcome:
         raise RestoreFailedError(session.resource.name, f"{session.file.path}: {reason}") from error
 
 
+def differs(session: PageSession, target: FileState) -> tuple[Kind, bool]:
+    """What is there now, and whether `restore` would change it; nothing is written."""
+    found = session.file.look()
+    kind = kind_of(found) or Kind.GONE
+    if kind is not target.kind or kind is not Kind.FILE:
+        link = kind is Kind.LINK and os.fsencode(os.readlink(session.file.path)) == target.target
+        return kind, not (kind is target.kind and (link or kind is Kind.GONE))
+    if not session.file.is_quiet():
+        return kind, True  # what a journal holds would have to be written to be compared
+    fd = os.open(session.file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        present = _present(session, fd)
+        changed = (present.size, present.mode) != (target.size, target.mode)
+        return kind, changed or bool(_changes(session, present, target))
+    finally:
+        os.close(fd)
+
+
 def _can_be_written(session: PageSession, found: os.stat_result) -> bool:
     # A file with a second name is replaced: writing would reach through to the other one.
     return (

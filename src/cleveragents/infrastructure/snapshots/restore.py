@@ -46,19 +46,19 @@ def restore(
     with open_sandbox(session.resource, open_up=True) as anchor:
         exclude = session.exclude
         delta = _present(session, anchor, tracker)
-        differences = _differences(session, delta, target)
+        differences = differences_to(session, delta, target)
         wanted = {item.path: item.new for item in differences}
-        with _told(session):
-            staging.fill(session.contents, needed_contents(wanted), _near(anchor, wanted))
+        with told(session):
+            staging.fill(session.contents, needed_contents(wanted), near(anchor, wanted))
         side = session.stored_side(target)
         stands = session.side_stands(side)
         if not stands:
             session.contents.check({key: name for name, key in side.hashes.items()})
             session.side.prepare(side, memory, session.versions.known_refs())
         # From here on the sandbox changes.
-        with _told(session):
+        with told(session):
             TreeWriter(anchor, staging, exclude).apply(wanted)
-    after = _proven(session, delta, differences, tracker)
+    after = proven(session, delta, differences, tracker)
     if not stands:
         session.side.write(side, memory)
     recorded = session.record(after, None if stands else session.read_side_after(target))
@@ -68,14 +68,14 @@ def restore(
 
 
 @contextmanager
-def _told(session: Session) -> Generator[None]:
+def told(session: Session) -> Generator[None]:
     try:
         yield
     except OSError as error:
         raise RestoreFailedError(session.resource.name, str(error)) from error
 
 
-def _near(anchor: Anchor, wanted: Mapping[bytes, Entry | None]) -> Callable[[bytes], int | None]:
+def near(anchor: Anchor, wanted: Mapping[bytes, Entry | None]) -> Callable[[bytes], int | None]:
     """For each content a folder that it goes to; for a few it would not pay."""
     if len(wanted) <= FEW:
         return lambda _: None
@@ -104,7 +104,7 @@ def _examined(anchor: Anchor, path: bytes) -> Seen | None:
         return Seen(path=path, kind=Kind.FILE, hash=_UNREADABLE)
 
 
-def _differences(session: Session, delta: Delta, target: SnapshotRow) -> list[Difference]:
+def differences_to(session: Session, delta: Delta, target: SnapshotRow) -> list[Difference]:
     newest = session.head.seq if session.head else target.seq
     paths = session.versions.touched(target.seq, newest) | delta.now.keys()
     compared = (
@@ -116,7 +116,7 @@ def _differences(session: Session, delta: Delta, target: SnapshotRow) -> list[Di
     return [item for item in compared if not same_state(item.old, item.new)]
 
 
-def _proven(
+def proven(
     session: Session, delta: Delta, differences: Sequence[Difference], tracker: ChangeTracker
 ) -> Delta:
     """Read back everything that was written, and compare it with what it had to become."""

@@ -13,13 +13,18 @@ from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.changes import Difference, file_changes
+from cleveragents.infrastructure.snapshots.chosen_paths import (
+    Chosen,
+    restore_chosen,
+    unknown_names,
+)
 from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown, state_hash
 from cleveragents.infrastructure.snapshots.examine import examine
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest
-from cleveragents.infrastructure.snapshots.restore import restore
+from cleveragents.infrastructure.snapshots.restore import Outcome, restore
 from cleveragents.infrastructure.snapshots.session import (
     Recorded,
     Session,
@@ -89,10 +94,27 @@ class TreeEngine:
             self._staging(resource) as staged,
         ):
             session = self._session(db, resource)
-            target = session.snapshot(ref)
-            outcome = restore(session, target, self._tracker, staged)
-            row = outcome.recorded.row
-            changes = _changes(session.versions, outcome.differences, row.seq)
+            outcome = restore(session, session.snapshot(ref), self._tracker, staged)
+            changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
+        return self._restored(session, outcome, changes)
+
+    def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
+        with (
+            uncollected(),
+            self._store(resource).writing() as db,
+            self._staging(resource) as staged,
+        ):
+            session = self._session(db, resource)
+            target, (delta, _) = session.snapshot(ref), self._captured(session)
+            by = (self._tracker, staged)
+            outcome = restore_chosen(session, target, delta, Chosen.named(paths), by)
+            changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
+        return self._restored(session, outcome, changes)
+
+    def _restored(
+        self, session: Session, outcome: Outcome, changes: tuple[FileChange, ...]
+    ) -> Restored:
+        row = outcome.recorded.row
         self._settle(session, outcome.recorded)
         snapshot = Snapshot(
             ref=str(row.seq),
@@ -103,7 +125,24 @@ class TreeEngine:
         )
         return Restored(snapshot=snapshot, changes=changes)
 
-    def verify(self, resource: PlanResource, ref: str, expected: str) -> None:
+    def compare(
+        self, resource: PlanResource, ref: str, paths: Collection[str] = ()
+    ) -> tuple[FileChange, ...]:
+        with self.reading(resource) as reader:
+            versions, target = reader.session.versions, reader.session.snapshot(ref)
+            back = [Difference(path, new, old) for path, old, new in reader.since(ref)]
+            return _changes(versions, Chosen.named(paths).of(back), target.seq)
+
+    def unknown_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Mapping[str, str | None]:
+        with self.reading(resource) as reader:
+            target = reader.session.snapshot(ref)
+            return unknown_names(reader.session, target, reader.now(), paths)
+
+    def verify(
+        self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
+    ) -> None:
         with self._store(resource).reading() as db:
             session = self._session(db, resource)
             row = session.snapshot(ref)
@@ -113,8 +152,11 @@ class TreeEngine:
                 raise SnapshotDamagedError(
                     resource.name, f"the hash of snapshot {ref} is not the one that was recorded"
                 )
-            needed = needed_contents(entries)
-            needed |= {key: name for name, key in session.versions.side_contents(row.seq).items()}
+            chosen = Chosen.named(paths)
+            needed = needed_contents({path: e for path, e in entries.items() if path in chosen})
+            if not paths:
+                side = session.versions.side_contents(row.seq)
+                needed |= {key: name for name, key in side.items()}
             session.contents.check(needed)
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:

@@ -36,7 +36,7 @@ class TreeReader:
         """What the sandbox holds now against the snapshot; nothing is stored."""
         session = self.session
         start = session.snapshot(old).seq
-        now = self._now()
+        now = self.now()
         newest = session.head.seq if session.head else start
         paths = session.versions.touched(start, newest) | now.now.keys()
         return _differing(
@@ -53,7 +53,8 @@ class TreeReader:
     def content(self, entry: Entry) -> bytes:
         return self.session.contents.get(entry.hash, shown(entry.path))
 
-    def _now(self) -> Delta:
+    def now(self) -> Delta:
+        """What the sandbox holds that the newest snapshot does not; nothing is stored."""
         # Not the engine's tracker: what that one has seen it may not report a second time, and
         # the next capture needs it.
         tracker = FullComparison()

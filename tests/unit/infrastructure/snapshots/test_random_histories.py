@@ -92,3 +92,50 @@ def test_any_history_can_be_walked_in_any_order(shared, history, picks, fresh) -
         shared.verify(snapshot.ref, snapshot.state_hash)
     shared.store.keep_only(shared.resource, ["1", taken[-1][0].ref])
     shared.verify(taken[-1][0].ref, taken[-1][0].state_hash)
+
+
+def _below(chosen: set[bytes], path: bytes) -> bool:
+    return any(path == one or path.startswith(one + b"/") for one in chosen)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    before=st.lists(OPERATIONS, max_size=5),
+    after=st.lists(OPERATIONS, min_size=1, max_size=5),
+    names=st.sets(NAMES, min_size=1, max_size=3),
+    captured=st.booleans(),
+)
+def test_chosen_paths_come_back_and_everything_else_stays(
+    shared, before, after, names, captured
+) -> None:
+    shared.restore("1")
+    for operation, name, value in before:
+        _do(shared.sandbox, operation, name, value)
+    target, wanted = shared.capture(), shared.state()
+    for operation, name, value in after:
+        _do(shared.sandbox, operation, name, value)
+    if captured:
+        shared.capture()
+    present, git = shared.state(), shared.git()
+    foretold = shared.store.compare(shared.resource, target.ref, names)
+
+    restored = shared.store.restore_paths(shared.resource, target.ref, names)
+
+    chosen, now = {os.fsencode(name) for name in names}, shared.state()
+    for path in wanted.keys() | present.keys() | now.keys():
+        if _below(chosen, path):
+            assert now.get(path) == wanted.get(path), path
+    # Elsewhere only folders that a chosen path needs, and what stood in their place.
+    for path in present.keys() | now.keys():
+        if not _below(chosen, path) and now.get(path) != present.get(path):
+            in_the_way = any(
+                path == folder or path.startswith(folder + b"/")
+                for one in chosen
+                for folder in map(os.fsencode, Path(os.fsdecode(one)).parents[:-1])
+            )
+            assert in_the_way, path
+    assert [change.path for change in restored.changes] == [change.path for change in foretold]
+    assert shared.git() == git
+    shared.verify(restored.snapshot.ref, restored.snapshot.state_hash)
+    again = shared.store.restore_paths(shared.resource, target.ref, names)
+    assert (again.changes, again.snapshot.ref) == ((), restored.snapshot.ref)

@@ -21,6 +21,7 @@ def upgrade() -> None:
         sa.Column("last_checkpoint_id", sa.Text(), nullable=True),
         sa.Column("rollback_target", sa.Text(), nullable=True),
         sa.Column("safety_group", sa.Text(), nullable=True),
+        sa.Column("rollback_only_json", sa.Text(), nullable=False),
         sa.Column("timeline", sa.Integer(), nullable=False),
         sa.Column("seq", sa.Integer(), nullable=False),
         sa.Column("actor_state_json", sa.Text(), nullable=False),
@@ -122,6 +123,22 @@ def upgrade() -> None:
         "checkpoint_groups",
         ["plan_id", "seq"],
         unique=False,
+    )
+    op.create_table(
+        "pruned_checkpoints",
+        sa.Column("checkpoint_id", sa.Text(), nullable=False),
+        sa.Column("group_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("label", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("pruned_at", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["plan_id"], ["plans.plan_id"], name=op.f("fk_pruned_checkpoints_plan_id")
+        ),
+        sa.PrimaryKeyConstraint("checkpoint_id", name=op.f("pk_pruned_checkpoints")),
+    )
+    op.create_index(
+        op.f("ix_pruned_checkpoints_plan_id"), "pruned_checkpoints", ["plan_id"], unique=False
     )
     op.create_table(
         "tool_calls",

@@ -1,0 +1,103 @@
+"""Owns the needs of the use cases for what is on record, one repository per kind of row."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
+from cleveragents.domain.decision import Decision, Fork, ToolCall
+from cleveragents.domain.effects import Effect
+from cleveragents.domain.ids import CheckpointId, DecisionId, EffectId, GroupId, PlanId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.retention import GroupOutline
+from cleveragents.domain.sandbox import PlanResource
+
+
+class PlanRepository(Protocol):
+    def add(self, plan: Plan) -> None: ...
+    def save(self, plan: Plan) -> None: ...
+    def get(self, plan_id: PlanId) -> Plan:
+        """Raises PlanNotFoundError."""
+        ...
+
+    def list(self) -> Sequence[Plan]:
+        """All plans, newest first."""
+        ...
+
+
+class ResourceRepository(Protocol):
+    def add(self, resource: PlanResource) -> None: ...
+    def save(self, resource: PlanResource) -> None: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[PlanResource]: ...
+
+
+class DecisionRepository(Protocol):
+    def add(self, decision: Decision) -> None: ...
+    def get(self, decision_id: DecisionId) -> Decision:
+        """Raises DecisionNotFoundError."""
+        ...
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[Decision]:
+        """All of them, superseded ones too, in the order they were made."""
+        ...
+
+    def mark_superseded(self, plan_id: PlanId, superseded: Collection[DecisionId]) -> None:
+        """Exactly these are superseded from now on, and no others of the plan."""
+        ...
+
+
+class ToolCallRepository(Protocol):
+    def add(self, call: ToolCall) -> None: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[ToolCall]: ...
+    def mark_undone(self, plan_id: PlanId, undone: Collection[str]) -> None:
+        """Exactly these are undone from now on, and no others of the plan."""
+        ...
+
+
+class CheckpointRepository(Protocol):
+    def add(self, group: CheckpointGroup) -> None:
+        """Groups, their checkpoints and resource states are written whole, or not at all."""
+        ...
+
+    def get(self, group_id: GroupId) -> CheckpointGroup: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
+        """Oldest first."""
+        ...
+
+    def holding(self, checkpoint_id: CheckpointId) -> CheckpointGroup:
+        """The group that this checkpoint belongs to."""
+        ...
+
+    def owner_of(self, name: str) -> PlanId | None:
+        """The plan that the checkpoint or group of exactly this id belongs to."""
+        ...
+
+    def mark_superseded(self, plan_id: PlanId, superseded: Collection[GroupId]) -> None: ...
+    def delete(self, removed: Mapping[GroupId, str], now: datetime) -> None:
+        """Groups by id, each with the reason, which is remembered beside the id."""
+        ...
+
+    def pruned(self, plan_id: PlanId, name: str) -> PrunedCheckpoint | None:
+        """What is remembered of a deleted group by its id, one of its checkpoints, or label."""
+        ...
+
+    def count(self, plan_id: PlanId) -> int: ...
+    def outlines(self, plan_id: PlanId) -> Sequence[GroupOutline]:
+        """Oldest first, like `of_plan`, at a fraction of its cost."""
+        ...
+
+
+class EffectRepository(Protocol):
+    def put(self, effect: Effect) -> None:
+        """Add it, or replace what is known of it."""
+        ...
+
+    def remove(self, effect_id: EffectId) -> None: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
+        """All of them, in the order they began."""
+        ...
+
+
+class TimelineRepository(Protocol):
+    def add(self, plan_id: PlanId, fork: Fork) -> None: ...
+    def of_plan(self, plan_id: PlanId) -> Sequence[Fork]: ...

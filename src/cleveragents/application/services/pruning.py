@@ -1,0 +1,128 @@
+"""Owns letting go of checkpoint groups: what the rule says, first in the record, then on disk."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from cleveragents.application.ports import Clock, SnapshotStore, UnitOfWork, UnitOfWorkFactory
+from cleveragents.domain.ids import GroupId, PlanId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.retention import (
+    CheckpointRetentionPolicy,
+    GroupOutline,
+    RetentionDecision,
+)
+from cleveragents.domain.sandbox import PlanResource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionLimits:
+    """What the settings say; the action of a plan may have a number of groups of its own."""
+
+    max_groups: int
+    max_age: timedelta | None = None
+    max_total_bytes: int = 0
+
+    def rule_for(self, plan: Plan) -> CheckpointRetentionPolicy:
+        return CheckpointRetentionPolicy(
+            max_groups=plan.action.rollback_policy.max_checkpoints or self.max_groups,
+            max_age=self.max_age,
+            max_total_bytes=self.max_total_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """The groups of a plan, oldest first, and what the rule says about each."""
+
+    groups: tuple[GroupOutline, ...]
+    decision: RetentionDecision
+
+
+class Pruning:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        snapshots: SnapshotStore,
+        clock: Clock,
+        limits: RetentionLimits,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._snapshots = snapshots
+        self._clock = clock
+        self._limits = limits
+
+    def explain(self, plan: Plan) -> Explained:
+        with self._unit_of_work.reading() as uow:
+            pinned = {**_standing(uow, plan), **pins(plan)}
+            return self._explained(plan, uow.checkpoints.outlines(plan.plan_id), pinned)
+
+    def prune(self, plan: Plan) -> Explained:
+        """The record only; the caller sweeps the bytes."""
+        with self._unit_of_work() as uow:
+            pinned = {**_standing(uow, plan), **pins(plan)}
+            found = self._explained(plan, uow.checkpoints.outlines(plan.plan_id), pinned)
+            uow.checkpoints.delete(found.decision.removed, self._clock.now())
+            uow.commit()
+        return found
+
+    def prune_after_adding(
+        self, uow: UnitOfWork, plan: Plan, also: Mapping[GroupId, str]
+    ) -> Mapping[GroupId, str]:
+        """In the transaction that added a group; `also` is needed beside what the plan names."""
+        rule = self._limits.rule_for(plan)
+        if rule.counts_only and uow.checkpoints.count(plan.plan_id) <= rule.max_groups:
+            return {}
+        # The head needs no pin: it is in the group that was just added, the most recent.
+        outlines = uow.checkpoints.outlines(plan.plan_id)
+        removed = self._explained(plan, outlines, {**pins(plan), **also}).decision.removed
+        uow.checkpoints.delete(removed, self._clock.now())
+        return removed
+
+    def left_after_adding(self, plan: Plan, added: Sequence[GroupId], kept: GroupId) -> int:
+        """How many groups there would be once these were added and `kept` may not go."""
+        now = self._clock.now()
+        with self._unit_of_work.reading() as uow:
+            outlines = list(uow.checkpoints.outlines(plan.plan_id))
+        outlines += [
+            GroupOutline(
+                group_id=group, label="", labelled_by_hand=False, created_at=now, size_bytes=0
+            )
+            for group in added
+        ]
+        pinned = {group: "about to be needed" for group in (*added, kept)}
+        return len(self._explained(plan, outlines, pinned).decision.kept)
+
+    def sweep(self, plan_id: PlanId, resources: Sequence[PlanResource]) -> int:
+        """Free what no group and no step boundary needs any more; gives back the bytes freed."""
+        with self._unit_of_work.reading() as uow:
+            groups = uow.checkpoints.of_plan(plan_id)
+        freed = 0
+        for resource in resources:
+            states = [group.state_of(resource.resource_id) for group in groups]
+            refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
+            freed += self._snapshots.keep_only(resource, refs | resource.needed_snapshots())
+        return freed
+
+    def _explained(
+        self, plan: Plan, outlines: Sequence[GroupOutline], pinned: Mapping[GroupId, str]
+    ) -> Explained:
+        rule = self._limits.rule_for(plan)
+        decision = rule.decide(outlines, pinned=pinned, now=self._clock.now())
+        return Explained(groups=tuple(outlines), decision=decision)
+
+
+def pins(plan: Plan) -> Mapping[GroupId, str]:
+    """What an unfinished rollback needs, whatever the limits say."""
+    pinned: dict[GroupId, str] = {}
+    if plan.rollback_target is not None:
+        pinned[plan.rollback_target] = "an unfinished rollback leads to it"
+    if plan.safety_group is not None:
+        pinned[plan.safety_group] = "an unfinished rollback is undone with it"
+    return pinned
+
+
+def _standing(uow: UnitOfWork, plan: Plan) -> Mapping[GroupId, str]:
+    if plan.head is None:
+        return {}
+    return {uow.checkpoints.holding(plan.head).group_id: "the plan stands on it"}

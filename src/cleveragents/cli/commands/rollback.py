@@ -1,0 +1,61 @@
+"""Owns `agents plan rollback`."""
+
+import click
+
+from cleveragents.application.services.rollback_service import RollbackQuestion
+from cleveragents.cli.app import App
+from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.views import rollbacks as views
+from cleveragents.domain.ids import PlanId
+
+
+@click.command(
+    cls=AgentsCommand,
+    epilog=examples(
+        "agents plan rollback --dry-run <PLAN_ID> <CHECKPOINT_ID>",
+        "agents plan rollback --yes --format json <PLAN_ID> 'before the migration'",
+        "agents plan rollback --only src/app.py --only docs <PLAN_ID> <CHECKPOINT_ID>",
+    ),
+)
+@click.argument("plan_id", metavar="PLAN_ID")
+@click.argument("checkpoint_id", metavar="CHECKPOINT_ID", required=False)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option(
+    "--only",
+    metavar="PATH",
+    multiple=True,
+    help="Bring back this file or folder only, and discard no decision. With several resources:"
+    " RESOURCE:PATH. May be repeated.",
+)
+@click.pass_obj
+def rollback(
+    app: App,
+    plan_id: str,
+    checkpoint_id: str | None,
+    only: tuple[str, ...],
+    *,
+    yes: bool,
+    dry_run: bool,
+) -> None:
+    """Take a plan and all its sandboxes back to a checkpoint.
+
+    CHECKPOINT_ID is a checkpoint, its group, the beginning of either, or a label.
+    """
+    if dry_run:
+        preview = app.container.rollback_service.preview(PlanId(plan_id), checkpoint_id, only)
+        app.show(views.previewed(preview))
+        return
+
+    def confirm(question: RollbackQuestion) -> bool:
+        target = question.target
+        asked = "Restore these files from" if only else "Roll back to"
+        return app.confirm(
+            f"{asked} {target.group_id} ({target.label})",
+            yes=yes,
+            show=lambda: views.previewed(question.preview),
+        )
+
+    with app.working() as container:
+        result = container.rollback_service.rollback(PlanId(plan_id), checkpoint_id, confirm, only)
+    app.show(views.rolled_back(result))
