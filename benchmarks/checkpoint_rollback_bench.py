@@ -41,7 +41,7 @@ class Record(_Watched):
     def track_bytes(self, files: int, changed: int) -> int:
         return self.world.capture().size_bytes
 
-    track_bytes.unit = "bytes"
+    track_bytes.unit = "bytes"  # pyright: ignore[reportFunctionMemberAccess] - ASV reads it
 
 
 class Rollback(_Watched):

@@ -271,7 +271,7 @@ def run(arguments: argparse.Namespace, world: World) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--files", type=int, nargs="+", default=[1000, 10000])
     parser.add_argument("--changed", type=int, nargs="+", default=[1, 10, 1000])
     parser.add_argument("--rounds", type=int, default=5)

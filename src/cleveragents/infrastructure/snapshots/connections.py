@@ -3,7 +3,11 @@
 import os
 import sqlite3
 import threading
+from contextlib import closing, suppress
 from dataclasses import dataclass
+
+# About as many rows fill the thousand pages after which SQLite itself would write back.
+_ROWS_TO_WRITE_BACK = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +31,8 @@ class Connections:
         self._idle: dict[str, list[OpenFile]] = {}
         self._inherited: list[dict[str, list[OpenFile]]] = []
         self._pid = os.getpid()
+        self._writing_back: dict[str, threading.Thread] = {}
+        self._rows: dict[str, int] = {}
 
     def take(self, path: str) -> OpenFile | None:
         """One that is open on the file that is at `path` now."""
@@ -41,20 +47,44 @@ class Connections:
         with self._lock:
             self._idle.setdefault(path, []).append(opened)
 
+    def written(self, path: str, rows: int) -> None:
+        """So many rows were committed. Writing the journal back is nothing to wait for."""
+        with self._lock:
+            self._rows[path] = self._rows.get(path, 0) + rows
+            running = self._writing_back.get(path)
+            if self._rows[path] < _ROWS_TO_WRITE_BACK or (running and running.is_alive()):
+                return
+            self._rows[path] = 0
+            self._writing_back[path] = threading.Thread(target=_write_back, args=(path,))
+            self._writing_back[path].start()
+
     def close(self, path: str | None = None) -> None:
         """Those of one file, or all. What is in use is not touched."""
         for name in [path] if path is not None else list(self._idle):
+            if (running := self._writing_back.pop(name, None)) is not None and self._is_ours():
+                running.join()
             while (idle := self._pop(name)) is not None:
                 idle.db.close()
 
+    def _is_ours(self) -> bool:
+        return self._pid == os.getpid()
+
     def _pop(self, path: str) -> OpenFile | None:
         with self._lock:
-            if self._pid != os.getpid():
+            if not self._is_ours():
                 # SQLite forbids using, and even closing, a connection on the far side of a fork.
                 self._inherited.append(self._idle)
                 self._pid, self._idle = os.getpid(), {}
             waiting = self._idle.get(path)
             return waiting.pop() if waiting else None
+
+
+def _write_back(path: str) -> None:
+    # Should it fail, then SQLite does it later, and whoever waits for that is told. A file that is
+    # gone by now must not be made anew.
+    address = f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=rw"
+    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as db:
+        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def file_at(path: str) -> tuple[int, int] | None:

@@ -2,7 +2,7 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, Protocol
@@ -66,6 +66,8 @@ class ContentStore:
     base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     stored_bytes: int = 0
     in_git: list[_Row] = field(default_factory=list[_Row])
+    packed: dict[bytes, _Row] = field(default_factory=dict[bytes, _Row])
+    packed_bytes: int = 0
     compressor: zstandard.ZstdCompressor = field(default_factory=_compressor)
     decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
 
@@ -76,14 +78,24 @@ class ContentStore:
         return self._put_small(b"".join(chunks), self.base.get(path))
 
     def put(self, data: bytes) -> bytes:
-        pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
-        return self.put_file(pieces, b"", len(data))
+        """Store some bytes, and nothing is put off."""
+        key = hashlib.sha256(data).digest()
+        if not self._has(key):
+            pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
+            self.put_file(pieces, b"", len(data))
+            self.flush()
+        return key
 
     def flush(self) -> None:
-        """Store what was put off: a first snapshot finds one such row for every file."""
+        """Store what was put off. In the order of the table, many at once, it takes far less."""
         self.in_git.sort()
         self.db.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?, ?)", self.in_git)
         self.in_git.clear()
+        known = self._among(self.packed)
+        rows = [row for key, row in sorted(self.packed.items()) if key not in known]
+        self.db.executemany("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", rows)
+        self.stored_bytes += sum(len(row.data or b"") for row in rows)
+        self.packed, self.packed_bytes = {}, 0
 
     def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content, by hash, with the name to give it in an error.
@@ -115,13 +127,16 @@ class ContentStore:
         if known_oid is not None and known_oid == _blob_id(self.blobs.algorithm, len(data), [data]):
             self.in_git.append(_Row(key, len(data), Codec.GIT, None, known_oid))
             return key
-        if self._has(key):
+        if key in self.packed:
             return key
         packed = self.compressor.compress(data)
         if len(packed) < len(data):
-            self._insert(_Row(key, len(data), Codec.ZSTD, packed, None))
+            self.packed[key] = _Row(key, len(data), Codec.ZSTD, packed, None)
         else:
-            self._insert(_Row(key, len(data), Codec.RAW, data, None))
+            self.packed[key] = _Row(key, len(data), Codec.RAW, data, None)
+        self.packed_bytes += len(packed)
+        if self.packed_bytes > _BATCH_BYTES:
+            self.flush()
         return key
 
     def _put_large(self, chunks: Iterator[bytes], path: bytes, size: int) -> bytes:
@@ -156,6 +171,17 @@ class ContentStore:
 
     def _has(self, key: bytes) -> bool:
         return self.db.execute("SELECT 1 FROM contents WHERE hash=?", (key,)).fetchone() is not None
+
+    def _among(self, keys: Collection[bytes]) -> set[bytes]:
+        """Those that are stored already."""
+        known: set[bytes] = set()
+        every = list(keys)
+        for start in range(0, len(every), _BATCH_COUNT):
+            some = every[start : start + _BATCH_COUNT]
+            marks = ",".join("?" * len(some))
+            rows = self.db.execute(f"SELECT hash FROM contents WHERE hash IN ({marks})", some)
+            known.update(key for (key,) in rows)
+        return known
 
     def _insert(self, row: _Row) -> None:
         self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", row)

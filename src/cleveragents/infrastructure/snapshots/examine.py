@@ -26,6 +26,15 @@ def hash_only(chunks: Iterator[bytes], path: bytes, size: int) -> bytes:  # noqa
     return digest.digest()
 
 
+def examine_file(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
+    """The same as `examine`, faster for what most likely is a file."""
+    try:
+        folder, name = anchor.place(path)
+        return _look_at_file(folder, name, path, sink)
+    except (_MovedError, OSError):
+        return examine(anchor, path, sink)
+
+
 def examine(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
     """What is at `path`; None if nothing that can be captured. Raises SnapshotFailedError."""
     for attempt in range(_ATTEMPTS):
@@ -91,16 +100,30 @@ def _readlink(name: bytes, folder: int) -> bytes:
 def _look_at_file(folder: int, name: bytes, path: bytes, sink: Sink) -> Seen:
     fd = os.open(name, _READ, dir_fd=folder)
     try:
-        before = status_of(os.fstat(fd), time.time_ns())
+        found = os.fstat(fd)
+        before = status_of(found, time.time_ns())
         if before.kind is not Kind.FILE:
             raise _MovedError
         digest = sink(_chunks(fd, before.size), path, before.size)
-        after = status_of(os.fstat(fd), before.taken_ns)
+        after = os.fstat(fd)
     finally:
         os.close(fd)
-    if after != before:
+    if _marks(after) != _marks(found):
         raise _MovedError
     return before.seen(path, hash=digest)
+
+
+def _marks(found: os.stat_result) -> tuple[int, ...]:
+    """All that tells whether a file that stays open has changed."""
+    return (
+        found.st_ctime_ns,
+        found.st_mtime_ns,
+        found.st_size,
+        found.st_mode,
+        found.st_uid,
+        found.st_gid,
+        found.st_nlink,
+    )
 
 
 def _chunks(fd: int, size: int) -> Iterator[bytes]:

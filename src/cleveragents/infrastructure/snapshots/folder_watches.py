@@ -12,6 +12,7 @@ from cleveragents.infrastructure.snapshots.inotify import Event, Inotify
 
 _ENDS = inotify.IGNORED | inotify.UNMOUNT
 _COMES_OR_GOES = inotify.CREATE | inotify.DELETE | inotify.MOVED_FROM | inotify.MOVED_TO
+_WRITTEN = inotify.MODIFY | inotify.CLOSE_WRITE
 _NO_NEWS = inotify.DELETE_SELF | inotify.MOVE_SELF
 
 
@@ -30,7 +31,8 @@ class Queue(Protocol):
 
 
 class FolderWatches:
-    """`paths` are those heard of, `folders` those to look through as a whole, once `drain` is done.
+    """What was heard of, once `drain` is done: `folders` are to be looked through as a whole,
+    `written` are paths that were written to, and `paths` those with which anything else happened.
 
     Nothing is looked at here while the queue is read: the events tell of the past, and only what
     is there after the last of them counts.
@@ -43,6 +45,7 @@ class FolderWatches:
         # Which are in which, from the moment on when that is needed.
         self._inner: dict[bytes, set[bytes]] | None = None
         self.paths: set[bytes] = set()
+        self.written: set[bytes] = set()
         self.folders: set[bytes] = set()
         self._cookie = _nameless_file(scratch_dir)
         self._close_cookie = weakref.finalize(self, os.close, self._cookie)
@@ -112,6 +115,9 @@ class FolderWatches:
             self.paths.add(folder)
 
     def _hear_of(self, path: bytes, mask: int) -> None:
+        if not mask & ~_WRITTEN:
+            self.written.add(path)
+            return
         if not (mask & inotify.IS_FOLDER and mask & _COMES_OR_GOES):
             self.paths.add(path)
             return

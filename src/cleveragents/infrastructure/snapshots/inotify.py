@@ -5,7 +5,6 @@ import errno
 import os
 import struct
 import weakref
-from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -67,7 +66,7 @@ class Inotify:
     def read(self) -> list[Event]:
         """What is in the queue now, as far as it fits; empty if nothing is."""
         try:
-            return list(_events(os.read(self._fd, _BUFFER)))
+            return _events(os.read(self._fd, _BUFFER))
         except BlockingIOError:
             return []
 
@@ -75,13 +74,18 @@ class Inotify:
         self._close()
 
 
-def _events(data: bytes) -> Iterator[Event]:
-    position = 0
+def _events(data: bytes) -> list[Event]:
+    """Each once: what happened twice is looked at once."""
+    found: dict[bytes, Event] = {}
+    position, size, unpack = 0, _HEADER.size, _HEADER.unpack_from
     while position < len(data):
-        wd, mask, _, length = _HEADER.unpack_from(data, position)
-        position += _HEADER.size
-        yield Event(wd, mask, data[position : position + length].rstrip(b"\0"))
-        position += length
+        wd, mask, _, length = unpack(data, position)
+        end = position + size + length
+        raw = data[position:end]
+        if raw not in found:
+            found[raw] = Event(wd, mask, raw[size:].rstrip(b"\0"))
+        position = end
+    return list(found.values())
 
 
 def _checked(result: int) -> int:

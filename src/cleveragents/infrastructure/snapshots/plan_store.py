@@ -121,7 +121,11 @@ class PlanStore:
         """One durable transaction: kept if the block ends well, undone if it raises."""
         with self._transaction("BEGIN IMMEDIATE") as db:
             self._keep_within_limit(db)
+            before = db.total_changes
             yield db
+            written = db.total_changes - before
+        if self._connections is not None:
+            self._connections.written(self._path, written)
 
     def _keep_within_limit(self, db: sqlite3.Connection) -> None:
         """SQLite itself refuses to grow beyond this, before anything of the transaction is kept."""
@@ -212,11 +216,14 @@ class PlanStore:
         version = self._refuse_newer(db)
         if not version:
             # Only an empty file can take this setting.
+
             db.execute("PRAGMA auto_vacuum=INCREMENTAL")
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=FULL")
         db.execute("PRAGMA foreign_keys=ON")
         db.execute("PRAGMA journal_size_limit=67108864")
+        # Usually done by `Connections`, which nobody has to wait for.
+        db.execute("PRAGMA wal_autocheckpoint=8192")
         # Room for the pages of a large transaction, which would be written several times else.
         db.execute("PRAGMA cache_size=-65536")
         if not version:

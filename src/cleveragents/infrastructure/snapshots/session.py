@@ -1,7 +1,7 @@
 """Owns one piece of work on one tree inside one transaction: what is known, and what is there."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
@@ -57,6 +57,14 @@ class Session:
     def known(self) -> Known:
         seen, outlines = self.manifest.seen, Outlines(self.present.db, self.present.tree)
         return Known(seen, self.present.below, seen.prefetch, outlines.load, outlines.touched)
+
+    def likely_files(self, paths: Collection[bytes]) -> Collection[bytes]:
+        """Those that were files when they were last seen; at first, those that git has."""
+        if self.head is None:
+            return self.contents.base
+        seen = self.manifest.seen
+        seen.prefetch(paths)
+        return {p for p in paths if (s := seen.get(p)) is not None and s.kind == Kind.FILE}
 
     def snapshot(self, ref: str) -> SnapshotRow:
         # Other stores' refs are anything; ours are numbers that the database can hold.

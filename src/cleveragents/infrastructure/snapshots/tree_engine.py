@@ -21,7 +21,7 @@ from cleveragents.infrastructure.snapshots.chosen_paths import (
 from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown, state_hash
-from cleveragents.infrastructure.snapshots.examine import examine
+from cleveragents.infrastructure.snapshots.examine import examine, examine_file
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest
 from cleveragents.infrastructure.snapshots.restore import Outcome, restore
@@ -238,8 +238,11 @@ class TreeEngine:
     def _captured(self, session: Session) -> tuple[Delta, Candidates]:
         with open_sandbox(session.resource) as anchor:
             found = self._tracker.candidates(anchor, session.exclude, session.known)
-            put = session.contents.put_file
-            now = {path: examine(anchor, path, put) for path in found.paths}
+            put, files = session.contents.put_file, session.likely_files(found.paths)
+            now = {
+                path: (examine_file if path in files else examine)(anchor, path, put)
+                for path in found.paths
+            }
             return Delta(now=now, outline=found.outline), found
 
 

@@ -77,9 +77,11 @@ class WatchedTree:
         watches = self._watches
         watches.drain()
         found: set[bytes] = set()
-        known.load(watches.paths)
+        known.load(watches.paths | watches.written)
         for path in watches.paths | self._mapped(known):
             self._look(anchor, path, known, found)
+        for path in watches.written - watches.paths:
+            self._hear_of_write(anchor, path, known, found)
         done: set[bytes] = set()
         while waiting := watches.folders - done:
             done |= waiting
@@ -87,8 +89,17 @@ class WatchedTree:
                 self._look_through(anchor, folder, known, found)
         # Not earlier: if anything failed on the way, it has to be looked at next time.
         watches.paths.clear()
+        watches.written.clear()
         watches.folders.clear()
         return found
+
+    def _hear_of_write(self, anchor: Anchor, path: bytes, known: Known, found: set[bytes]) -> None:
+        before = known.seen.get(path)
+        if before is not None and before.kind == Kind.FILE:
+            # It is still a file, and has the names it had: anything else would have been told.
+            found.add(path)
+        else:
+            self._look(anchor, path, known, found)
 
     def _look(self, anchor: Anchor, path: bytes, known: Known, found: set[bytes]) -> None:
         status = _status_at(anchor, path)

@@ -3,6 +3,7 @@
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,39 @@ def test_a_fork_opens_its_own(tmp_path: Path) -> None:
         finally:
             os._exit(status)
     assert os.waitpid(pid, 0)[1] == 0
+
+
+def _insert(store: PlanStore, rows: int) -> None:
+    with store.writing() as db:
+        db.executemany(
+            "INSERT INTO contents VALUES (?, 0, 0, ?, NULL)",
+            [(number.to_bytes(4, "big"), bytes(100)) for number in range(rows)],
+        )
+
+
+def test_the_journal_of_much_work_is_written_back_beside_it(tmp_path: Path) -> None:
+    connections = Connections()
+    store, file = PlanStore(str(tmp_path), "plan", "code", connections), tmp_path / "plan.db"
+    with store.reading():
+        small = file.stat().st_size
+    _insert(store, 3000)
+    deadline = time.monotonic() + 30
+    while file.stat().st_size < small + 300_000:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    connections.close()
+    with store.reading() as db:
+        assert db.execute("SELECT COUNT(*) FROM contents").fetchone() == (3000,)
+
+
+def test_a_file_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
+    connections = Connections()
+    store = PlanStore(str(tmp_path), "plan", "code", connections)
+    _insert(store, 2000)
+    store.remove()
+    connections.written(str(tmp_path / "plan.db"), 2000)
+    connections.close(str(tmp_path / "plan.db"))
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- what is known ------------------------------------------------------------------------------
