@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.plan_service import PlanService
     from cleveragents.application.services.rollback_service import RollbackService
     from cleveragents.application.services.store_service import StoreService
+    from cleveragents.application.services.subplan_care import SubplanCare
     from cleveragents.application.services.subplan_service import SubplanService
     from cleveragents.infrastructure.clock import SystemClock, UlidSource
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
@@ -150,6 +151,12 @@ class Container:
         )
 
     @cached_property
+    def subplan_care(self) -> "SubplanCare":
+        from cleveragents.application.services.subplan_care import SubplanCare
+
+        return SubplanCare(self._unit_of_work, self._sandboxes)
+
+    @cached_property
     def tools(self) -> "Tools":
         from cleveragents.infrastructure.tools.processes import ProcessRunner
         from cleveragents.infrastructure.tools.toolbox import ToolBox
@@ -211,7 +218,8 @@ class Container:
         from cleveragents.application.services.subplan_spawner import SubplanSpawner
         from cleveragents.infrastructure.merging.merges import SandboxMerges
 
-        workplace, chronicle = (self._sandboxes, self._snapshots), (self._clock, self._ids)
+        workplace = (self._sandboxes, self._snapshots, self.subplan_care)
+        chronicle = (self._clock, self._ids)
         spawner = SubplanSpawner(self._unit_of_work, workplace, chronicle, self._events)
         crew = SubplanCrew(
             self._unit_of_work,
@@ -232,8 +240,7 @@ class Container:
             self._unit_of_work,
             self.checkpoint_service,
             self.rollback_service,
-            workplace,
-            merges,
+            (self._snapshots, merges, self.subplan_care),
             chronicle,
         )
         return SubplanService(

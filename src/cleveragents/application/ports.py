@@ -56,6 +56,13 @@ class PlanLocks(Protocol):
         """Be the plan's only writer, or raise PlanLockedError naming who is."""
         ...
 
+    def stop_owner(self, plan_id: PlanId) -> None:
+        """Ask whoever executes the plan in another process to stop, and wait until they have.
+
+        Nothing happens if nobody does. Raises PlanLockedError if they do not let go.
+        """
+        ...
+
     def owner(self, plan_id: PlanId) -> str | None:
         """Who is working on the plan now, in words; None if nobody is."""
         ...
@@ -212,6 +219,10 @@ class SnapshotStore(Protocol):
 
     def forget(self, plan_id: PlanId) -> None:
         """Free everything stored for the plan."""
+        ...
+
+    def release(self, resource: PlanResource) -> None:
+        """Let go of what is kept in memory for the next look at the sandbox."""
         ...
 
 

@@ -112,13 +112,19 @@ class ChildPlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildOf:
     """What a plan knows of its parent. `invalidated` says that a rollback took it back, there or
-    further up."""
+    further up, `over` that the plan at the top is applied or cancelled."""
 
     parent_id: PlanId
     root_id: PlanId
     name: str
     outcome: MergeOutcome
     invalidated: bool
+    over: bool = False
+
+    @property
+    def settled(self) -> bool:
+        done = self.outcome in (MergeOutcome.MERGED, MergeOutcome.DISCARDED)
+        return done or self.invalidated or self.over
 
     def refuse_if_settled(self, plan_id: PlanId) -> None:
         """Nothing more can be done to a child whose result is in its parent, or is not wanted."""
@@ -128,6 +134,8 @@ class ChildOf:
             raise ChildSettledError(plan_id, self.name, self.parent_id, "is merged into")
         if self.outcome is MergeOutcome.DISCARDED:
             raise ChildSettledError(plan_id, self.name, self.parent_id, "was replaced in")
+        if self.over:
+            raise ChildSettledError(plan_id, self.name, self.root_id, "ended with")
 
 
 def waves(subplans: Subplans) -> Sequence[Sequence[Subplan]]:

@@ -3,15 +3,18 @@
 import fcntl
 import json
 import os
+import signal
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from cleveragents.application.ports import Clock
 from cleveragents.domain.errors import DataDirError, PlanLockedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.marked_processes import end_processes, mark_of
 
+STOP_SECONDS = 60.0
 _TRIES = 25
 _PAUSE_SECONDS = 0.01
 
@@ -45,6 +48,34 @@ class FilePlanLocks:
         """
         if os.fstat(descriptor).st_size:
             end_processes(mark_of(plan_id, ""))
+
+    def stop_owner(self, plan_id: PlanId) -> None:
+        """By SIGTERM, which undoes the running step; only for what takes it so: `plan execute`."""
+        asked = False
+        deadline = time.monotonic() + STOP_SECONDS
+        while (signed := self._signed(plan_id)) is not None:
+            if signed.get("operation") != "execute" or signed.get("pid") == os.getpid():
+                return
+            if time.monotonic() > deadline:
+                raise PlanLockedError(plan_id, _in_words(signed))
+            if not asked and signed.get("pid"):
+                asked = True
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(signed["pid"], signal.SIGTERM)
+            time.sleep(_PAUSE_SECONDS)
+
+    def _signed(self, plan_id: PlanId) -> dict[str, Any] | None:
+        """What the holder of the lock says about itself; None if nobody holds it."""
+        try:
+            descriptor = os.open(os.path.join(self._folder, plan_id), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            if _try_lock(descriptor, fcntl.LOCK_SH):
+                return None
+            return json.loads(os.pread(descriptor, 4096, 0) or b"{}")
+        finally:
+            os.close(descriptor)
 
     def owner(self, plan_id: PlanId) -> str | None:
         path = os.path.join(self._folder, plan_id)
@@ -91,7 +122,10 @@ def _try_lock(descriptor: int, kind: int) -> bool:
 
 def _owner(descriptor: int) -> str:
     try:
-        signed = json.loads(os.pread(descriptor, 4096, 0))
-        return f"`plan {signed['operation']}`, process {signed['pid']}, since {signed['since']}"
+        return _in_words(json.loads(os.pread(descriptor, 4096, 0)))
     except ValueError:  # it has the lock, and has not signed yet
         return "another process"
+
+
+def _in_words(signed: dict[str, Any]) -> str:
+    return f"`plan {signed['operation']}`, process {signed['pid']}, since {signed['since']}"

@@ -142,6 +142,9 @@ class MemoryLocks:
         finally:
             del self.holders[plan_id]
 
+    def stop_owner(self, plan_id: PlanId) -> None:
+        """There is no other process."""
+
     def owner(self, plan_id: PlanId) -> str | None:
         return self.holders.get(plan_id)
 
@@ -509,6 +512,9 @@ class MemorySnapshots:
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return differences(self._content(resource, old), self._content(resource, new))
+
+    def release(self, resource: PlanResource) -> None:
+        """Nothing is kept."""
 
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
         self._faults.reach("keep_only")

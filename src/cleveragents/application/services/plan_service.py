@@ -9,14 +9,17 @@ from cleveragents.application.ports import (
     IdSource,
     PlanLocks,
     Sandboxes,
+    UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.subplan_care import descendants
 from cleveragents.domain.action import Action, ResourceSpec
 from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.errors import PlanError, ResourceError
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.subplan import ChildOf, MergeOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,18 +80,45 @@ class PlanService:
         return UsedAction(plan=plan, resources=tuple(resources), notices=tuple(notices))
 
     def cancel(self, plan_id: PlanId) -> CancelledPlan:
-        """End a plan that is not applied; work in its sandboxes stays where it is."""
+        """End a plan that is not applied, and its children; their sandboxes stay where they are.
+
+        One that another process executes is stopped there first, as Ctrl-C would.
+        """
+        self._stop_elsewhere(plan_id)
         with self._locks.hold(plan_id, "cancel"):
             with self._unit_of_work() as uow:
                 plan = uow.plans.get(plan_id).cancel(self._clock.now())
-                resources = uow.resources.of_plan(plan_id)
                 uow.plans.save(plan)
+                cancelled = [plan_id, *self._cancel_children(uow, plan_id)]
+                resources = [r for found in cancelled for r in uow.resources.of_plan(found)]
                 uow.commit()
             for resource in resources:
-                if resource.status is SandboxStatus.PENDING:
+                if resource.status is SandboxStatus.PENDING and resource.plan_id == plan_id:
                     self._sandboxes.release(resource)
         ready = [r for r in resources if r.status is SandboxStatus.READY]
-        return CancelledPlan(plan=plan, kept={r.name: r.sandbox_path for r in ready})
+        kept = {r.name: r.sandbox_path for r in ready if r.plan_id == plan_id}
+        kept |= {r.sandbox_path: r.sandbox_path for r in ready if r.plan_id != plan_id}
+        return CancelledPlan(plan=plan, kept=kept)
+
+    def _stop_elsewhere(self, plan_id: PlanId) -> None:
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            plan.refuse_if_final()
+            below = [child.plan_id for child in descendants(uow, plan_id)]
+        if plan.child_of is None or self._locks.owner(plan.child_of.root_id) is None:
+            for running in (plan_id, *below):
+                self._locks.stop_owner(running)
+
+    def _cancel_children(self, uow: UnitOfWork, plan_id: PlanId) -> Sequence[PlanId]:
+        found = [uow.plans.get(child.plan_id) for child in descendants(uow, plan_id)]
+        open_ = [
+            plan
+            for plan in found
+            if not plan.is_final and plan.child_of is not None and not _is_done(plan.child_of)
+        ]
+        for plan in open_:
+            uow.plans.save(plan.cancel(self._clock.now()))
+        return [plan.plan_id for plan in open_]
 
     def _inspect(
         self, plan_id: PlanId, spec: ResourceSpec, *, include_uncommitted: bool
@@ -135,6 +165,11 @@ class PlanService:
             attempt=plan.attempt,
             created_at=plan.created_at,
         )
+
+
+def _is_done(link: ChildOf) -> bool:
+    # Not `settled`: the plan at the top is cancelled in this very transaction.
+    return link.invalidated or link.outcome in (MergeOutcome.MERGED, MergeOutcome.DISCARDED)
 
 
 def _refuse_twice_the_same(resources: Sequence[PlanResource]) -> None:

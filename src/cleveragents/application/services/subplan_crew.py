@@ -112,6 +112,7 @@ class SubplanCrew:
             with self._events.of_child(child.name):
                 return self._until_done(child, subplans)
         finally:
+            self._spawner.let_go(child)
             with self._lock:
                 self._running[child.parent_id].discard(child.plan_id)
 

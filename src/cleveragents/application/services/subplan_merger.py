@@ -7,12 +7,12 @@ from datetime import datetime
 from cleveragents.application.ports import (
     Clock,
     IdSource,
-    Sandboxes,
     SnapshotStore,
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoint_service import Additions, CheckpointService
 from cleveragents.application.services.rollback_service import RollbackService
+from cleveragents.application.services.subplan_care import SubplanCare
 from cleveragents.application.services.tool_runner import Task
 from cleveragents.application.subplan_ports import Merges, PreparedMerge
 from cleveragents.domain.action import SUBPLANS, MergeStrategy
@@ -22,7 +22,7 @@ from cleveragents.domain.decision import ToolCall, ToolCallStatus, ToolResult
 from cleveragents.domain.errors import PlanError, SandboxError
 from cleveragents.domain.ids import PlanId, ToolCallId
 from cleveragents.domain.plan import Plan, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import ChildPlan, Conflict
 
 Prepared = Mapping[str, PreparedMerge]
@@ -43,15 +43,13 @@ class SubplanMerger:
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
         rollbacks: RollbackService,
-        workplace: tuple[Sandboxes, SnapshotStore],
-        merges: Merges,
+        workplace: tuple[SnapshotStore, Merges, SubplanCare],
         chronicle: tuple[Clock, IdSource],
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
         self._rollbacks = rollbacks
-        self._sandboxes, self._snapshots = workplace
-        self._merges = merges
+        self._snapshots, self._merges, self._care = workplace
         self._clock, self._ids = chronicle
 
     def merge(
@@ -145,7 +143,7 @@ class SubplanMerger:
             moment,
             Additions(tool_call=call, merged_child=result.child),
         )
-        self.remove_sandboxes(result.child.plan_id)
+        self._care.remove_sandboxes(result.child.plan_id)
         return done.plan, done.changes
 
     def _call(
@@ -168,17 +166,6 @@ class SubplanMerger:
             started_at=started,
             finished_at=self._clock.now(),
         )
-
-    def remove_sandboxes(self, plan_id: PlanId) -> None:
-        """What a child made is in its snapshots, from which it can be merged again."""
-        with self._unit_of_work.reading() as uow:
-            resources = uow.resources.of_plan(plan_id)
-        for resource in resources:
-            if resource.status is SandboxStatus.READY:
-                self._sandboxes.remove(resource)
-                with self._unit_of_work() as uow:
-                    uow.resources.save(resource.removed())
-                    uow.commit()
 
     def _prepare(
         self,

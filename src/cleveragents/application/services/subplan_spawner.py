@@ -12,6 +12,7 @@ from cleveragents.application.ports import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.subplan_care import SubplanCare
 from cleveragents.domain.action import Subplan, Subplans
 from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.effects import EffectState
@@ -31,12 +32,12 @@ class SubplanSpawner:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        workplace: tuple[Sandboxes, SnapshotStore],
+        workplace: tuple[Sandboxes, SnapshotStore, SubplanCare],
         chronicle: tuple[Clock, IdSource],
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._sandboxes, self._snapshots = workplace
+        self._sandboxes, self._snapshots, self._care = workplace
         self._clock, self._ids = chronicle
         self._events = events
 
@@ -46,19 +47,26 @@ class SubplanSpawner:
         """Those that are still to be run or merged; new rows for those that have to begin anew."""
         order = [child.name for child in subplans.plans]
         found: list[ChildPlan] = []
+        over: list[ChildPlan] = []
         with self._unit_of_work() as uow:
             there = current(uow.subplans.of_parent(plan.plan_id), decision.decision_id)
             for spec in wanted:
                 child = there.get(spec.name)
                 if child is not None and child.outcome is MergeOutcome.MERGED:
+                    over.append(child)
                     continue
-                if child is None or _begins_anew(uow, child):
-                    plan, child = self._spawn(
-                        uow, plan, decision, spec, order.index(spec.name), child
-                    )
+                if child is not None and _begins_anew(uow, child):
+                    uow.subplans.save(child.discarded())
+                    over.append(child)
+                    child = None
+                if child is None:
+                    index = order.index(spec.name)
+                    plan, child = self._spawn(uow, plan, decision, spec, index)
                 found.append(child)
             uow.plans.save(plan)
             uow.commit()
+        for child in over:
+            self._care.remove_sandboxes(child.plan_id)
         return plan, found
 
     def make_sandboxes(self, child: ChildPlan) -> None:
@@ -78,6 +86,14 @@ class SubplanSpawner:
                 uow.resources.save(replace(resource.ready(base.ref), details=details))
                 uow.commit()
 
+    def let_go(self, child: ChildPlan) -> None:
+        """Its sandboxes are not looked at for now: watching them all would use up the system's
+        watches."""
+        with self._unit_of_work.reading() as uow:
+            resources = uow.resources.of_plan(child.plan_id)
+        for resource in resources:
+            self._snapshots.release(resource)
+
     def _spawn(
         self,
         uow: UnitOfWork,
@@ -85,10 +101,7 @@ class SubplanSpawner:
         decision: Decision,
         spec: Subplan,
         index: int,
-        replaced: ChildPlan | None,
     ) -> tuple[Plan, ChildPlan]:
-        if replaced is not None:
-            uow.subplans.save(replaced.discarded())
         parent = parent.tick()
         now = self._clock.now()
         action = parent.action.for_child(spec)

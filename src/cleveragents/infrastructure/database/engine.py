@@ -29,14 +29,18 @@ class Database:
         self._path = path
         self._local = threading.local()
         self._ready = False
+        self._preparing = threading.Lock()
+        # Between the threads of one process a queue is fair; SQLite's own waiting is not.
+        self.writer = threading.Lock()
 
     def connection(self) -> sqlite3.Connection:
         existing: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if existing is not None:
             return existing
-        if not self._ready:
-            self._prepare()
-            self._ready = True
+        with self._preparing:
+            if not self._ready:
+                self._prepare()
+                self._ready = True
         self._local.connection = connection = self._open()
         return connection
 

@@ -57,8 +57,9 @@ def child_links(
 ) -> Mapping[PlanId, ChildOf]:
     """For every child, or those below one plan, how it stands to its parent."""
     rows = connection.execute(
-        "SELECT plan_id, parent_id, root_id, name, outcome, invalidated FROM subplans"
-        " WHERE ? IS NULL OR root_id = ?",
+        "SELECT s.plan_id, parent_id, root_id, name, outcome, invalidated,"
+        " p.state IN ('applied', 'cancelled') AS over FROM subplans AS s"
+        " JOIN plans AS p ON p.plan_id = s.root_id WHERE ? IS NULL OR root_id = ?",
         (root_id, root_id),
     )
     by_id = {row["plan_id"]: row for row in rows}
@@ -77,6 +78,7 @@ def _link(row: Row, by_id: Mapping[str, Row]) -> ChildOf:
         name=row["name"],
         outcome=MergeOutcome(row["outcome"]),
         invalidated=invalidated,
+        over=bool(row["over"]),
     )
 
 

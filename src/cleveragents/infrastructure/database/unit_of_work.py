@@ -39,10 +39,12 @@ class SqlUnitOfWorkFactory:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def __call__(self) -> AbstractContextManager[SqlUnitOfWork]:
+    @contextmanager
+    def __call__(self) -> Generator[SqlUnitOfWork]:
         # IMMEDIATE: a transaction that reads first and writes later would otherwise fail at once
         # when another process wrote in between, busy timeout or not.
-        return self._transaction("BEGIN IMMEDIATE")
+        with self._database.writer, self._transaction("BEGIN IMMEDIATE") as uow:
+            yield uow
 
     def reading(self) -> AbstractContextManager[SqlUnitOfWork]:
         return self._transaction("BEGIN")

@@ -21,8 +21,8 @@ class Branches:
     """The caller has removed what an interrupted attempt left at the child's place."""
 
     def __init__(self) -> None:
-        # Two `git worktree add` at once trip over the folder that they share.
-        self._worktrees = threading.Lock()
+        # Two that add or remove a worktree at once trip over the folder that these share.
+        self.worktrees = threading.Lock()
 
     def make(self, parent: PlanResource, child: PlanResource) -> None:
         if parent.type is ResourceType.GIT_CHECKOUT:
@@ -37,7 +37,7 @@ class Branches:
         git = sandbox_git(parent)
         commit = value_of(git, "HEAD") or parent.base
         make_parent(Path(child.sandbox_path))
-        with self._worktrees:
+        with self.worktrees:
             Git(parent.location).run(
                 *("-c", "worktree.useRelativePaths=false"),
                 *("worktree", "add", "--quiet", "--no-track", "--no-checkout"),

@@ -40,6 +40,7 @@ class SnapshotEngine(Protocol):
     ) -> tuple[FileChange, ...]: ...
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int: ...
     def forget(self, plan_id: PlanId) -> None: ...
+    def release(self, resource: PlanResource) -> None: ...
 
 
 class CheckpointManager:
@@ -92,6 +93,9 @@ class CheckpointManager:
     def forget(self, plan_id: PlanId) -> None:
         for engine in self._engines.values():
             engine.forget(plan_id)
+
+    def release(self, resource: PlanResource) -> None:
+        self._engine(resource).release(resource)
 
     def close(self) -> None:
         """Let go of what is kept open; it is opened again if there is another use."""

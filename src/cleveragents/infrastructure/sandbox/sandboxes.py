@@ -1,5 +1,6 @@
 """Owns which adapter makes the sandboxes of which resource type: the port `Sandboxes`."""
 
+import os
 from pathlib import Path
 from typing import Protocol
 
@@ -81,19 +82,20 @@ class SandboxRegistry:
         self._checkout(resource.name, resource.type).create(resource)
 
     def branch(self, parent: PlanResource, child: PlanResource) -> None:
-        maker = self._checkout(child.name, child.type)
-        maker.remove(child)
+        if os.path.lexists(child.sandbox_path):
+            self.remove(child)
         try:
             self._branches.make(parent, child)
         except BaseException:
-            maker.remove(child)
+            self.remove(child)
             raise
 
     def check(self, resource: PlanResource) -> None:
         self._checkout(resource.name, resource.type).check(resource)
 
     def remove(self, resource: PlanResource) -> None:
-        self._checkout(resource.name, resource.type).remove(resource)
+        with self._branches.worktrees:
+            self._checkout(resource.name, resource.type).remove(resource)
 
     def release(self, resource: PlanResource) -> None:
         self._checkout(resource.name, resource.type).release(resource)

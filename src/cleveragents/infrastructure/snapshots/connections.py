@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import threading
-from contextlib import closing, suppress
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 
 # About as many rows fill the thousand pages after which SQLite itself would write back.
@@ -33,6 +33,12 @@ class Connections:
         self._pid = os.getpid()
         self._writing_back: dict[str, threading.Thread] = {}
         self._rows: dict[str, int] = {}
+        self._writers: dict[str, threading.RLock] = {}
+
+    def writer(self, path: str) -> AbstractContextManager[object]:
+        """Be the only thread that writes to the file: waiting here is fair, in SQLite it is not."""
+        with self._lock:
+            return self._writers.setdefault(path, threading.RLock())
 
     def take(self, path: str) -> OpenFile | None:
         """One that is open on the file that is at `path` now."""

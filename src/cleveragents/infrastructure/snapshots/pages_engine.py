@@ -109,6 +109,9 @@ class PagesEngine:
         PlanStore(self._snapshots_dir, plan_id, "", self._connections).remove()
         forget_bases(self._snapshots_dir, plan_id)
 
+    def release(self, resource: PlanResource) -> None:
+        """Nothing is kept."""
+
     @contextmanager
     def copy_of(self, resource: PlanResource, ref: str, draft: str) -> Generator[str]:
         """The path of a file that holds the snapshot; it is only to be read.

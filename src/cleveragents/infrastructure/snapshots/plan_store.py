@@ -4,7 +4,7 @@ import errno
 import os
 import sqlite3
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 
 from cleveragents.domain.errors import (
     DatabaseBusyError,
@@ -119,7 +119,8 @@ class PlanStore:
     @contextmanager
     def writing(self) -> Generator[sqlite3.Connection]:
         """One durable transaction: kept if the block ends well, undone if it raises."""
-        with self._transaction("BEGIN IMMEDIATE") as db:
+        alone = self._connections.writer(self._path) if self._connections else nullcontext()
+        with alone, self._transaction("BEGIN IMMEDIATE") as db:
             self._keep_within_limit(db)
             before = db.total_changes
             yield db

@@ -216,6 +216,11 @@ class TreeEngine:
             del self._present[key]
         PlanStore(self._snapshots_dir, plan_id, "", self._connections).remove()
 
+    def release(self, resource: PlanResource) -> None:
+        key = _key(resource)
+        self._tracker.release(key.root)
+        self._present.pop(key, None)
+
     def _store(self, resource: PlanResource) -> PlanStore:
         return PlanStore(self._snapshots_dir, resource.store_id, resource.name, self._connections)
 
