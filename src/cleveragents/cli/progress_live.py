@@ -1,6 +1,6 @@
 """Owns the moving list of steps on a terminal; the last state of it stays on the screen."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self, TextIO
 
@@ -11,11 +11,19 @@ from rich.table import Table
 from rich.text import Text
 
 from cleveragents.cli.progress import line_of
-from cleveragents.cli.progress_view import PlanView, StepState, StepView
+from cleveragents.cli.progress_view import ChildView, PlanView, StepState, StepView
 from cleveragents.cli.render.text import many_lines, one_line
-from cleveragents.domain.events import Event, PlanFinished, PlanStarted, Recovered, SandboxCreating
+from cleveragents.domain.events import (
+    ChildReported,
+    Event,
+    PlanFinished,
+    PlanStarted,
+    Recovered,
+    SandboxCreating,
+)
 
 _MOST_STEPS = 12
+_MOST_CHILDREN = 12
 _FEWEST_STEPS = 3
 _OTHER_LINES = 5  # the title, the two "more" lines, the sum, and the line the cursor is on
 _REFRESHES_PER_SECOND = 10
@@ -42,7 +50,8 @@ class LiveProgress:
         self._live: Live | None = None
 
     def emit(self, event: Event) -> None:
-        if isinstance(event, Recovered):
+        told = event.event if isinstance(event, ChildReported) else event
+        if isinstance(told, Recovered):
             self._console.print(Text(line_of(event), style="yellow"))
             return
         self._view = self._view.after(event)
@@ -89,11 +98,32 @@ class LiveProgress:
             parts.append(Text(f"Plan {one_line(view.plan_id)}", style="bold"))
         if view.steps:
             parts.append(self._steps(view))
+        if any(child.running for child in view.children) or not view.state:
+            parts.extend(self._child(child) for child in _shown(view.children))
         if view.preparing:
             parts.append(Text(f"creating the sandbox of {one_line(view.preparing)}", style="dim"))
         if view.plan_id:
             parts.append(Text(_sum(view), style="dim"))
         return Group(*parts)
+
+    def _child(self, child: ChildView) -> Table:
+        """One line: whose it is, how far it is, and what it is at."""
+        table = Table.grid(padding=(0, 1))
+        indent = "  " * len(child.names)
+        steps = child.view.steps
+        mark: RenderableType = self._spinner
+        if not child.running:
+            failed = any(step.state is StepState.FAILED for step in steps)
+            mark = Text(*_MARKS[StepState.FAILED if failed else StepState.DONE])
+        far = f"{child.view.finished_steps}/{len(steps)}" if steps else ""
+        table.add_row(
+            Text(indent),
+            mark,
+            _one(child.names[-1], ""),
+            Text(far, style="dim"),
+            _one(child.doing, "cyan" if child.running else "dim"),
+        )
+        return table
 
     def _steps(self, view: PlanView) -> Table:
         size = max(_FEWEST_STEPS, min(_MOST_STEPS, self._console.height - _OTHER_LINES))
@@ -123,6 +153,16 @@ class LiveProgress:
         return mark, number, name, _one(many_lines(step.detail)[0], _detail_style(step.state))
 
 
+def _shown(children: Sequence[ChildView]) -> Sequence[ChildView]:
+    """Running ones first to stay, then those that ended last; a screen holds only so many."""
+    if len(children) <= _MOST_CHILDREN:
+        return children
+    ended = [child for child in children if not child.running]
+    room = max(0, _MOST_CHILDREN - (len(children) - len(ended)))
+    left_out = {child.names for child in ended[: len(ended) - room]}
+    return [child for child in children if child.names not in left_out][:_MOST_CHILDREN]
+
+
 _Row = tuple[RenderableType, Text, Text, Text]
 
 
@@ -141,8 +181,9 @@ def _detail_style(state: StepState) -> str:
 def _sum(view: PlanView) -> str:
     done = f"{view.finished_steps} of {_count(len(view.steps), 'step')}"
     parts = [done, _count(view.checkpoints, "checkpoint")]
-    if view.children:
-        parts.append(_count(len(view.children), "child plan") + " running")
+    running = sum(child.running for child in view.children)
+    if running:
+        parts.append(_count(running, "child plan") + " running")
     if view.state:
         parts.append(one_line(view.state))
     return " · ".join(parts)

@@ -1,11 +1,13 @@
 """Owns what a watched plan looks like at one moment, as a value that each event replaces."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from cleveragents.cli.progress import files_changed
 from cleveragents.domain.events import (
     CheckpointRecorded,
+    ChildReported,
     Event,
     PlanFinished,
     PlanStarted,
@@ -45,7 +47,7 @@ class PlanView:
     steps: tuple[StepView, ...] = ()
     checkpoints: int = 0
     preparing: str = ""
-    children: frozenset[str] = frozenset()
+    children: tuple["ChildView", ...] = ()
     state: str = ""
 
     def after(self, event: Event) -> "PlanView":
@@ -58,10 +60,11 @@ class PlanView:
                 return replace(self, preparing=event.resource)
             case CheckpointRecorded():
                 return replace(self, checkpoints=self.checkpoints + 1, preparing="")
-            case StepStarted() | StepFinished() if not self.children:
+            case StepStarted() | StepFinished():
                 return self._with_step(event)
+            case ChildReported():
+                return self._with_child(event)
             case _:
-                # Steps carry no plan: while a child runs, they are not this plan's.
                 return self
 
     def interrupted(self) -> "PlanView":
@@ -86,9 +89,14 @@ class PlanView:
         first = min(max(0, focus - size * 2 // 3), latest_first)
         return Window(first=first, end=min(len(self.steps), first + size))
 
+    def _with_child(self, event: ChildReported) -> "PlanView":
+        known = {child.names: child for child in self.children}
+        before = known.get(event.child) or ChildView(names=event.child)
+        known[event.child] = replace(before, view=before.view.after(event.event))
+        # Below their parents, in the order in which they began.
+        return replace(self, children=tuple(_nested(list(known.values()))))
+
     def _started(self, event: PlanStarted) -> "PlanView":
-        if self.plan_id and event.plan_id != self.plan_id:
-            return replace(self, children=self.children | {event.plan_id})
         steps = tuple(
             StepView(
                 name=name,
@@ -99,8 +107,6 @@ class PlanView:
         return replace(self, plan_id=event.plan_id, steps=steps, preparing="")
 
     def _finished(self, event: PlanFinished) -> "PlanView":
-        if event.plan_id != self.plan_id:
-            return replace(self, children=self.children - {event.plan_id})
         return replace(self, state=event.state)
 
     def _with_step(self, event: StepStarted | StepFinished) -> "PlanView":
@@ -109,6 +115,33 @@ class PlanView:
         steps = self.steps + tuple(StepView(name="") for _ in range(missing))
         before, after = steps[: event.step_index], steps[event.step_index + 1 :]
         return replace(self, steps=(*before, _step(event), *after), preparing="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChildView:
+    """A child plan at one moment, under the names that lead to it."""
+
+    names: tuple[str, ...]
+    view: PlanView = PlanView()
+
+    @property
+    def running(self) -> bool:
+        return not self.view.state
+
+    @property
+    def doing(self) -> str:
+        """What it is at, or what became of it."""
+        at = [step for step in self.view.steps if step.state is StepState.RUNNING]
+        if self.view.state:
+            return self.view.state
+        return at[-1].name if at else "starting"
+
+
+def _nested(children: Sequence[ChildView], above: tuple[str, ...] = ()) -> Iterator[ChildView]:
+    for child in children:
+        if child.names[:-1] == above:
+            yield child
+            yield from _nested(children, child.names)
 
 
 def _step(event: StepStarted | StepFinished) -> StepView:

@@ -7,10 +7,11 @@ import time
 
 import pytest
 
-from cleveragents.cli.progress import make_progress
+from cleveragents.cli.progress import LineProgress, make_progress
 from cleveragents.cli.progress_view import PlanView, StepState
 from cleveragents.domain.events import (
     CheckpointRecorded,
+    ChildReported,
     Event,
     PlanFinished,
     PlanStarted,
@@ -201,17 +202,54 @@ def test_a_sandbox_being_made_is_shown_before_there_are_steps() -> None:
     assert "creating the sandbox of app" in text
 
 
+def child(*names: str, event: Event) -> ChildReported:
+    return ChildReported(child=names, event=event)
+
+
 def test_the_steps_of_a_child_plan_are_not_taken_for_the_parents() -> None:
-    running = view_of(started(), begin(0), started(9, plan="CHILD"), begin(5), end(5))
+    events = [child("a", event=started(9, plan="CHILD")), child("a", event=begin(5))]
+    running = view_of(started(), begin(0), *events)
     assert len(running.steps) == 3
-    assert running.children == {"CHILD"}
-    after = running.after(PlanFinished(plan_id="CHILD", state="complete")).after(end(0))
-    assert after.children == frozenset()
+    assert [(c.names, c.running, c.doing) for c in running.children] == [(("a",), True, "step-5")]
+    ended = child("a", event=PlanFinished(plan_id="CHILD", state="complete"))
+    after = running.after(ended).after(end(0))
+    assert [(c.running, c.doing) for c in after.children] == [(False, "complete")]
     assert after.steps[0].state is StepState.DONE
 
 
-def test_a_running_child_plan_is_mentioned() -> None:
-    assert "1 child plan running" in final_list([started(), started(plan="CHILD")])[-1]
+def test_children_stand_below_their_parents_whenever_they_report() -> None:
+    begun = started(1, plan="CHILD")
+    names = [("a",), ("b",), ("a", "x"), ("b", "y"), ("a", "z")]
+    view = view_of(started(), *(child(*name, event=begun) for name in names))
+    shown = [found.names for found in view.children]
+    assert shown == [("a",), ("a", "x"), ("a", "z"), ("b",), ("b", "y")]
+
+
+def test_running_child_plans_are_shown_with_what_they_are_at() -> None:
+    events = [child("a", event=started(2, plan="CHILD")), child("a", event=begin(1))]
+    lines = final_list([started(), begin(0), *events])
+    assert any("a" in line and "0/2" in line and "step-1" in line for line in lines)
+    assert "1 child plan running" in lines[-1]
+
+
+def test_of_very_many_children_the_running_ones_are_shown() -> None:
+    done = [child(f"c{i}", event=FINISHED) for i in range(30)]
+    lines = final_list([started(), begin(0), *done, child("late", event=started(1, plan="L"))])
+    assert any("late" in line for line in lines)
+    assert len(lines) < 25
+
+
+def test_lines_of_a_child_begin_with_its_names() -> None:
+    stderr = io.StringIO()
+    progress = LineProgress(stderr, every_event=True)
+    progress.emit(child("a", "b", event=begin(0)))
+    assert stderr.getvalue().startswith("[a/b] step 0: ")
+
+
+def test_what_was_mended_in_a_child_is_told_without_being_asked_for() -> None:
+    stderr = io.StringIO()
+    LineProgress(stderr, every_event=False).emit(child("a", event=Recovered(message="mended")))
+    assert stderr.getvalue() == "[a] recovered: mended\n"
 
 
 def test_a_step_beyond_the_announced_ones_is_added() -> None:

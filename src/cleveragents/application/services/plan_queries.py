@@ -5,6 +5,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from cleveragents.application.ports import Clock, PlanLocks, UnitOfWorkFactory
+from cleveragents.application.services.subplan_queries import (
+    ChildStatus,
+    children_of_plan,
+    with_children,
+)
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.decision import (
     Decision,
@@ -37,6 +42,7 @@ class PlanStatus:
     checkpoints: int
     elapsed: timedelta
     owner: str | None
+    children: tuple[ChildStatus, ...] = ()
 
     @property
     def abandoned(self) -> bool:
@@ -87,9 +93,11 @@ class PlanQueries:
         self._locks = locks
         self._clock = clock
 
-    def list(self) -> Sequence[Plan]:
+    def list(self, *, children: bool = False) -> Sequence[Plan]:
+        """The newest first; with `children` each has its own below it."""
         with self._unit_of_work.reading() as uow:
-            return uow.plans.list()
+            plans = uow.plans.list()
+        return with_children(plans) if children else [p for p in plans if p.child_of is None]
 
     def get(self, plan_id: PlanId) -> Plan:
         with self._unit_of_work.reading() as uow:
@@ -101,6 +109,7 @@ class PlanQueries:
             resources = tuple(uow.resources.of_plan(plan_id))
             calls = [call for call in uow.tool_calls.of_plan(plan_id) if not call.undone]
             checkpoints = uow.checkpoints.count(plan_id)
+            children = children_of_plan(uow, plan_id)
         return PlanStatus(
             plan=plan,
             resources=resources,
@@ -110,6 +119,7 @@ class PlanQueries:
             checkpoints=checkpoints,
             elapsed=self._elapsed(plan),
             owner=self._locks.owner(plan_id),
+            children=children,
         )
 
     def history(self, plan_id: PlanId) -> DecisionHistory:

@@ -89,16 +89,16 @@ class PlanService:
             with self._unit_of_work() as uow:
                 plan = uow.plans.get(plan_id).cancel(self._clock.now())
                 uow.plans.save(plan)
-                cancelled = [plan_id, *self._cancel_children(uow, plan_id)]
-                resources = [r for found in cancelled for r in uow.resources.of_plan(found)]
+                resources = {r.name: r for r in uow.resources.of_plan(plan_id)}
+                for child in self._cancel_children(uow, plan_id):
+                    found = uow.resources.of_plan(child.plan_id)
+                    resources |= {f"{child.action.name} {r.name}": r for r in found}
                 uow.commit()
-            for resource in resources:
+            for resource in resources.values():
                 if resource.status is SandboxStatus.PENDING and resource.plan_id == plan_id:
                     self._sandboxes.release(resource)
-        ready = [r for r in resources if r.status is SandboxStatus.READY]
-        kept = {r.name: r.sandbox_path for r in ready if r.plan_id == plan_id}
-        kept |= {r.sandbox_path: r.sandbox_path for r in ready if r.plan_id != plan_id}
-        return CancelledPlan(plan=plan, kept=kept)
+        ready = {n: r for n, r in resources.items() if r.status is SandboxStatus.READY}
+        return CancelledPlan(plan=plan, kept={n: r.sandbox_path for n, r in ready.items()})
 
     def _stop_elsewhere(self, plan_id: PlanId) -> None:
         with self._unit_of_work.reading() as uow:
@@ -109,7 +109,7 @@ class PlanService:
             for running in (plan_id, *below):
                 self._locks.stop_owner(running)
 
-    def _cancel_children(self, uow: UnitOfWork, plan_id: PlanId) -> Sequence[PlanId]:
+    def _cancel_children(self, uow: UnitOfWork, plan_id: PlanId) -> Sequence[Plan]:
         found = [uow.plans.get(child.plan_id) for child in descendants(uow, plan_id)]
         open_ = [
             plan
@@ -118,7 +118,7 @@ class PlanService:
         ]
         for plan in open_:
             uow.plans.save(plan.cancel(self._clock.now()))
-        return [plan.plan_id for plan in open_]
+        return open_
 
     def _inspect(
         self, plan_id: PlanId, spec: ResourceSpec, *, include_uncommitted: bool

@@ -68,10 +68,11 @@ def use(app: App, action: str, resources: tuple[str, ...], *, include_uncommitte
 
 
 @plan.command("list", epilog=examples("agents plan list --format json"))
+@click.option("--all", "children", is_flag=True, help="Also child plans, below their parents.")
 @click.pass_obj
-def list_plans(app: App) -> None:
+def list_plans(app: App, *, children: bool) -> None:
     """List all plans, the newest first."""
-    app.show(plan_views.listed(app.container.plan_queries.list()))
+    app.show(plan_views.listed(app.container.plan_queries.list(children=children)))
 
 
 @plan.command(epilog=examples("agents plan execute <PLAN_ID>"))

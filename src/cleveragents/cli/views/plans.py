@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from cleveragents.application.services.subplan_queries import counting
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
 from cleveragents.cli.views import effects as effect_views
+from cleveragents.cli.views.children import child_data, child_grid, nested_name
 from cleveragents.cli.views.words import clock_time, count, stamp, toned
 from cleveragents.domain.changes import FileDiff, ResourceDiff
 from cleveragents.domain.ids import PlanId
@@ -65,6 +67,7 @@ def listed(plans: Sequence[Plan]) -> Outcome:
                     "state": plan.state,
                     "created_at": stamp(plan.created_at),
                     "last_checkpoint_id": plan.head,
+                    "parent_plan_id": plan.child_of.parent_id if plan.child_of else None,
                 }
                 for plan in plans
             ]
@@ -76,7 +79,7 @@ def listed(plans: Sequence[Plan]) -> Outcome:
                 [
                     [
                         Cell(plan.plan_id, "accent"),
-                        plan.action.name,
+                        nested_name(plan, plans),
                         plan.phase,
                         toned(plan.state),
                         clock_time(plan.created_at),
@@ -127,9 +130,10 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
             "sandbox": _sandbox_summary(found.resources),
             "tool_calls": found.tool_calls,
             "files_modified": found.files_modified,
-            "child_plans": 0,
+            "child_plans": sum(1 for _ in counting(found.children)),
             "checkpoints": found.checkpoints,
         },
+        "children": [child_data(item) for item in found.children],
         "sandboxes": [
             {
                 "resource": r.name,
@@ -190,6 +194,8 @@ def _status_blocks(found: "PlanStatus") -> Sequence[Block]:
             [[r.name, r.type, toned(r.status), r.sandbox_path] for r in found.resources],
         ),
     ]
+    if any(counting(found.children)):
+        blocks.insert(2, child_grid(found.children))
     if plan.error:
         blocks.append(failure_block(plan.error))
     return blocks

@@ -27,6 +27,10 @@ _TONES: dict[str, Tone] = {
     "uncertain": "warn",
     "compensating": "warn",
     "skipped": "dim",
+    "merged": "good",
+    "conflict": "bad",
+    "invalidated": "dim",
+    "discarded": "dim",
 }
 
 
