@@ -1,8 +1,12 @@
 """Child plans through the real command: run, merged, refused, rolled back."""
 
+import signal
+import subprocess
+from pathlib import Path
 from typing import Any
 
-from tests.support.world import PlanHandle, Step, World, shell
+import pytest
+from tests.support.world import PlanHandle, Step, World, shell, wait_for
 
 
 def child(name: str, *commands: str, **keys: Any) -> dict[str, Any]:
@@ -75,3 +79,231 @@ def test_a_rollback_to_before_the_spawn_takes_the_children_back(world: World) ->
     assert plan.tree() == done
     plan("execute").ok()
     assert plan.status["state"] == "complete"
+
+
+def children(plan: PlanHandle) -> dict[str, dict[str, Any]]:
+    """The children that count, by name."""
+    gone = ("invalidated", "discarded")
+    return {c["name"]: c for c in plan.status["children"] if c["outcome"] not in gone}
+
+
+def test_resuming_runs_only_what_is_missing_on_top_of_what_is_merged(
+    world: World, tmp_path: Path
+) -> None:
+    tally, fixed = tmp_path / "tally", tmp_path / "fixed"
+    plan = run(
+        world,
+        child("good", f"echo good >> {tally}; echo g > g.txt"),
+        child("bad", f"echo bad >> {tally}; cat g.txt > seen.txt || true; test -e {fixed}"),
+        max_retries=1,
+    )
+    assert sorted(tally.read_text().split()) == ["bad", "bad", "good"]
+    failed = children(plan)
+    assert (failed["good"]["outcome"], failed["bad"]["outcome"]) == ("merged", "failed")
+    assert "`bad` failed: shell ended with exit code 1" in plan.status["error"]["message"]
+
+    fixed.touch()
+    plan("resume").ok()
+
+    assert sorted(tally.read_text().split()) == ["bad", "bad", "bad", "good"]
+    assert text(plan, "seen.txt") == "g\n"
+    assert plan.status["execution"]["child_plans"] == 2
+    assert {c["outcome"] for c in plan.status["children"]} == {"merged", "discarded"}
+
+
+def test_children_that_depend_on_others_see_their_results(world: World) -> None:
+    plan = run(
+        world,
+        child("sum", "cat one.txt two.txt > sum.txt", depends_on=["one", "two"]),
+        child("one", "echo 1 > one.txt"),
+        child("two", "echo 2 > two.txt"),
+    )
+    assert text(plan, "sum.txt") == "1\n2\n"
+
+
+def test_without_parallel_each_child_starts_from_what_the_one_before_made(world: World) -> None:
+    plan = run(world, *(child(name, f"echo {name} >> list.txt") for name in "abc"), parallel=False)
+    assert text(plan, "list.txt") == "a\nb\nc\n"
+    assert [node["type"] for node in plan("tree").data["tree"]["children"]][-1] == "subplan_spawn"
+
+
+def test_a_child_whose_dependency_failed_is_not_started(world: World) -> None:
+    plan = run(
+        world,
+        child("first", "false"),
+        child("second", "echo 2 > two.txt", depends_on=["first"]),
+        max_retries=0,
+    )
+    assert "not started: second" in plan.status["error"]["message"]
+    assert list(children(plan)) == ["first"]
+
+
+def test_fail_fast_stops_the_others_which_go_on_later(world: World, tmp_path: Path) -> None:
+    tally, fixed = tmp_path / "tally", tmp_path / "fixed"
+    plan = run(
+        world,
+        child("slow", f"test -e {fixed} || sleep 60; echo slow >> {tally}; echo s > s.txt"),
+        child("bad", f"sleep 0.3; test -e {fixed}"),
+        fail_fast=True,
+        max_retries=0,
+    )
+    assert "child `slow` was stopped" in plan.status["error"]["message"]
+    assert not tally.exists()
+
+    fixed.touch()
+    plan("resume").ok()
+    assert text(plan, "s.txt") == "s\n"
+    assert tally.read_text() == "slow\n"
+
+
+def test_if_one_conflicts_and_none_may_then_nothing_is_merged(world: World) -> None:
+    plan = run(
+        world,
+        child("a", "echo a > t.txt; echo a > a.txt"),
+        child("b", "echo b > t.txt"),
+        merge_strategy="fail_on_conflict",
+    )
+    assert text(plan) == "one\ntwo\nthree\nfour\nfive\n"
+    assert not (plan.sandbox / "a.txt").exists()
+    assert {c["name"]: c["outcome"] for c in plan.status["children"]} == {
+        "a": "pending",
+        "b": "conflict",
+    }
+
+
+def test_the_last_wins_or_the_first_stays(world: World) -> None:
+    both = child("a", "echo a > t.txt"), child("b", "echo b > t.txt; echo b > b.txt")
+    last = run(world, *both, merge_strategy="last_wins")
+    assert text(last) == "b\n"
+    first = run(world, *both, merge_strategy="sequential_apply")
+    assert text(first) == "a\n"
+    assert not (first.sandbox / "b.txt").exists()
+
+
+def test_commands_on_a_child_name_the_parent(world: World) -> None:
+    plan = run(world, child("a", "echo a > a.txt"), child("b", "false"), max_retries=0)
+    merged, failed = children(plan)["a"]["plan_id"], children(plan)["b"]["plan_id"]
+    for words in (
+        ["execute"],
+        ["rollback", "--yes", "{}", "start"],
+        ["cancel"],
+        ["apply", "--yes"],
+    ):
+        refused = PlanHandle(world.agents, merged)(*words)
+        assert refused.code == 1
+        assert refused.error["code"] == "child-settled"
+        assert plan.id in refused.error["message"]
+    PlanHandle(world.agents, failed)("execute")
+    plan.rollback("start").ok()
+    assert "taken back" in PlanHandle(world.agents, failed)("execute").error["message"]
+
+
+def test_a_finished_child_cannot_be_applied_by_itself(world: World, tmp_path: Path) -> None:
+    fixed = tmp_path / "fixed"
+    plan = run(world, child("a", f"test -e {fixed}"), max_retries=0)
+    fixed.touch()
+    handle = PlanHandle(world.agents, children(plan)["a"]["plan_id"])
+    handle("execute").ok()
+    refused = handle("apply", "--yes")
+    assert (refused.error["code"], refused.error["hint"]) == (
+        "child-apply",
+        f"agents plan apply {plan.id}",
+    )
+    plan("resume").ok()
+    assert plan.status["children"][0]["outcome"] == "merged"
+
+
+def test_cancelling_the_parent_cancels_the_children(world: World) -> None:
+    plan = run(world, child("a", "echo a > a.txt"), child("b", "echo b > b.txt; false"))
+    kept = plan("cancel").ok().data["sandboxes_kept"]
+    assert {c["name"]: c["state"] for c in plan.status["children"]} == {
+        "a": "complete",
+        "b": "cancelled",
+    }
+    assert sorted(kept) == ["code", "demo/b code"]
+    assert (Path(kept["demo/b code"]) / "b.txt").exists()
+    child_id = next(c["plan_id"] for c in plan.status["children"] if c["name"] == "b")
+    assert PlanHandle(world.agents, child_id)("execute").error["code"] == "plan-cancelled"
+
+
+def test_lists_show_children_below_their_parent_if_asked(world: World) -> None:
+    plan = run(world, child("a", "true"), child("b", "true"))
+    assert [p["plan_id"] for p in world.agents("plan", "list").data["plans"]] == [plan.id]
+    everyone = world.agents("plan", "list", "--all").data["plans"]
+    assert [p["parent_plan_id"] for p in everyone] == [None, plan.id, plan.id]
+    text = world.agents.inside("--format", "plain", "plan", "list", "--all").out
+    assert "    a " in text
+
+
+class Waiting:
+    """Three children of which two stand until `gate` is there; each leaves a tally."""
+
+    def __init__(self, world: World, top: Path) -> None:
+        self.gate, self.tally = top / "gate", top / "tally"
+        self.reached = [top / "reached-a", top / "reached-b"]
+        self.world = world
+
+        def slow(name: str, reached: Path) -> dict[str, Any]:
+            wait = f"touch {reached}; while ! test -e {self.gate}; do sleep 0.05; done"
+            done = f"echo {name} >> {self.tally}"
+            return child(name, f"echo half > {name}.txt; {wait}; {done}; echo whole > {name}.txt")
+
+        self.plan = world.use(
+            shell("echo base > t.txt", "base"),
+            spawn(
+                child("quick", f"echo quick >> {self.tally}; echo q > q.txt"),
+                slow("a", self.reached[0]),
+                slow("b", self.reached[1]),
+            ),
+        )
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        process = self.world.agents.start("--format", "json", "plan", "execute", self.plan.id)
+        wait_for(lambda: all(path.exists() for path in self.reached))
+        wait_for(self.tally.exists)
+        return process
+
+    def finish(self) -> None:
+        self.gate.touch()
+        self.plan("resume").ok()
+        assert sorted(self.tally.read_text().split()) == ["a", "b", "quick"]
+        assert [text(self.plan, f"{name}.txt") for name in "qab"] == ["q\n", "whole\n", "whole\n"]
+        assert {c["outcome"] for c in self.plan.status["children"]} == {"merged"}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_parent_goes_on_with_its_children(
+    world: World, tmp_path: Path, number: signal.Signals
+) -> None:
+    waiting = Waiting(world, tmp_path)
+    process = waiting.start()
+    process.send_signal(number)
+    process.communicate(timeout=30)
+    if number is not signal.SIGKILL:
+        assert process.returncode == 130
+        states = {c["name"]: c["state"] for c in waiting.plan.status["children"]}
+        assert states == {"quick": "complete", "a": "queued", "b": "queued"}
+    waiting.finish()
+
+
+def test_cancelling_a_plan_that_runs_elsewhere_stops_it_there(world: World, tmp_path: Path) -> None:
+    waiting = Waiting(world, tmp_path)
+    process = waiting.start()
+    waiting.plan("cancel").ok()
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert waiting.plan.status["state"] == "cancelled"
+    states = {c["name"]: c["state"] for c in waiting.plan.status["children"]}
+    assert states == {"quick": "cancelled", "a": "cancelled", "b": "cancelled"}
+    assert waiting.tally.read_text() == "quick\n"
+
+
+def test_a_child_that_writes_into_its_parents_sandbox_is_found_out(world: World) -> None:
+    plan = world.use(
+        shell("echo $CLEVERAGENTS_SANDBOX_CODE > where.txt"),
+        spawn(child("stray", "echo stray > $(cat where.txt)/stray.txt")),
+    )
+    answer = plan("execute")
+    assert answer.error["code"] == "sandbox-failed"
+    assert "was written to while child plans ran" in answer.error["message"]
+    assert not (plan.sandbox / "stray.txt").exists()

@@ -19,7 +19,6 @@ from cleveragents.domain.errors import PlanError, ResourceError
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
-from cleveragents.domain.subplan import ChildOf, MergeOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,11 +87,12 @@ class PlanService:
         with self._locks.hold(plan_id, "cancel"):
             with self._unit_of_work() as uow:
                 plan = uow.plans.get(plan_id).cancel(self._clock.now())
-                uow.plans.save(plan)
                 resources = {r.name: r for r in uow.resources.of_plan(plan_id)}
+                # Children first: they are over with the plan at the top.
                 for child in self._cancel_children(uow, plan_id):
                     found = uow.resources.of_plan(child.plan_id)
                     resources |= {f"{child.action.name} {r.name}": r for r in found}
+                uow.plans.save(plan)
                 uow.commit()
             for resource in resources.values():
                 if resource.status is SandboxStatus.PENDING and resource.plan_id == plan_id:
@@ -111,11 +111,7 @@ class PlanService:
 
     def _cancel_children(self, uow: UnitOfWork, plan_id: PlanId) -> Sequence[Plan]:
         found = [uow.plans.get(child.plan_id) for child in descendants(uow, plan_id)]
-        open_ = [
-            plan
-            for plan in found
-            if not plan.is_final and plan.child_of is not None and not _is_done(plan.child_of)
-        ]
+        open_ = [p for p in found if not p.is_final and p.child_of and not p.child_of.settled]
         for plan in open_:
             uow.plans.save(plan.cancel(self._clock.now()))
         return open_
@@ -165,11 +161,6 @@ class PlanService:
             attempt=plan.attempt,
             created_at=plan.created_at,
         )
-
-
-def _is_done(link: ChildOf) -> bool:
-    # Not `settled`: the plan at the top is cancelled in this very transaction.
-    return link.invalidated or link.outcome in (MergeOutcome.MERGED, MergeOutcome.DISCARDED)
 
 
 def _refuse_twice_the_same(resources: Sequence[PlanResource]) -> None:

@@ -68,6 +68,9 @@ class SubplanService:
         for wave in waves(task.step.subplans):
             plan, more = self._run_wave(plan, task, wave)
             changes.extend(more)
+            merged = self._names(plan, task, MergeOutcome.MERGED)
+            if task.step.subplans.fail_fast and not merged.issuperset(c.name for c in wave):
+                break
         missing = self._missing(plan, task)
         if missing or any(child.name not in self._current(plan, task) for child in _specs(task)):
             return self._failed(plan, task, missing)
@@ -89,8 +92,6 @@ class SubplanService:
         subplans = task.step.subplans or Subplans(plans=())
         merged = self._names(plan, task, MergeOutcome.MERGED)
         startable = [child for child in wave if merged.issuperset(child.depends_on)]
-        if subplans.fail_fast and self._missing(plan, task):
-            return plan, ()
         plan, children = self._spawner.children(plan, task.decision, subplans, startable)
         self._crew.run(plan, children, subplans)
         return self._merger.merge(plan, task, [child.plan_id for child in children])

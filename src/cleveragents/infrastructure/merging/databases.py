@@ -8,6 +8,7 @@ from typing import Protocol
 
 from cleveragents.application.subplan_ports import PreparedMerge
 from cleveragents.domain.action import MergeStrategy
+from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.snapshots.pages_base import copy_bytes
@@ -24,9 +25,7 @@ class DatabaseStates(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedDatabase(PreparedMerge):
-    """`state` is the hash that the parent's database will have."""
-
-    state: str
+    """`changes` is 1 if the child's database will take the place of the parent's."""
 
 
 class DatabaseMerge:
@@ -40,24 +39,35 @@ class DatabaseMerge:
         strategy: MergeStrategy,
         before: Sequence[PreparedMerge],
     ) -> PreparedDatabase:
-        base = self._snapshots.state_hash(child, child.base_snapshot or "")
-        theirs = self._snapshots.state_hash(child, child.boundary or "")
-        ours = self._snapshots.state_hash(parent, parent.boundary or "")
-        for earlier in before:
-            if isinstance(earlier, PreparedDatabase):
-                ours = earlier.state
-        # Pages of two databases cannot be mixed, whatever rows they hold.
-        both = theirs not in (base, ours) and ours != base
+        theirs = self._differ(child, child.base_snapshot, child.boundary)
+        ours = any(earlier.changes for earlier in before) or self._moved_on(parent, child)
         wins = strategy is MergeStrategy.LAST_WINS
+        # Pages of two databases cannot be mixed, whatever rows they hold.
+        refused = theirs and ours and not wins
         name = os.path.basename(parent.sandbox_path)
         conflict = Conflict(resource=parent.name, path=name, kind=ConflictKind.DATABASE)
-        takes = theirs not in (base, ours) and (wins or not both)
         return PreparedDatabase(
             resource=parent.name,
-            conflicts=(conflict,) if both and not wins else (),
-            changes=int(takes),
-            state=theirs if takes else ours,
+            conflicts=(conflict,) if refused else (),
+            changes=int(theirs and not refused),
         )
+
+    def _moved_on(self, parent: PlanResource, child: PlanResource) -> bool:
+        """Whether the parent's is not what it was when the child's was copied from it.
+
+        By the parent's own snapshots: a copy of a database need not be the same bytes.
+        """
+        branched_at = child.details.get("branched_at")
+        if branched_at == parent.boundary:
+            return False
+        try:
+            return self._differ(parent, branched_at, parent.boundary)
+        except SnapshotDamagedError:
+            return True  # pruned since: then there is no telling
+
+    def _differ(self, resource: PlanResource, old: str | None, new: str | None) -> bool:
+        one, two = (self._snapshots.state_hash(resource, ref or "") for ref in (old, new))
+        return one != two
 
     def carry_out(
         self, parent: PlanResource, child: PlanResource, prepared: PreparedDatabase
