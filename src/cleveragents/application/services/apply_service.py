@@ -16,6 +16,7 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.rollback_service import RollbackService
+from cleveragents.application.services.subplan_care import SubplanCare
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
@@ -189,6 +190,7 @@ class ApplyService:
 
     def _clean_up(self, plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, str]:
         """Remove what is not needed any more, but never a file that exists nowhere else."""
+        SubplanCare(self._unit_of_work, self._sandboxes).remove_below(plan.plan_id)
         kept: dict[str, str] = {}
         for resource in resources:
             if self._holds_more(resource):

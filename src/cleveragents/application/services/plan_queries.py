@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from cleveragents.application.ports import Clock, PlanLocks, UnitOfWorkFactory
+from cleveragents.application.ports import Clock, PlanLocks, UnitOfWork, UnitOfWorkFactory
 from cleveragents.application.services.subplan_queries import (
     ChildStatus,
     children_of_plan,
@@ -22,6 +22,7 @@ from cleveragents.domain.effects import CUT_OFF, Effect, EffectState
 from cleveragents.domain.ids import DecisionId, EffectId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.subplan import ChildPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +52,13 @@ class PlanStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecisionHistory:
-    """All decisions of a plan in order, and the group each can be gone back to."""
+    """All decisions of a plan in order, the group each can be gone back to, and the same of every
+    child plan."""
 
     plan: Plan
     decisions: tuple[Decision, ...]
     groups: dict[DecisionId, CheckpointGroup]
+    children: tuple[tuple[ChildPlan, "DecisionHistory"], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +127,7 @@ class PlanQueries:
 
     def history(self, plan_id: PlanId) -> DecisionHistory:
         with self._unit_of_work.reading() as uow:
-            plan = uow.plans.get(plan_id)
-            decisions = uow.decisions.of_plan(plan_id)
-            groups = uow.checkpoints.of_plan(plan_id)
-        return DecisionHistory(plan=plan, decisions=tuple(decisions), groups=_by_decision(groups))
+            return _history(uow, plan_id)
 
     def explain(self, decision_id: DecisionId) -> ExplainedDecision:
         with self._unit_of_work.reading() as uow:
@@ -173,6 +173,17 @@ class PlanQueries:
         running = plan.state is State.PROCESSING
         until = self._clock.now() if running else plan.finished_at
         return (until or plan.started_at) - plan.started_at
+
+
+def _history(uow: UnitOfWork, plan_id: PlanId) -> DecisionHistory:
+    return DecisionHistory(
+        plan=uow.plans.get(plan_id),
+        decisions=tuple(uow.decisions.of_plan(plan_id)),
+        groups=_by_decision(uow.checkpoints.of_plan(plan_id)),
+        children=tuple(
+            (child, _history(uow, child.plan_id)) for child in uow.subplans.of_parent(plan_id)
+        ),
+    )
 
 
 def _progress(plan: Plan) -> tuple[StepProgress, ...]:

@@ -4,6 +4,7 @@ import click
 
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
+from cleveragents.cli.views import decision_tree
 from cleveragents.cli.views import decisions as decision_views
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views import plans as plan_views
@@ -171,7 +172,7 @@ def apply(
 def tree(app: App, plan_id: str, *, show_superseded: bool) -> None:
     """Show the plan's decisions and the checkpoint of each."""
     history = app.container.plan_queries.history(PlanId(plan_id))
-    app.show(decision_views.tree(history, show_superseded=show_superseded))
+    app.show(decision_tree.tree(history, show_superseded=show_superseded))
 
 
 @plan.command(epilog=examples("agents plan explain <DECISION_ID>"))

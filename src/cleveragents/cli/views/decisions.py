@@ -1,86 +1,16 @@
-"""Owns how decisions and what came of them look: the tree, one explained, artifacts, errors."""
+"""Owns how decisions and what came of them look: one explained, artifacts, errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cleveragents.application.services.plan_queries import (
-    DecisionHistory,
     ExplainedDecision,
     PlanRecord,
 )
-from cleveragents.cli.render.blocks import Block, Branch, Cell, Code, Fields, Grid, Outcome, Tree
+from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
 from cleveragents.cli.views.plans import failure_block, failure_data, next_after_failure
-from cleveragents.cli.views.words import clock_time, count, stamp, toned
-from cleveragents.domain.decision import Decision, ToolCall, children_of
-from cleveragents.domain.ids import DecisionId
-
-
-def tree(history: DecisionHistory, *, show_superseded: bool) -> Outcome:
-    shown = [d for d in history.decisions if show_superseded or not d.superseded]
-    by_parent = children_of(shown)
-    root = by_parent[None][0]
-    superseded = sum(1 for d in history.decisions if d.superseded)
-    summary = {
-        "nodes": len(shown),
-        "depth": _depth(root, by_parent),
-        "child_plans": 0,
-        "superseded": superseded,
-    }
-    hidden = superseded and not show_superseded
-    return Outcome(
-        data={
-            "plan_id": history.plan.plan_id,
-            "tree": _node(root, by_parent, history),
-            "summary": summary,
-        },
-        blocks=[Tree("Decisions", _branch(root, by_parent, history))],
-        messages=[f"{count(superseded, 'superseded decision')} not shown: add --show-superseded"]
-        if hidden
-        else [],
-    )
-
-
-def _node(
-    decision: Decision,
-    by_parent: Mapping[DecisionId | None, list[Decision]],
-    history: DecisionHistory,
-) -> Mapping[str, Any]:
-    group = history.groups.get(decision.decision_id)
-    node: dict[str, Any] = {
-        "id": decision.decision_id,
-        "type": decision.type,
-        "description": decision.chosen,
-        "checkpoint": group.head if group else None,
-        "children": [
-            _node(child, by_parent, history) for child in by_parent.get(decision.decision_id, [])
-        ],
-    }
-    if decision.superseded:
-        node["superseded"] = True
-    return node
-
-
-def _branch(
-    decision: Decision,
-    by_parent: Mapping[DecisionId | None, list[Decision]],
-    history: DecisionHistory,
-) -> Branch:
-    group = history.groups.get(decision.decision_id)
-    note = f"{decision.decision_id}" + (f" · checkpoint {group.group_id}" if group else "")
-    text = decision.chosen + (" (superseded)" if decision.superseded else "")
-    return Branch(
-        text=Cell(text, "dim" if decision.superseded else "plain"),
-        children=[
-            _branch(child, by_parent, history) for child in by_parent.get(decision.decision_id, [])
-        ],
-        dim=decision.superseded,
-        note=note,
-    )
-
-
-def _depth(root: Decision, by_parent: Mapping[DecisionId | None, list[Decision]]) -> int:
-    below = [_depth(child, by_parent) for child in by_parent.get(root.decision_id, [])]
-    return 1 + max(below, default=0)
+from cleveragents.cli.views.words import clock_time, stamp, toned
+from cleveragents.domain.decision import ToolCall
 
 
 def explained(found: ExplainedDecision) -> Outcome:

@@ -1,6 +1,7 @@
 """Owns the sandboxes of child plans: each a branch or copy of its parent's, as that is now."""
 
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_checkout import admin_folder, sandbox_git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder, write_file
+from cleveragents.infrastructure.sandbox.git_modules import modules_in
 from cleveragents.infrastructure.sandbox.git_refs import sandbox_branch, value_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent
 from cleveragents.infrastructure.sandbox.sqlite_database import copy_settled
@@ -67,4 +69,26 @@ def _copy_git_state(parent: PlanResource, child: PlanResource) -> None:
     index = ours.read("index")
     if index is not None:
         write_file(os.path.join(theirs.gitdir, "index"), index, mode=0o644)
-    theirs.write_operation(ours.operation())
+    operation = ours.operation()
+    theirs.write_operation({k: v for k, v in operation.items() if not k.startswith("modules/")})
+    _copy_modules(parent, child, ours.gitdir, theirs.gitdir)
+
+
+def _copy_modules(parent: PlanResource, child: PlanResource, ours: str, theirs: str) -> None:
+    """Submodules have repositories of their own in there, tied to their folders by both paths."""
+    source = os.path.join(ours, "modules")
+    if not os.path.isdir(source):
+        return
+    shutil.copytree(source, os.path.join(theirs, "modules"), symlinks=True)
+    for module in modules_in(source):
+        copied = os.path.join(theirs, os.path.relpath(module, ours))
+        git = Git(copied)
+        said = git.run("config", "-f", "config", "core.worktree", check=False).stdout
+        named = os.path.join(module, os.fsdecode(said).removesuffix("\n"))
+        inside = os.path.relpath(named, parent.sandbox_path)
+        place = os.path.join(child.sandbox_path, inside)
+        if not said or inside.startswith("..") or not os.path.isdir(place):
+            continue
+        git.run("config", "-f", "config", "core.worktree", os.path.relpath(place, copied))
+        pointer = f"gitdir: {os.path.relpath(copied, place)}\n"
+        write_file(os.path.join(place, ".git"), os.fsencode(pointer), mode=0o644)

@@ -18,13 +18,13 @@ def module_states(gitdir: str, operation_files: frozenset[str]) -> Iterator[str]
 
     One that it has not is no state: git takes up what it finds when it is populated again.
     """
-    for module in _modules(os.path.join(gitdir, "modules")):
+    for module in modules_in(os.path.join(gitdir, "modules")):
         if _is_checked_out(module):
             for path in _files(module, _STATE_FILES | operation_files):
                 yield os.path.relpath(path, gitdir)
 
 
-def _modules(top: str) -> Iterator[str]:
+def modules_in(top: str) -> Iterator[str]:
     """Names of submodules have slashes, and submodules have submodules."""
     for folder, folders, names in os.walk(top):
         if "HEAD" in names and "objects" in folders:
