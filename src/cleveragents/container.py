@@ -227,7 +227,7 @@ class Container:
             self.rollback_service,
             self.tools,
             # Children run like any plan; looked up late, for that service needs this one.
-            lambda plan_id: self.plan_resume_service.run(plan_id),
+            lambda plan_id, choice: self.plan_resume_service.run(plan_id, choice),
             self._events,
         )
         merges = SandboxMerges(

@@ -459,6 +459,9 @@ def test_an_effect_is_replaced_whole_and_can_be_removed(factory: UnitOfWorkFacto
 
     with factory.reading() as uow:
         assert list(uow.effects.of_plan(PLAN)) == [changed]
+        assert uow.effects.get(EFFECT.effect_id) == changed
+        with pytest.raises(DatabaseUnusableError):
+            uow.effects.get(FULL_EFFECT.effect_id)
         assert list(uow.effects.of_plan(OTHER_PLAN)) == []
 
 

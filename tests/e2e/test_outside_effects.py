@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.world import PlanHandle, Step, World, wait_for, write
+from tests.support.world import PlanHandle, Step, World, action, wait_for, write
 
 MAIL = "a mail to the boss"
 
@@ -311,3 +311,60 @@ def test_a_step_killed_between_two_tries_is_done_once(world: World) -> None:
     process.communicate()
     plan("resume").ok()
     assert (plan.sandbox / "half.txt").read_text() == "half\n"
+
+
+# --- in child plans -----------------------------------------------------------------------------
+
+
+def with_child(post: Post, tool: str) -> PlanHandle:
+    step = {"name": "send", "tool": tool, "with": {"to": "0"}}
+    spawn = {"name": "spawn", "subplans": {"plans": [{"name": "kid", "steps": [step]}]}}
+    return post.world.use(write("a", "1"), spawn, tools=post.tools)
+
+
+def test_new_children_after_a_rollback_know_what_the_old_ones_did_outside(post: Post) -> None:
+    plan = with_child(post, "mail")
+    plan.execute().ok()
+    told = plan.rollback("start").ok().envelope["messages"]
+    assert f"cannot be undone: child kid, step 0 (mail): {MAIL}" in told
+
+    answer = plan.execute()
+
+    assert answer.code == 1
+    assert "already had its effect" in plan.status["error"]["message"]
+    assert post.sent == ["to 0"]
+    plan("resume", "--effects", "skip").ok()
+    assert post.sent == ["to 0"]
+
+
+def test_the_word_given_to_a_parent_reaches_its_children(post: Post) -> None:
+    plan = with_child(post, "mail")
+    plan.execute().ok()
+    plan.rollback("start").ok()
+    plan("execute", "--effects", "repeat").ok()
+    assert post.sent == ["to 0", "to 0"]
+
+
+def test_a_rollback_of_the_parent_compensates_what_its_children_did(post: Post) -> None:
+    plan = with_child(post, "post")
+    plan.execute().ok()
+    told = plan.rollback("start").ok().envelope["messages"]
+    assert f"compensated: child kid, step 0 (post): {MAIL}" in told
+    assert post.sent == ["to 0", "recall 0 id-0"]
+    undone = plan.rollback("before rollback to start").ok().envelope["messages"]
+    assert any("not done again: child kid" in text for text in undone)
+    plan.rollback("start").ok()
+    plan.execute().ok()
+    assert post.sent == ["to 0", "recall 0 id-0", "to 0"]
+
+
+def test_a_child_that_needs_checkpoints_it_cannot_have_is_refused_with_the_plan(
+    world: World,
+) -> None:
+    kid = {"name": "kid", "steps": [write("a", "1")]}
+    fixed = {"code": {"type": "git-checkout", "path": ".", "checkpointable": False}}
+    spawn = {"name": "spawn", "subplans": {"plans": [kid]}}
+    path = world.write_action(action(spawn, resources=fixed))
+    answer = world.agents("plan", "use", path)
+    assert answer.error["code"] == "action-invalid"
+    assert "of which no checkpoint can be made" in answer.error["message"]

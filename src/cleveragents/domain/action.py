@@ -141,4 +141,5 @@ class Action:
             steps=child.steps,
             tools=self.tools,
             rollback_policy=self.rollback_policy,
+            max_retries_per_step=self.max_retries_per_step,
         )

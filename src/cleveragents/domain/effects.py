@@ -89,10 +89,11 @@ _MAYBE = (EffectState.STARTED, EffectState.UNCERTAIN, EffectState.COMPENSATING)
 def in_the_way(effects: Sequence[Effect], key: tuple[int, str, str]) -> Effect | None:
     """The run of this very step that must not be repeated unasked.
 
-    Only the newest counts: whoever let a step run again has settled what was there before.
+    `effects` may be of several plans: of a child, and of those that had its place before. Only the
+    newest counts: whoever let a step run again has settled what was there before.
     """
     runs = [e for e in effects if e.key == key and e.state is not EffectState.SKIPPED]
-    newest = max(runs, key=lambda effect: effect.position.seq, default=None)
+    newest = max(runs, key=lambda effect: (effect.plan_id, effect.position.seq), default=None)
     if newest is None or newest.state is EffectState.COMPENSATED:
         return None
     return newest
@@ -171,18 +172,29 @@ class EffectReport:
         )
 
 
-def report(undone: Sequence[Effect], revived: Sequence[Effect]) -> EffectReport:
-    """`undone` as they are once their compensations have run."""
+def report(
+    undone: Sequence[Effect], revived: Sequence[Effect], children: Mapping[PlanId, str]
+) -> EffectReport:
+    """`undone` as they are once their compensations have run; `children` are names by plan."""
+
+    def told(effects: Iterable[Effect]) -> tuple[str, ...]:
+        return tuple(
+            _of_child(effect, children) + text for effect in effects for text in effect.texts
+        )
+
+    def reasons(effects: Iterable[Effect]) -> tuple[str, ...]:
+        return tuple(f"{text}: {effect.error}" for effect in effects for text in told([effect]))
+
     stays = [e for e in undone if e.state in _HAPPENED]
-    doubtful = [e for e in undone if e.state in _MAYBE]
     return EffectReport(
-        compensated=_texts(e for e in undone if e.state is EffectState.COMPENSATED),
-        lasting=_texts(e for e in stays if e.error is None),
-        failed=tuple(f"{text}: {e.error}" for e in stays if e.error for text in e.texts),
-        uncertain=tuple(f"{text}: {e.error}" for e in doubtful for text in e.texts),
-        not_redone=_texts(e for e in revived if e.state is EffectState.COMPENSATED),
+        compensated=told(e for e in undone if e.state is EffectState.COMPENSATED),
+        lasting=told(e for e in stays if e.error is None),
+        failed=reasons(e for e in stays if e.error is not None),
+        uncertain=reasons(e for e in undone if e.state in _MAYBE),
+        not_redone=told(e for e in revived if e.state is EffectState.COMPENSATED),
     )
 
 
-def _texts(effects: Iterable[Effect]) -> tuple[str, ...]:
-    return tuple(text for effect in effects for text in effect.texts)
+def _of_child(effect: Effect, children: Mapping[PlanId, str]) -> str:
+    name = children.get(effect.plan_id)
+    return f"child {name}, " if name else ""

@@ -341,6 +341,11 @@ class MemoryEffects:
     def remove(self, effect_id: EffectId) -> None:
         self._tables.effects.pop(effect_id, None)
 
+    def get(self, effect_id: EffectId) -> Effect:
+        if effect_id not in self._tables.effects:
+            raise DatabaseUnusableError("", f"effect {effect_id} is missing")
+        return self._tables.effects[effect_id]
+
     def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
         found = [e for e in self._tables.effects.values() if e.plan_id == plan_id]
         return sorted(found, key=lambda effect: effect.position.seq)

@@ -1,10 +1,17 @@
 """Owns undoing outside effects: the compensating tools that a rollback runs, and what it cannot."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cleveragents.application.ports import Clock, ToolContext, Tools, UnitOfWorkFactory
+from cleveragents.application.ports import (
+    Clock,
+    ToolContext,
+    Tools,
+    UnitOfWork,
+    UnitOfWorkFactory,
+)
 from cleveragents.application.services.effect_ledger import EffectLedger
 from cleveragents.domain.action import ToolSpec
 from cleveragents.domain.checkpoint import CheckpointGroup
@@ -14,14 +21,14 @@ from cleveragents.domain.effects import (
     Effect,
     EffectReport,
     EffectState,
-    Turn,
     report,
     turned,
 )
 from cleveragents.domain.errors import ToolError, ToolNotStartedError
-from cleveragents.domain.ids import EffectId, PlanId
+from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.subplan import ChildPlan
 
 _TO_UNDO = (EffectState.DONE, EffectState.SKIPPED, EffectState.COMPENSATING)
 
@@ -47,16 +54,17 @@ class Compensations:
         The intent to go back is stored. May be repeated: what is compensated stays so. A
         compensation that fails is told, and stops nothing.
         """
-        self._ledger.settle(plan.plan_id)
-        turn = self._turn(plan, target)
-        after = [self._undone(plan, effect) for effect in turn.undone]
-        return report(after, turn.revived)
+        for plan_id in (plan.plan_id, *self._touched(plan, target).children):
+            self._ledger.settle(plan_id)
+        found = self._touched(plan, target)
+        after = [self._undone(plan, effect) for effect in found.undone]
+        return report(after, found.revived, found.children)
 
     def foresee(self, plan: Plan, target: CheckpointGroup) -> EffectReport:
         """What `undo` would tell if every compensation works; nothing is run or stored."""
-        turn, now = self._turn(plan, target), self._clock.now()
-        after = [self._foreseen(effect, now) for effect in turn.undone]
-        return report(after, turn.revived)
+        found, now = self._touched(plan, target), self._clock.now()
+        after = [self._foreseen(effect, now) for effect in found.undone]
+        return report(after, found.revived, found.children)
 
     def _foreseen(self, effect: Effect, now: datetime) -> Effect:
         if effect.state is EffectState.STARTED:
@@ -65,15 +73,9 @@ class Compensations:
             return effect.compensated(now)
         return effect
 
-    def _turn(self, plan: Plan, target: CheckpointGroup) -> Turn:
+    def _touched(self, plan: Plan, target: CheckpointGroup) -> "_Touched":
         with self._unit_of_work.reading() as uow:
-            effects = uow.effects.of_plan(plan.plan_id)
-            forks = list(uow.timelines.of_plan(plan.plan_id))
-        if not effects:
-            return Turn(undone=(), revived=())
-        fork = Fork(timeline=len(forks) + 1, start=target.position)
-        before = lineage(plan.timeline, forks)
-        return turned(effects, before, lineage(fork.timeline, [*forks, fork]))
+            return _touched(uow, plan, target)
 
     def _undone(self, plan: Plan, effect: Effect) -> Effect:
         if effect.compensate is None or effect.state not in _TO_UNDO:
@@ -106,7 +108,7 @@ class Compensations:
         with self._unit_of_work() as uow:
             uow.effects.put(effect)
             if effect.stands_for is not None and effect.state is EffectState.COMPENSATED:
-                earlier = _found(uow.effects.of_plan(effect.plan_id), effect.stands_for)
+                earlier = uow.effects.get(effect.stands_for)
                 uow.effects.put(earlier.compensated(self._clock.now()))
             uow.commit()
         return effect
@@ -125,5 +127,40 @@ def _arguments(effect: Effect, spec: ToolSpec) -> Mapping[str, Any]:
     return {name: value for name, value in available.items() if name in wanted}
 
 
-def _found(effects: Sequence[Effect], effect_id: EffectId) -> Effect:
-    return next(effect for effect in effects if effect.effect_id == effect_id)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Touched:
+    """What going back undoes, newest first, and what it brings back; the children by name."""
+
+    undone: tuple[Effect, ...]
+    revived: tuple[Effect, ...]
+    children: Mapping[PlanId, str]
+
+
+def _touched(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> _Touched:
+    forks = list(uow.timelines.of_plan(plan.plan_id))
+    fork = Fork(timeline=len(forks) + 1, start=target.position)
+    before, after = lineage(plan.timeline, forks), lineage(fork.timeline, [*forks, fork])
+    own = turned(uow.effects.of_plan(plan.plan_id), before, after)
+    children = uow.subplans.of_parent(plan.plan_id)
+    gone = [c for c in children if c.counts and not c.on_line(after).counts]
+    back = [c for c in children if not c.counts and c.on_line(after).counts]
+    below = [item for child in gone for item in _with_children(uow, child)]
+    again = [item for child in back for item in _with_children(uow, child)]
+    undone = [*own.undone, *(effect for child in below for effect in _live(uow, child))]
+    return _Touched(
+        undone=tuple(sorted(undone, key=lambda effect: effect.started_at, reverse=True)),
+        revived=(*own.revived, *(effect for child in again for effect in _live(uow, child))),
+        children={child.plan_id: child.name for child in (*below, *again)},
+    )
+
+
+def _with_children(uow: UnitOfWork, child: ChildPlan) -> Sequence[ChildPlan]:
+    own = [c for c in uow.subplans.of_parent(child.plan_id) if c.counts]
+    return [child, *(item for c in own for item in _with_children(uow, c))]
+
+
+def _live(uow: UnitOfWork, child: ChildPlan) -> Sequence[Effect]:
+    """All that counts in the child's own history."""
+    timeline = uow.plans.get(child.plan_id).timeline
+    reach = lineage(timeline, uow.timelines.of_plan(child.plan_id))
+    return turned(uow.effects.of_plan(child.plan_id), reach, {}).undone

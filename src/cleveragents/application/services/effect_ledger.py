@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cleveragents.application.ports import Clock, IdSource, UnitOfWorkFactory
+from cleveragents.application.ports import Clock, IdSource, UnitOfWork, UnitOfWorkFactory
 from cleveragents.domain.action import Step, ToolSpec
 from cleveragents.domain.decision import Decision
 from cleveragents.domain.effects import CUT_OFF, Effect, EffectState, in_the_way
@@ -67,7 +67,7 @@ class EffectLedger:
     def standing(self, plan_id: PlanId, step: Step, step_index: int) -> Effect | None:
         """The earlier run of this very step that must not be repeated unasked."""
         with self._unit_of_work.reading() as uow:
-            effects = uow.effects.of_plan(plan_id)
+            effects = [e for plan in _in_its_place(uow, plan_id) for e in uow.effects.of_plan(plan)]
         return in_the_way(effects, (step_index, step.tool, hash_of(step.arguments)))
 
     def _effect(self, plan: Plan, decision: Decision, step: Step, spec: ToolSpec) -> Effect:
@@ -85,3 +85,20 @@ class EffectLedger:
             compensate=spec.compensate,
             started_at=self._clock.now(),
         )
+
+
+def _in_its_place(uow: UnitOfWork, plan_id: PlanId) -> Sequence[PlanId]:
+    """The plan itself; of a child also those that did the same part of the parent's work before.
+
+    A parent that was rolled back spawns new children, which know nothing of the old ones' effects.
+    """
+    child = uow.subplans.get(plan_id)
+    if child is None:
+        return [plan_id]
+    step = uow.decisions.get(child.decision_id).step_index
+    return [
+        other.plan_id
+        for parent in _in_its_place(uow, child.parent_id)
+        for other in uow.subplans.of_parent(parent)
+        if other.name == child.name and uow.decisions.get(other.decision_id).step_index == step
+    ]

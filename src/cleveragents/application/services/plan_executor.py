@@ -64,7 +64,7 @@ class PlanExecutor:
             crossing = self._runner.crossing(plan, proposal.step, index, choice)
             if crossing.passage is Passage.STOP:
                 self._hold(plan, proposal, index, crossing)
-            plan = self._step(plan, proposal, index, live, _skipping(crossing))
+            plan = self._step(plan, proposal, index, live, crossing)
         if plan.child_of is None:  # children share the store of the plan at the top
             self._checkpoints.free_space(plan.plan_id)
         self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
@@ -131,7 +131,7 @@ class PlanExecutor:
         proposal: Proposal,
         index: int,
         live: list[Decision],
-        skip: Effect | None,
+        crossing: Crossing,
     ) -> Plan:
         step = proposal.step
         self._events.emit(StepStarted(step_index=index, name=step.name, tool=step.tool))
@@ -143,7 +143,8 @@ class PlanExecutor:
             decision=decision,
             next_actor_state=proposal.actor_state,
             resources=self._checkpoints.sandboxes(plan.plan_id),
-            skip=skip,
+            skip=_skipping(crossing),
+            choice=crossing.choice,
         )
         done = self._runner.run(plan, task)
         plan = done.plan

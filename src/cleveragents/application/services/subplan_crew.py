@@ -10,6 +10,7 @@ from cleveragents.application.ports import Tools, UnitOfWorkFactory
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.subplan_spawner import SubplanSpawner
 from cleveragents.domain.action import Subplans
+from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import (
     DatabaseBusyError,
     DatabaseUnusableError,
@@ -26,7 +27,7 @@ from cleveragents.domain.subplan import ChildPlan
 
 # Nothing that trying again would change, and nothing that may be written down as the child's.
 _NOT_ITS_OWN = (PlanLockedError, DatabaseBusyError, DatabaseUnusableError)
-RunPlan = Callable[[PlanId], Plan]
+RunPlan = Callable[[PlanId, EffectChoice], Plan]
 
 
 class SubplanCrew:
@@ -51,7 +52,13 @@ class SubplanCrew:
         self._running: dict[PlanId, set[PlanId]] = {}
         self._stopped: set[PlanId] = set()
 
-    def run(self, parent: Plan, children: Sequence[ChildPlan], subplans: Subplans) -> None:
+    def run(
+        self,
+        parent: Plan,
+        children: Sequence[ChildPlan],
+        subplans: Subplans,
+        choice: EffectChoice,
+    ) -> None:
         """Until each has done all it can; one that failed is errored then.
 
         Raises KeyboardInterrupt when all have stopped, if they were told to.
@@ -62,7 +69,8 @@ class SubplanCrew:
         pool = ThreadPoolExecutor(workers, thread_name_prefix="child")
         # Each in the context of this thread: events know by it whose child they are about.
         futures = [
-            pool.submit(copy_context().run, self._run_child, child, subplans) for child in children
+            pool.submit(copy_context().run, self._run_child, child, subplans, choice)
+            for child in children
         ]
         try:
             self._watch(parent.plan_id, futures, subplans)
@@ -105,35 +113,36 @@ class SubplanCrew:
         for child in running:
             self.stop(child)
 
-    def _run_child(self, child: ChildPlan, subplans: Subplans) -> Plan:
+    def _run_child(self, child: ChildPlan, subplans: Subplans, choice: EffectChoice) -> Plan:
         with self._lock:
             self._running.setdefault(child.parent_id, set()).add(child.plan_id)
         try:
             with self._events.of_child(child.name):
-                return self._until_done(child, subplans)
+                return self._until_done(child, subplans, choice)
         finally:
             self._spawner.let_go(child)
             with self._lock:
                 self._running[child.parent_id].discard(child.plan_id)
 
-    def _until_done(self, child: ChildPlan, subplans: Subplans) -> Plan:
-        plan = self._attempt(child)
+    def _until_done(self, child: ChildPlan, subplans: Subplans, choice: EffectChoice) -> Plan:
+        plan = self._attempt(child, choice)
         while _may_be_tried_again(plan) and child.retries < subplans.max_retries:
             child = child.retried()
             with self._unit_of_work() as uow:
                 uow.subplans.save(child)
                 uow.commit()
             self._put_back(plan)
-            plan = self._attempt(child)
+            # What was said was about what was known then, not about what this try has done.
+            plan = self._attempt(child, EffectChoice.STOP)
         return plan
 
-    def _attempt(self, child: ChildPlan) -> Plan:
+    def _attempt(self, child: ChildPlan, choice: EffectChoice) -> Plan:
         try:
             plan = self._load(child.plan_id)
             if plan.executed:
                 return plan
             self._spawner.make_sandboxes(child)
-            return self._run_plan(child.plan_id)
+            return self._run_plan(child.plan_id, choice)
         except (InterruptedPlanError, EffectUncertainError, EffectDoneError):
             return self._load(child.plan_id)  # it waits, and says itself what for
         except _NOT_ITS_OWN:

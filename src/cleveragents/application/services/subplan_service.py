@@ -93,7 +93,7 @@ class SubplanService:
         merged = self._names(plan, task, MergeOutcome.MERGED)
         startable = [child for child in wave if merged.issuperset(child.depends_on)]
         plan, children = self._spawner.children(plan, task.decision, subplans, startable)
-        self._crew.run(plan, children, subplans)
+        self._crew.run(plan, children, subplans, task.choice)
         return self._merger.merge(plan, task, [child.plan_id for child in children])
 
     def _missing(self, plan: Plan, task: Task) -> Sequence[ChildPlan]:

@@ -35,6 +35,7 @@ class Task:
     """One step to carry out; `next_actor_state` is where the actor stands once it is done.
 
     `skip` is the earlier run whose outside effect a person takes as done: then nothing runs.
+    `choice` is what the person said about all such steps, for child plans.
     """
 
     step: Step
@@ -43,6 +44,7 @@ class Task:
     next_actor_state: Mapping[str, Any]
     resources: Sequence[PlanResource]
     skip: Effect | None = None
+    choice: EffectChoice = EffectChoice.STOP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +61,7 @@ class Crossing:
 
     passage: Passage
     standing: Effect | None
+    choice: EffectChoice = EffectChoice.STOP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,10 +110,11 @@ class ToolRunner:
         try:
             spec = self._tools.find(plan.action, step.tool)
         except ToolNotFoundError:
-            return Crossing(passage=Passage.RUN, standing=None)  # running it tells the reason
+            # Child plans are asked one by one; for anything else, running it tells the reason.
+            return Crossing(passage=Passage.RUN, standing=None, choice=choice)
         standing = self._ledger.standing(plan.plan_id, step, step_index)
         found = passage(standing, choice, idempotent=spec.idempotent)
-        return Crossing(passage=found, standing=standing)
+        return Crossing(passage=found, standing=standing, choice=choice)
 
     def settle(self, plan_id: PlanId) -> Sequence[Effect]:
         """The effects of which only the beginning is known; the caller holds the plan's lock."""

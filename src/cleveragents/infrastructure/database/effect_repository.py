@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from cleveragents.domain.decision import Position, ToolResult
 from cleveragents.domain.effects import Effect, EffectState
+from cleveragents.domain.errors import DatabaseUnusableError
 from cleveragents.domain.ids import DecisionId, EffectId, PlanId
 from cleveragents.infrastructure.database.rows import (
     Row,
@@ -29,6 +30,14 @@ class SqlEffects:
 
     def remove(self, effect_id: EffectId) -> None:
         self._connection.execute("DELETE FROM effects WHERE effect_id = ?", (effect_id,))
+
+    def get(self, effect_id: EffectId) -> Effect:
+        row = self._connection.execute(
+            "SELECT * FROM effects WHERE effect_id = ?", (effect_id,)
+        ).fetchone()
+        if row is None:
+            raise DatabaseUnusableError("", f"effect {effect_id} is missing")
+        return _effect(row)
 
     def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
         rows = self._connection.execute(
