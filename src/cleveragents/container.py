@@ -172,6 +172,7 @@ class Container:
         from cleveragents.application.services.subplan_service import StepRunners
         from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
         from cleveragents.infrastructure.actors.scripted import ScriptedActor
+        from cleveragents.infrastructure.actors.validating import ValidatingActor
 
         runner = ToolRunner(
             self.tools,
@@ -187,7 +188,7 @@ class Container:
             self._unit_of_work,
             self.checkpoint_service,
             StepRunners(tools=runner, children=self._subplan_service),
-            ScriptedActor(),
+            ValidatingActor(ScriptedActor()),
             (self._clock, self._ids),
             self._events,
         )

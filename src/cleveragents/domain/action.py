@@ -44,6 +44,13 @@ class Parameter:
     description: str = ""
 
 
+class Validation(StrEnum):
+    """What it means if a tool that checks the plan's result fails."""
+
+    REQUIRED = "required"
+    INFORMATIONAL = "informational"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
     """What a tool declares about itself; `command` and `resource` are for own tools only."""
@@ -60,6 +67,7 @@ class ToolSpec:
     timeout: float | None = None
     command: tuple[str, ...] = ()
     resource: str | None = None
+    validation: Validation | None = None
 
     @property
     def read_only(self) -> bool:
@@ -121,6 +129,8 @@ class Subplans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
+    """`validations` run when the steps are done; those of a child plan are its parent's."""
+
     name: str
     description: str
     resources: tuple[ResourceSpec, ...]
@@ -128,6 +138,11 @@ class Action:
     tools: tuple[ToolSpec, ...] = ()
     rollback_policy: RollbackPolicy = RollbackPolicy()
     max_retries_per_step: int | None = None
+    validations: tuple[Step, ...] = ()
+
+    def validation(self, tool: str) -> Validation | None:
+        """What it means if this tool fails; None for one that is no validation."""
+        return next((spec.validation for spec in self.tools if spec.name == tool), None)
 
     def resource(self, name: str) -> ResourceSpec | None:
         return next((spec for spec in self.resources if spec.name == name), None)

@@ -14,6 +14,7 @@ from cleveragents.domain.action import (
     Subplan,
     Subplans,
     ToolSpec,
+    Validation,
 )
 
 FORMAT = 1
@@ -37,6 +38,7 @@ def action_to_json(action: Action) -> str:
                 "max_checkpoints": policy.max_checkpoints,
             },
             "max_retries_per_step": action.max_retries_per_step,
+            "validations": [_step_to_map(step) for step in action.validations],
         },
         separators=(",", ":"),
         allow_nan=False,
@@ -66,6 +68,7 @@ def _action_from_map(data: dict[str, Any]) -> Action:
             max_checkpoints=policy["max_checkpoints"],
         ),
         max_retries_per_step=data["max_retries_per_step"],
+        validations=tuple(_step_from_map(item) for item in data["validations"]),
     )
 
 
@@ -170,6 +173,7 @@ def _tool_to_map(spec: ToolSpec) -> dict[str, Any]:
         "timeout": spec.timeout,
         "command": spec.command,
         "resource": spec.resource,
+        "validation": spec.validation and spec.validation.value,
     }
 
 
@@ -195,4 +199,5 @@ def _tool_from_map(item: dict[str, Any]) -> ToolSpec:
         timeout=item["timeout"],
         command=tuple(item["command"]),
         resource=item["resource"],
+        validation=Validation(item["validation"]) if item["validation"] else None,
     )

@@ -85,6 +85,7 @@ class YamlActionReader:
         trusted = not any(item.loc[:1] in {("resources",), ("tools",)} for item in rules.findings)
         around = Surroundings(resources=list(resources))
         steps = rules.steps(sections.get("steps"), ("steps",), around)
+        validations = rules.validations(sections.get("validations"), tool_specs)
         action = Action(
             name=top.name if top else "",
             description=top.description if top else "",
@@ -93,9 +94,11 @@ class YamlActionReader:
             tools=tool_specs,
             rollback_policy=rules.policy(_mapping(sections.get("rollback_policy"))),
             max_retries_per_step=top.max_retries_per_step if top else None,
+            validations=tuple(validations.values()),
         )
         if trusted:
             rules.findings.extend(self._step_findings(action, steps, rules.findings))
+            rules.findings.extend(self._validation_findings(action, validations))
         return action
 
     def _step_findings(
@@ -110,6 +113,15 @@ class YamlActionReader:
             elif index not in broken:
                 for child, one, here in child_steps(action, step, loc):
                     yield from self._child_findings(action, child, one, here)
+
+    def _validation_findings(
+        self, action: Action, validations: Mapping[int, Step]
+    ) -> Iterator[Finding]:
+        for index, step in validations.items():
+            # One that is not listed is run as it is marked, so that is where its mistake is.
+            listed = step.name != step.tool or step.arguments
+            loc: Loc = ("validations", index) if listed else ("tools", step.tool)
+            yield from self._call_findings(action, step, loc)
 
     def _child_findings(
         self, everything: Action, child: Action, step: Step, loc: Loc

@@ -15,6 +15,7 @@ from cleveragents.domain.action import (
     RollbackPolicy,
     Step,
     ToolSpec,
+    Validation,
 )
 from cleveragents.domain.effects import RESULT_NAMES
 from cleveragents.infrastructure.actionschema import (
@@ -148,6 +149,9 @@ class Rules:
     def _check_writes(self, name: str, shape: ToolShape) -> None:
         if shape.writes is not None and shape.writes == shape.read_only:
             self._find("`writes` and `read_only` contradict each other", "tools", name, "read_only")
+        elif shape.validation is not None and shape.writes:
+            text = "a validation only looks; what it writes in a sandbox is taken back"
+            self._find(text, "tools", name, "writes")
         elif shape.write_scope and not _writes(shape):
             text = "a tool that does not write has no write_scope"
             self._find(text, "tools", name, "write_scope")
@@ -206,6 +210,23 @@ class Rules:
                 steps[index] = step
         return steps
 
+    def validations(self, raw: object, tools: Sequence[ToolSpec]) -> Mapping[int, Step]:
+        """Those that the file lists, by their position, and after them every other tool that is
+        one: marking it is enough to have it run."""
+        items = cast("list[object]", raw) if isinstance(raw, list) else []
+        found = {i: self._step(item, ("validations", i)) for i, item in enumerate(items)}
+        listed = {index: step for index, step in found.items() if step is not None}
+        marked = [spec.name for spec in tools if spec.validation is not None]
+        for index, step in listed.items():
+            if step.tool not in marked:
+                text = (
+                    f"{quoted(step.tool)} is no tool with `validation:`{meant(step.tool, marked)}"
+                )
+                self._find(text, "validations", index, "tool")
+        known = {step.tool for step in listed.values()}
+        rest = [Step(name=name, tool=name) for name in marked if name not in known]
+        return {**listed, **dict(enumerate(rest, len(items)))}
+
     def _step(self, raw: object, loc: Loc) -> Step | None:
         shape = shaped(StepShape, raw, loc, self.findings)
         if shape is None:
@@ -232,6 +253,7 @@ def _tool_spec(name: str, shape: ToolShape, resource: str | None) -> ToolSpec:
         timeout=shape.timeout,
         command=tuple(shape.command),
         resource=resource,
+        validation=Validation(shape.validation) if shape.validation else None,
     )
 
 
@@ -241,4 +263,6 @@ def _keys(raw: object) -> Collection[object]:
 
 def _writes(shape: ToolShape) -> bool:
     # A tool that does not say is assumed to write: a needless checkpoint costs little.
+    if shape.validation is not None:
+        return bool(shape.writes)
     return shape.writes if shape.writes is not None else not shape.read_only

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
 
-from cleveragents.domain.action import ResourceType
+from cleveragents.domain.action import ResourceType, Validation
 
 # Longer waits overflow the system's own timers.
 LONGEST_TIMEOUT = 604_800
@@ -80,6 +80,13 @@ def _resource_type(value: str) -> str:
     return value
 
 
+def _validation(value: str) -> str:
+    names = [item.value for item in Validation]
+    if value not in names:
+        raise _wrong(f"{quoted(value)} is not one of {', '.join(names)}{meant(value, names)}")
+    return value
+
+
 def _argv(value: object) -> object:
     if isinstance(value, str):
         raise _wrong("must be a list of arguments, never a shell string: [python, migrate.py]")
@@ -108,6 +115,7 @@ class ActionShape(Shape):
     max_retries_per_step: Annotated[int, Field(ge=0, le=100)] | None = None
     tools: Section = {}
     steps: Annotated[list[Any], Field(min_length=1)]
+    validations: list[Any] = []
 
 
 class PolicyShape(Shape):
@@ -137,6 +145,7 @@ class ToolShape(Shape):
     idempotent: bool = False
     compensate: str | None = None
     timeout: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] | None = None
+    validation: Annotated[str, AfterValidator(_validation)] | None = None
 
 
 class StepShape(Shape):

@@ -19,6 +19,7 @@ from cleveragents.domain.action import (
     Subplan,
     Subplans,
     ToolSpec,
+    Validation,
 )
 from cleveragents.domain.actioncodec import action_from_json, action_to_json
 
@@ -64,6 +65,7 @@ TOOLS = st.builds(
     timeout=st.floats(min_value=0.1, max_value=1000),
     command=MANY,
     resource=NAMES,
+    validation=st.sampled_from(Validation),
 )
 ARGUMENTS = st.dictionaries(NAMES, JSON, min_size=1, max_size=3)
 CALLS = st.builds(Step, name=NAMES, tool=NAMES, arguments=ARGUMENTS)
@@ -104,6 +106,7 @@ FULL_ACTIONS = st.builds(
         max_checkpoints=st.integers(min_value=1),
     ),
     max_retries_per_step=st.integers(min_value=0),
+    validations=st.tuples(CALLS),
 )
 
 

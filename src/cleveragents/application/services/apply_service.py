@@ -31,10 +31,12 @@ from cleveragents.domain.errors import (
     MachineError,
     PlanError,
     SandboxMissingError,
+    ValidationUnmetError,
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.validations import required, unmet
 
 Confirm = Callable[[Mapping[str, ResourceDiff]], bool]
 _DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
@@ -77,6 +79,7 @@ class ApplyService:
             if plan.state is State.APPLIED:  # its own clean-up may have been interrupted
                 self._settle(resources, _tokens(resources))
                 self._clean_up(plan, resources)
+            self._refuse_unvalidated(plan, resources)
             plan = plan.begin_apply()
             for resource in resources:
                 self._sandboxes.check(resource)
@@ -85,6 +88,21 @@ class ApplyService:
                 raise DeclinedError("the apply")
             plan, resources = self._store_intent(plan, resources, prepared)
             return self._carry_out(plan, resources, prepared)
+
+    def _refuse_unvalidated(self, plan: Plan, resources: Sequence[PlanResource]) -> None:
+        """Raises ValidationUnmetError. What has steps left is refused for that, and not here."""
+        stopped_there = plan.error is not None and plan.action.validation(plan.error.tool or "")
+        if plan.is_final or not required(plan.action) or not (plan.executed or stopped_there):
+            return
+        with self._unit_of_work.reading() as uow:
+            calls = [call for call in uow.tool_calls.of_plan(plan.plan_id) if not call.undone]
+        problems = list(unmet(plan.action, calls))
+        for resource in resources:
+            self._sandboxes.check(resource)
+            if self._snapshots.capture(resource).ref != resource.boundary:
+                problems.append(f"`{resource.name}` was changed by hand since it was validated")
+        if problems:
+            raise ValidationUnmetError(plan.plan_id, problems)
 
     def _prepare(
         self, plan: Plan, resources: Sequence[PlanResource], options: ApplyOptions

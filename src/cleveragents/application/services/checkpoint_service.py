@@ -59,11 +59,15 @@ class Additions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """The plan as it is stored now, and what had changed since the snapshot before."""
+    """The plan as it is stored now, and what had changed since the snapshot before.
+
+    `notice` is what failed without being in the plan's way.
+    """
 
     plan: Plan
     group: CheckpointGroup | None
     changes: tuple[FileChange, ...]
+    notice: str | None = None
 
 
 NOTHING_ELSE = Additions()

@@ -13,7 +13,7 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.tool_runner import Crossing, StepRunner, Task
-from cleveragents.domain.action import Step
+from cleveragents.domain.action import Action, Step
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
@@ -155,7 +155,7 @@ class PlanExecutor:
                 step_index=index,
                 name=step.name,
                 files_changed=len(done.changes),
-                error=plan.error.message if plan.error else None,
+                error=plan.error.message if plan.error else done.notice,
             )
         )
         return plan
@@ -172,7 +172,7 @@ class PlanExecutor:
             plan_id=plan.plan_id,
             parent_id=live[0].decision_id,
             position=plan.here,
-            type=_decision_type(proposal.step),
+            type=_decision_type(plan.action, proposal.step),
             question=proposal.question,
             chosen=f"{proposal.step.tool}: {proposal.step.name}",
             alternatives=proposal.alternatives,
@@ -219,7 +219,9 @@ def _skipping(crossing: Crossing) -> Effect | None:
     return crossing.standing if crossing.passage is Passage.SKIP else None
 
 
-def _decision_type(step: Step) -> DecisionType:
+def _decision_type(action: Action, step: Step) -> DecisionType:
+    if action.validation(step.tool) is not None:
+        return DecisionType.VALIDATION_RESPONSE
     if step.subplans is None:
         return DecisionType.TOOL_INVOCATION
     parallel = step.subplans.parallel

@@ -189,7 +189,7 @@ def _history(uow: UnitOfWork, plan_id: PlanId) -> DecisionHistory:
 def _progress(plan: Plan) -> tuple[StepProgress, ...]:
     return tuple(
         StepProgress(step=step.name, status=_step_status(plan, index))
-        for index, step in enumerate(plan.action.steps)
+        for index, step in enumerate((*plan.action.steps, *plan.action.validations))
     )
 
 

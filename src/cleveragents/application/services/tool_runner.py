@@ -13,7 +13,7 @@ from cleveragents.application.services.checkpoint_service import (
 )
 from cleveragents.application.services.effect_ledger import EffectLedger
 from cleveragents.application.services.step_boundary import StepBoundary
-from cleveragents.domain.action import Step, ToolSpec
+from cleveragents.domain.action import Step, ToolSpec, Validation
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
 from cleveragents.domain.effects import Effect, EffectChoice, Passage, passage
@@ -132,7 +132,14 @@ class ToolRunner:
         ended, tries = self._attempt(plan, task, spec), 1
         while ended.error is not None and self._tries_again(ended, task, spec, tries):
             ended, tries = self._attempt(self._take_back(ended, tries), task, spec), tries + 1
-        return self._failed(task, ended) if ended.error else self._succeeded(task, spec, ended)
+        if spec.validation is not None:
+            # It is to judge the result, not to add to it: caches and reports do not stay.
+            self._boundary.return_to(plan.plan_id)
+        if ended.error is None:
+            return self._succeeded(task, spec, ended)
+        if spec.validation is Validation.INFORMATIONAL:
+            return self._noted(task, ended, ended.error)
+        return self._failed(task, ended)
 
     # --- one call -------------------------------------------------------------------------------
 
@@ -181,6 +188,8 @@ class ToolRunner:
         limit = self._limits.retries if wanted is None else wanted
         captured = all(resource.checkpointable for resource in task.resources)
         assert ended.error is not None
+        if spec.validation is not None:
+            return False  # it has given its answer
         return tries <= limit and may_retry(spec, ended.error, captured=captured)
 
     def _take_back(self, ended: _Ended, tries: int) -> Plan:
@@ -209,6 +218,11 @@ class ToolRunner:
         plan = plan.advance(task.step_index, task.next_actor_state)
         plan = self._checkpoints.save_progress(plan, replace(ended, effect=known).additions)
         return Committed(plan=plan, group=None, changes=())
+
+    def _noted(self, task: Task, ended: _Ended, error: ToolError) -> Committed:
+        plan = ended.plan.advance(task.step_index, task.next_actor_state)
+        plan = self._checkpoints.save_progress(plan, ended.additions)
+        return Committed(plan=plan, group=None, changes=(), notice=error.message)
 
     def _failed(self, task: Task, ended: _Ended) -> Committed:
         plan, error = ended.plan, ended.error

@@ -45,6 +45,7 @@ PlanError                      exit 1: the operation was refused or failed
 │   └── ToolRefusedError         tool-refused
 ├── ApplyConflictError         apply-conflict
 ├── ApplyRefusedError          apply-refused
+├── ValidationUnmetError       validation-unmet
 ├── ApplyEditsKeptError        apply-edits-kept
 ├── ApplyPendingError          apply-pending
 ├── DeclinedError              declined
@@ -109,6 +110,7 @@ from cleveragents.domain.errors.plans import (
     PlanStateError,
     StepFailedError,
     SubplansFailedError,
+    ValidationUnmetError,
 )
 from cleveragents.domain.errors.usage import (
     CheckpointRequiredError,
@@ -190,4 +192,5 @@ __all__ = [
     "ToolRefusedError",
     "ToolTimeoutError",
     "UsageError",
+    "ValidationUnmetError",
 ]

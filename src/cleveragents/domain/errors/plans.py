@@ -178,6 +178,21 @@ class ApplyRefusedError(PlanError):
     code = "apply-refused"
 
 
+class ValidationUnmetError(PlanError):
+    """A required validation stands in the way of an apply; nothing was changed."""
+
+    code = "validation-unmet"
+
+    def __init__(self, plan_id: str, problems: Sequence[str]) -> None:
+        listing = "\n".join(f"  {problem}" for problem in problems)
+        super().__init__(
+            f"plan {plan_id} has not passed what its action requires:\n{listing}",
+            f"see `agents plan errors {plan_id}`; roll back or correct the plan, and run "
+            f"`agents plan execute {plan_id}` again",
+        )
+        self.problems = tuple(problems)
+
+
 class ApplyEditsKeptError(PlanError):
     """An apply was given up; what the user changed on top of it meanwhile was not taken back."""
 

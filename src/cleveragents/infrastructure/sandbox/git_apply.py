@@ -72,7 +72,8 @@ class GitApply:
         return self._carrying_out(resource, prepared).take_back()
 
     def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
-        self._carrying_out(resource, prepared).settle()
+        if Path(resource.location).is_dir():  # else what was kept in it went with it
+            self._carrying_out(resource, prepared).settle()
 
     def _carrying_out(self, resource: PlanResource, prepared: PreparedApply) -> GitCarryOut:
         return GitCarryOut(Git(resource.location), self._trees, resource, prepared.token)

@@ -31,9 +31,10 @@ class UndoNote:
     def joined(self, later: "UndoNote") -> "UndoNote":
         """With what a repetition adds: of folders, what the first run found is what was there."""
         made = (*self.made, *(path for path in later.made if path not in self.made))
+        folders = {path: mode for path, mode in later.folders.items() if path not in self.made}
         return UndoNote(
             files={**self.files, **later.files},
-            folders={**later.folders, **self.folders},
+            folders={**folders, **self.folders},
             made=made,
         )
 
