@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.plan_resume_service import PlanResumeService
     from cleveragents.application.services.plan_service import PlanService
     from cleveragents.application.services.rollback_service import RollbackService
+    from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
     from cleveragents.application.services.store_service import StoreService
     from cleveragents.application.services.subplan_care import SubplanCare
     from cleveragents.application.services.subplan_service import SubplanService
@@ -56,8 +57,22 @@ class Container:
         from cleveragents.application.services.plan_service import PlanService
 
         return PlanService(
-            self._unit_of_work, self._actions, self._sandboxes, self._locks, self._ids, self._clock
+            self._unit_of_work,
+            self._actions,
+            self._sandboxes,
+            self._locks,
+            (self._clock, self._ids),
+            self.sandbox_cleanup,
         )
+
+    @cached_property
+    def sandbox_cleanup(self) -> "SandboxCleanup":
+        from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
+        from cleveragents.domain.sandbox import CleanupPolicy
+
+        policy = CleanupPolicy(self._settings.sandbox_cleanup)
+        workplace = (self._sandboxes, self._snapshots)
+        return SandboxCleanup(self._unit_of_work, workplace, self._locks, policy)
 
     @cached_property
     def plan_queries(self) -> "PlanQueries":
@@ -135,7 +150,7 @@ class Container:
             self._unit_of_work,
             self.checkpoint_service,
             self.rollback_service,
-            (self._sandboxes, self._snapshots),
+            (self._sandboxes, self._snapshots, self.sandbox_cleanup),
             self._locks,
             self._clock,
         )

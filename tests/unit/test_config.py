@@ -87,6 +87,7 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
         max_checkpoints_per_plan=50,
         checkpoint_max_age=0,
         checkpoint_max_total_size=0,
+        sandbox_cleanup="on_apply",
         max_retries_per_step=0,
         tool_timeout=600.0,
         tool_output_limit=1_048_576,
@@ -103,6 +104,8 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         data-dir = "/data"
         [database]
         url = "sqlite:////db/x.db"
+        [sandbox]
+        cleanup = "manual"
         [sandbox.checkpoint]
         auto-create-on = ["before_step"]
         max-checkpoints-per-plan = 7
@@ -128,6 +131,7 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         max_checkpoints_per_plan=7,
         checkpoint_max_age=7200,
         checkpoint_max_total_size=1000000,
+        sandbox_cleanup="manual",
         max_retries_per_step=4,
         tool_timeout=1.5,
         tool_output_limit=2048,
@@ -146,6 +150,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
             "CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN": "3",
             "CLEVERAGENTS_CHECKPOINT_MAX_AGE": "30d",
             "CLEVERAGENTS_CHECKPOINT_MAX_TOTAL_SIZE": "2000",
+            "CLEVERAGENTS_SANDBOX_CLEANUP": "on_terminal",
             "CLEVERAGENTS_EXECUTE_MAX_RETRIES_PER_STEP": "5",
             "CLEVERAGENTS_TOOL_TIMEOUT": "2.5",
             "CLEVERAGENTS_TOOL_OUTPUT_LIMIT": "4096",
@@ -161,6 +166,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
         max_checkpoints_per_plan=3,
         checkpoint_max_age=2592000,
         checkpoint_max_total_size=2000,
+        sandbox_cleanup="on_terminal",
         max_retries_per_step=5,
         tool_timeout=2.5,
         tool_output_limit=4096,

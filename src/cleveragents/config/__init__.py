@@ -55,6 +55,7 @@ class Settings:
     max_checkpoints_per_plan: int
     checkpoint_max_age: int
     checkpoint_max_total_size: int
+    sandbox_cleanup: str
     max_retries_per_step: int
     tool_timeout: float
     tool_output_limit: int

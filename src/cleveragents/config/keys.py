@@ -13,6 +13,7 @@ AUTO_FORMAT = "auto"
 # The domain has these names too; it may not be imported from here, so a test compares the two.
 DEFAULT_TRIGGERS = ("on_tool_write", "on_tool_write_complete", "on_subplan_spawn", "on_error")
 TRIGGERS = (*DEFAULT_TRIGGERS, "before_step", "after_step", "after_subplan", "before_apply")
+CLEANUPS = ("on_apply", "on_terminal", "manual")
 TRIGGER_ALIASES = {
     "before_tool_execute": "on_tool_write",
     "after_tool_execute": "on_tool_write_complete",
@@ -137,6 +138,15 @@ def _format(raw: object, base: Base) -> Value:
     if text not in FORMATS:
         valid = ", ".join((*FORMATS, AUTO_FORMAT))
         raise _BadValueError(f"{text!r} is not one of {valid}", closest(text, FORMATS))
+    return text
+
+
+def _cleanup(raw: object, base: Base) -> Value:
+    del base
+    text = _text(raw)
+    if text not in CLEANUPS:
+        valid = ", ".join(CLEANUPS)
+        raise _BadValueError(f"{text!r} is not one of {valid}", closest(text, CLEANUPS))
     return text
 
 
@@ -308,6 +318,15 @@ KEYS = (
         doc="The room that the checkpoints of one plan may take before the oldest are pruned.",
         read=_size,
         from_text=_number_from_text,
+    ),
+    Key(
+        name="sandbox.cleanup",
+        field="sandbox_cleanup",
+        kind="one of " + ", ".join(CLEANUPS),
+        default=CLEANUPS[0],
+        env="CLEVERAGENTS_SANDBOX_CLEANUP",
+        doc="When sandboxes are removed; never with work that exists nowhere else.",
+        read=_cleanup,
     ),
     Key(
         name="execute.max-retries-per-step",

@@ -12,6 +12,14 @@ _INTENT = "apply"
 _NEEDED = "apply_needs"
 
 
+class CleanupPolicy(StrEnum):
+    """When the sandboxes of a plan go: once it is applied, also once it is cancelled, or never."""
+
+    ON_APPLY = "on_apply"
+    ON_TERMINAL = "on_terminal"
+    MANUAL = "manual"
+
+
 class SandboxStatus(StrEnum):
     PENDING = "pending"
     READY = "ready"

@@ -37,6 +37,7 @@ from cleveragents.application.services.plan_resume_service import PlanResumeServ
 from cleveragents.application.services.plan_service import PlanService
 from cleveragents.application.services.pruning import RetentionLimits
 from cleveragents.application.services.rollback_service import RollbackService
+from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
 from cleveragents.application.services.step_boundary import StepBoundary
 from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
@@ -51,7 +52,7 @@ from cleveragents.domain.decision import Decision, ToolCall
 from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.sandbox import CleanupPolicy, PlanResource
 
 DEFAULT_TIMEOUT = 60.0
 BASE = {"README": "hello"}
@@ -146,12 +147,18 @@ class ServiceWorld:
         self.resume = PlanResumeService(
             self.database, executor, self.rollbacks, workplace, self.locks, self.events
         )
+        cleanup = SandboxCleanup(self.database, workplace, self.locks, CleanupPolicy.ON_APPLY)
         self.applies = ApplyService(
-            self.database, self.checkpoints, self.rollbacks, workplace, self.locks, self.clock
+            self.database,
+            self.checkpoints,
+            self.rollbacks,
+            (*workplace, cleanup),
+            self.locks,
+            self.clock,
         )
         actions = OneAction(self.action)
         self.plans = PlanService(
-            self.database, actions, self.sandboxes, self.locks, self.ids, self.clock
+            self.database, actions, self.sandboxes, self.locks, chronicle, cleanup
         )
         self.manual = ManualCheckpoints(self.database, self.checkpoints, self.rollbacks, self.locks)
         self.queries = PlanQueries(self.database, self.locks, self.clock)

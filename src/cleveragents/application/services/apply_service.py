@@ -16,7 +16,7 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.rollback_service import RollbackService
-from cleveragents.application.services.subplan_care import SubplanCare
+from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
@@ -30,7 +30,6 @@ from cleveragents.domain.errors import (
     InterruptedApplyError,
     MachineError,
     PlanError,
-    SandboxMissingError,
     ValidationUnmetError,
 )
 from cleveragents.domain.ids import PlanId
@@ -44,7 +43,8 @@ _DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyResult:
-    """What reached the project. `kept` names sandboxes that still hold files apply did not take."""
+    """What reached the project. `kept` names the sandboxes that stay: they hold files that apply
+    did not take, or the settings say so."""
 
     plan: Plan
     refs: Mapping[str, str]
@@ -58,14 +58,14 @@ class ApplyService:
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
         rollbacks: RollbackService,
-        workplace: tuple[Sandboxes, SnapshotStore],
+        workplace: tuple[Sandboxes, SnapshotStore, SandboxCleanup],
         locks: PlanLocks,
         clock: Clock,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
         self._rollbacks = rollbacks
-        self._sandboxes, self._snapshots = workplace
+        self._sandboxes, self._snapshots, self._cleanup = workplace
         self._locks = locks
         self._clock = clock
 
@@ -78,7 +78,7 @@ class ApplyService:
                 return self._carry_out(plan, resources, unfinished)
             if plan.state is State.APPLIED:  # its own clean-up may have been interrupted
                 self._settle(resources, _tokens(resources))
-                self._clean_up(plan, resources)
+                self._cleanup.after_apply(plan_id)
             self._refuse_unvalidated(plan, resources)
             plan = plan.begin_apply()
             for resource in resources:
@@ -156,7 +156,7 @@ class ApplyService:
         self._save(plan)
         self._settle(resources, prepared)
         diffs = {r.name: self._sandboxes.applied_diff(r, refs[r.name]) for r in resources}
-        kept = self._clean_up(plan, resources)
+        kept = self._cleanup.after_apply(plan.plan_id)
         return ApplyResult(plan=plan, refs=refs, diffs=diffs, kept=kept)
 
     def _given_up(
@@ -205,30 +205,6 @@ class ApplyService:
     ) -> None:
         for resource in resources:
             self._sandboxes.settle(resource, prepared[resource.name])
-
-    def _clean_up(self, plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, str]:
-        """Remove what is not needed any more, but never a file that exists nowhere else."""
-        SubplanCare(self._unit_of_work, self._sandboxes).remove_below(plan.plan_id)
-        kept: dict[str, str] = {}
-        for resource in resources:
-            if self._holds_more(resource):
-                kept[resource.name] = resource.sandbox_path
-                continue
-            self._sandboxes.remove(resource)
-            with self._unit_of_work() as uow:
-                uow.resources.save(resource.removed())
-                uow.commit()
-        if not kept:
-            self._snapshots.forget(plan.plan_id)
-        return kept
-
-    def _holds_more(self, resource: PlanResource) -> bool:
-        """Whether the sandbox has files that exist nowhere else; one that is gone has none."""
-        try:
-            self._sandboxes.check(resource)
-        except SandboxMissingError:
-            return False
-        return bool(self._sandboxes.diff(resource).left_behind)
 
     def _resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
         with self._unit_of_work.reading() as uow:

@@ -12,6 +12,7 @@ from cleveragents.application.ports import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
 from cleveragents.application.services.subplan_care import descendants
 from cleveragents.domain.action import Action, ResourceSpec
 from cleveragents.domain.decision import Decision, DecisionType
@@ -45,15 +46,15 @@ class PlanService:
         actions: ActionReader,
         sandboxes: Sandboxes,
         locks: PlanLocks,
-        ids: IdSource,
-        clock: Clock,
+        chronicle: tuple[Clock, IdSource],
+        cleanup: SandboxCleanup,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._actions = actions
         self._sandboxes = sandboxes
         self._locks = locks
-        self._ids = ids
-        self._clock = clock
+        self._clock, self._ids = chronicle
+        self._cleanup = cleanup
 
     def use(
         self, path: str, overrides: Mapping[str, str], *, include_uncommitted: bool
@@ -97,8 +98,12 @@ class PlanService:
             for resource in resources.values():
                 if resource.status is SandboxStatus.PENDING and resource.plan_id == plan_id:
                     self._sandboxes.release(resource)
-        ready = {n: r for n, r in resources.items() if r.status is SandboxStatus.READY}
-        return CancelledPlan(plan=plan, kept={n: r.sandbox_path for n, r in ready.items()})
+            ready = {n: r for n, r in resources.items() if r.status is SandboxStatus.READY}
+            kept = {n: r.sandbox_path for n, r in ready.items()}
+            if all(resource.plan_id == plan_id for resource in ready.values()):
+                # Children share its snapshots, and so keep its sandboxes with their own.
+                kept = self._cleanup.after_cancel(plan)
+        return CancelledPlan(plan=plan, kept=kept)
 
     def _stop_elsewhere(self, plan_id: PlanId) -> None:
         with self._unit_of_work.reading() as uow:

@@ -119,6 +119,19 @@ def cancel(app: App, plan_id: str) -> None:
     app.show(plan_views.cancelled(app.container.plan_service.cancel(PlanId(plan_id))))
 
 
+@plan.command(epilog=examples("agents plan discard <PLAN_ID>"))
+@_PLAN
+@_YES
+@click.pass_obj
+def discard(app: App, plan_id: str, *, yes: bool) -> None:
+    """Remove what a plan that is over still has in its sandboxes, applied or not."""
+    result = app.container.sandbox_cleanup.discard(
+        PlanId(plan_id),
+        lambda kept: app.confirm(f"Discard the sandboxes: {', '.join(kept)}", yes=yes),
+    )
+    app.show(plan_views.discarded(result))
+
+
 @plan.command(epilog=examples("agents plan diff <PLAN_ID>"))
 @_PLAN
 @click.pass_obj

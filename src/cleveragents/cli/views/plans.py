@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the services behind these are slow to import, and `plan sta
     from cleveragents.application.services.plan_queries import PlanStatus
     from cleveragents.application.services.plan_resume_service import ResumePoint
     from cleveragents.application.services.plan_service import CancelledPlan, UsedAction
+    from cleveragents.application.services.sandbox_cleanup import Discarded
 
 
 def used(result: "UsedAction") -> Outcome:
@@ -279,6 +280,8 @@ def _name_of(point: "ResumePoint") -> str:
 def cancelled(result: "CancelledPlan") -> Outcome:
     plan = result.plan
     kept = [f"the sandbox of {name} stays at {path}" for name, path in result.kept.items()]
+    if kept:
+        kept.append(f"remove what stays with `agents plan discard {plan.plan_id}`")
     return Outcome(
         data={
             "plan_id": plan.plan_id,
@@ -287,6 +290,20 @@ def cancelled(result: "CancelledPlan") -> Outcome:
             "sandboxes_kept": dict(result.kept),
         },
         messages=[f"plan {plan.plan_id} is cancelled", *kept],
+    )
+
+
+def discarded(result: "Discarded") -> Outcome:
+    plan = result.plan
+    gone = [f"the sandbox of {name} at {path} is removed" for name, path in result.removed.items()]
+    return Outcome(
+        data={
+            "plan_id": plan.plan_id,
+            "phase": plan.phase,
+            "state": plan.state,
+            "sandboxes_removed": dict(result.removed),
+        },
+        messages=gone or [f"plan {plan.plan_id} has no sandboxes any more"],
     )
 
 
@@ -346,8 +363,8 @@ def applied(result: "ApplyResult") -> Outcome:
         ],
         messages=[f"Apply complete: {count(len(files), 'file')} changed"],
         warnings=[
-            f"the sandbox of {name} holds ignored files that apply does not take, "
-            f"so it stays at {path}"
+            f"the sandbox of {name} stays at {path}, as it holds files that apply does not take or "
+            f"sandbox.cleanup is manual; remove it with `agents plan discard {plan.plan_id}`"
             for name, path in result.kept.items()
         ],
     )
