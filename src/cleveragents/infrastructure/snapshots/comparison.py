@@ -16,6 +16,7 @@ from cleveragents.infrastructure.snapshots.find import CannotListError, Listed, 
 from cleveragents.infrastructure.snapshots.outline import (
     UNLISTED,
     Outline,
+    Part,
     folders_in,
     marked,
     outline_of,
@@ -34,9 +35,10 @@ from cleveragents.infrastructure.snapshots.walk import (
 
 # Up to so many paths a walk is over before another process has begun.
 SMALL = 400
-# An outline is kept anew once it does not tell of so many paths, or of so great a part of them.
-_STALE = 200
-_STALE_SHARE = 0.02
+# An outline is kept anew once there are so many paths that it does not tell of.
+_STALE = 50
+# Parts that have become so much larger or smaller altogether are made anew.
+_GROWN = 0.2
 _CAPTURED = b"dfhl"
 
 
@@ -157,12 +159,12 @@ class _Quick:
             doubtful.update(inner.found)
             special.update(inner.special)
             linked |= linked_files(inner)
-        stale = not kept or len(doubtful) > max(_STALE, _STALE_SHARE * _count(listed))
+        stale = not kept or len(doubtful) > _STALE
         return Look(
             self._differing(doubtful, came, listed),
             special,
             linked,
-            outline_of(_records_now(listed)) if stale else None,
+            _outline_now(before, listed) if stale else None,
         )
 
     def _first(self) -> Outline:
@@ -240,8 +242,15 @@ def _records_now(listed: Iterable[Listed]) -> list[bytes]:
     return [record for part in listed for record in records(part.now)]
 
 
-def _count(listed: Iterable[Listed]) -> int:
-    return sum(part.now.count(b"\0") for part in listed)
+def _outline_now(before: Outline, listed: list[Listed]) -> Outline:
+    """In the same parts, as long as these are all, and about what they were."""
+    size = sum(len(part.text) for part in before.parts)
+    grown = abs(sum(len(part.now) for part in listed) - size) > size * _GROWN
+    # What is new at the tops comes last.
+    count = len(before.parts)
+    if grown or any(part.now for part in listed[count:]):
+        return outline_of(_records_now(listed))
+    return Outline(before.spine, tuple(Part(p.before.tops, p.now) for p in listed[:count]))
 
 
 def _mere_holders(listed: list[Listed]) -> set[bytes]:

@@ -159,6 +159,22 @@ def test_an_outline_that_tells_too_little_is_replaced_or_forgotten(tmp_path: Pat
     assert _kept(tree)[1] == 0
 
 
+def test_an_outline_keeps_its_parts_unless_the_tops_have_changed(tmp_path: Path) -> None:
+    tree = StoredTree(tmp_path, small=-1)
+    _filled(tree, 30, 10)
+    tree.capture()
+    for place in ("d0", "top"):
+        (tree.root / place).mkdir(exist_ok=True)
+        for number in range(60):
+            (tree.root / place / f"n{number}").write_text(place)
+        time.sleep(NOT_RACY)
+        tree.new_process()
+        assert len(tree.capture().changes) == 60
+        assert _kept(tree)[1] == 0
+        tree.new_process()
+        assert tree.capture().changes == ()
+
+
 def test_a_damaged_outline_is_not_used(tmp_path: Path) -> None:
     tree = StoredTree(tmp_path, small=-1)
     _filled(tree, 3, 3)
