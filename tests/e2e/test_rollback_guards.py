@@ -4,6 +4,7 @@ import hashlib
 import os
 import pty
 import shutil
+import signal
 import sqlite3
 import subprocess
 from collections.abc import Callable, Generator
@@ -154,6 +155,8 @@ def test_a_plan_in_use_by_a_live_process_is_refused_and_its_owner_named(world: W
                 ("plan", "cancel", plan.id),
                 ("plan", "checkpoint", "create", "--label", "x", plan.id),
                 ("plan", "checkpoint", "delete", "--yes", plan.id, target),
+                ("plan", "checkpoint", "prune", "--yes", plan.id),
+                ("plan", "rollback", "--dry-run", plan.id, target),
             ):
                 said = refused(world.agents(*words), "plan-locked")
                 assert str(running.pid) in said
@@ -162,6 +165,25 @@ def test_a_plan_in_use_by_a_live_process_is_refused_and_its_owner_named(world: W
         running.terminate()
         assert running.wait(10) == 130
     plan.rollback(target).ok()
+
+
+def test_a_process_that_is_stopped_keeps_its_plan_until_it_is_ended(world: World) -> None:
+    plan = world.use(write("a", "1", "one"), shell("touch started; sleep 30", "slow"))
+    running = world.agents.start("plan", "execute", plan.id)
+    try:
+        wait_for(lambda: bool(plan.status["sandboxes"]) and (plan.sandbox / "started").exists())
+        os.kill(running.pid, signal.SIGSTOP)
+        said = refused(plan.rollback("start"), "plan-locked")
+        assert f"process {running.pid}" in said
+        assert "stopped" in said
+        assert f"kill -CONT {running.pid}" in said
+    finally:
+        running.kill()
+        running.wait(10)
+    # Taken over at once; what the dead one had started is ended before its work is undone.
+    assert plan.status["state"] == "processing"
+    plan.rollback("start").ok()
+    assert not (plan.sandbox / "started").exists()
 
 
 # --- the sandbox --------------------------------------------------------------------------------

@@ -62,10 +62,12 @@ class PlanCancelledError(PlanError):
 class PlanLockedError(PlanError):
     code = "plan-locked"
 
-    def __init__(self, plan_id: str, owner: str) -> None:
+    def __init__(self, plan_id: str, owner: str, advice: str = "") -> None:
+        """`advice` is what to do about an owner that seems not to go on."""
+        look = f"look with `agents plan status {plan_id}`"
         super().__init__(
             f"plan {plan_id} is in use by {owner}",
-            f"wait for it, or look with `agents plan status {plan_id}`",
+            f"{advice}; {look}" if advice else f"wait for it, or {look}",
         )
 
 

@@ -1,0 +1,83 @@
+"""Owns the signs of life of the locks we hold, and what happens if one of them is not ours."""
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from cleveragents.infrastructure.lock_owners import LockOwner, read_owner
+
+BEAT_SECONDS = 2.0
+
+
+class Overtaken(Protocol):
+    def __call__(self, path: str, by: LockOwner | None) -> None: ...
+
+
+@dataclass(slots=True)
+class Held:
+    """One lock file of ours, open."""
+
+    path: str
+    descriptor: int
+    owner: LockOwner
+
+
+class Heartbeats:
+    """One thread for all locks of the process, which lives as long as there are any."""
+
+    def __init__(self, overtaken: Overtaken, seconds: float = BEAT_SECONDS) -> None:
+        self._overtaken = overtaken
+        self._seconds = seconds
+        self._held: list[Held] = []
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._running = False
+
+    def start(self, held: Held) -> Callable[[], None]:
+        """Give signs of life from now on, until what this gives back is called."""
+        with self._lock:
+            self._held.append(held)
+            if not self._running:
+                self._running = True
+                threading.Thread(target=self._run, name="plan-locks", daemon=True).start()
+        return lambda: self._stop(held)
+
+    def _stop(self, held: Held) -> None:
+        # After this no sign is written any more: the file may be free, or somebody else's.
+        with self._lock:
+            self._held.remove(held)
+            self._changed.notify()
+
+    def _run(self) -> None:
+        with self._lock:
+            while self._held:
+                self._changed.wait(self._seconds)
+                for held in self._held:
+                    self._beat(held)
+            self._running = False
+
+    def _beat(self, held: Held) -> None:
+        found = _owner_at(held.path, held.descriptor)
+        if not held.owner.is_same(found):
+            self._overtaken(held.path, found)
+            return
+        held.owner = replace(held.owner, beat=held.owner.beat + 1)
+        with suppress(OSError):  # a full disk takes no lock away; the next sign may get through
+            os.pwrite(held.descriptor, held.owner.to_bytes(), 0)
+
+
+def _owner_at(path: str, ours: int) -> LockOwner | None:
+    """Who is named where the lock is: that may be another file than the one we have open."""
+    try:
+        if os.path.samestat(os.stat(path), os.fstat(ours)):
+            return read_owner(ours)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return read_owner(descriptor)
+    finally:
+        os.close(descriptor)
