@@ -35,9 +35,16 @@ from cleveragents.domain.checkpoint import (
     PrunedCheckpoint,
     ResourceState,
 )
+from cleveragents.domain.correction import (
+    Correction,
+    CorrectionMode,
+    CorrectionStatus,
+    Supersession,
+)
 from cleveragents.domain.decision import (
     Decision,
     DecisionType,
+    Dependency,
     Fork,
     Position,
     ToolCall,
@@ -46,6 +53,7 @@ from cleveragents.domain.decision import (
 )
 from cleveragents.domain.effects import Effect, EffectState
 from cleveragents.domain.errors import (
+    CorrectionNotFoundError,
     DatabaseBusyError,
     DatabaseTooNewError,
     DatabaseUnusableError,
@@ -53,8 +61,10 @@ from cleveragents.domain.errors import (
     DecisionNotFoundError,
     PlanNotFoundError,
 )
+from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import (
     CheckpointId,
+    CorrectionId,
     DecisionId,
     EffectId,
     GroupId,
@@ -107,7 +117,7 @@ ACTION = Action(
             checkpointable=False,
         ),
     ),
-    steps=(Step(name="one", tool="own", arguments={"x": [1, None, {"y": True}]}),),
+    steps=(Step(name="one", tool="own", arguments={"x": [1, None, {"y": True}]}, uses=("none",)),),
     tools=(ToolSpec(name="own", parameters=(Parameter(name="x"),), command=("echo", "{x}")),),
     rollback_policy=RollbackPolicy(enabled=False, require_checkpoints=False, max_checkpoints=7),
     max_retries_per_step=3,
@@ -212,6 +222,9 @@ FULL_CALL = ToolCall(
         FileChange(path="a", kind=ChangeKind.ADDED),
         FileChange(path="b", kind=ChangeKind.DELETED),
     ),
+    touched={
+        "code": Footprint(paths=frozenset({"a", "b\udcff"}), folders=frozenset({"d"}), whole=True)
+    },
     side_effects=("sent a mail",),
     started_at=WHEN,
     finished_at=WHEN + timedelta(seconds=3),
@@ -298,6 +311,29 @@ def a_group(number: int, **fields: Any) -> CheckpointGroup:
 
 FULL_GROUP = a_group(100)
 FULL_FORK = Fork(timeline=3, start=Position(timeline=2, seq=7))
+FULL_CORRECTION = Correction(
+    correction_id=CorrectionId(ulid(51)),
+    plan_id=PLAN,
+    decision_id=CHILD,
+    mode=CorrectionMode.APPEND,
+    guidance=TRICKY,
+    status=CorrectionStatus.DONE,
+    target_group=GroupId(ulid(100)),
+    safety_group=GroupId(ulid(101)),
+    intervention_id=CHILD,
+    affected=(CHILD, ROOT),
+    steps=(0, 3),
+    restored={"code": ("a", "b\udcff"), "db": None},
+    step_index=0,
+    replacement=Step(name="two", tool="shell", arguments={"command": "x"}, uses=("one",)),
+    created_at=WHEN,
+)
+FULL_SUPERSESSION = Supersession(
+    decision_id=CHILD,
+    correction_id=FULL_CORRECTION.correction_id,
+    position=Position(timeline=2, seq=12),
+)
+FULL_DEPENDENCY = Dependency(decision_id=CHILD, depends_on=ROOT, why=TRICKY)
 
 
 @pytest.fixture(scope="session")
@@ -395,6 +431,9 @@ def fill(factory: UnitOfWorkFactory) -> None:
         uow.timelines.add(PLAN, FULL_FORK)
         uow.effects.put(EFFECT)
         uow.effects.put(FULL_EFFECT)
+        uow.decisions.depend(PLAN, [FULL_DEPENDENCY])
+        uow.corrections.add(FULL_CORRECTION)
+        uow.corrections.supersede(PLAN, [FULL_SUPERSESSION])
         uow.commit()
 
 
@@ -417,6 +456,9 @@ def fill(factory: UnitOfWorkFactory) -> None:
         FULL_EFFECT,
         FULL_CHILD,
         FULL_CHILD.conflicts[0],
+        FULL_CORRECTION,
+        FULL_SUPERSESSION,
+        FULL_DEPENDENCY,
     ],
     ids=lambda value: type(value).__name__,
 )
@@ -463,6 +505,74 @@ def test_an_effect_is_replaced_whole_and_can_be_removed(factory: UnitOfWorkFacto
         with pytest.raises(DatabaseUnusableError):
             uow.effects.get(FULL_EFFECT.effect_id)
         assert list(uow.effects.of_plan(OTHER_PLAN)) == []
+        assert list(uow.decisions.dependencies(PLAN)) == [FULL_DEPENDENCY]
+        assert uow.corrections.get(FULL_CORRECTION.correction_id) == FULL_CORRECTION
+        assert list(uow.corrections.of_plan(PLAN)) == [FULL_CORRECTION]
+        assert list(uow.corrections.supersessions(PLAN)) == [FULL_SUPERSESSION]
+        assert list(uow.corrections.of_plan(OTHER_PLAN)) == []
+
+
+def test_a_step_is_replaced_as_long_as_the_decision_to_do_so_counts(
+    factory: UnitOfWorkFactory,
+) -> None:
+    fill(factory)
+
+    with factory() as uow:
+        uow.decisions.mark_superseded(PLAN, [])
+        uow.commit()
+    with factory.reading() as uow:
+        assert uow.plans.get(PLAN).action.steps == (FULL_CORRECTION.replacement,)
+        assert [plan.action.steps[0].name for plan in uow.plans.list()] == ["two"]
+
+    with factory() as uow:
+        uow.plans.save(uow.plans.get(PLAN))
+        uow.decisions.mark_superseded(PLAN, [CHILD])
+        uow.commit()
+    with factory.reading() as uow:
+        assert uow.plans.get(PLAN) == FULL_PLAN
+        assert list(uow.plans.list()) == [FULL_PLAN]
+
+
+def test_a_dependency_is_known_once_and_stays_as_it_was_first_told(
+    factory: UnitOfWorkFactory,
+) -> None:
+    fill(factory)
+
+    with factory() as uow:
+        uow.decisions.depend(PLAN, [replace(FULL_DEPENDENCY, why="another reason")])
+        uow.commit()
+    with factory.reading() as uow:
+        assert list(uow.decisions.dependencies(PLAN)) == [FULL_DEPENDENCY]
+
+
+def test_decisions_are_found_by_the_beginning_of_their_id(factory: UnitOfWorkFactory) -> None:
+    fill(factory)
+
+    with factory.reading() as uow:
+        assert list(uow.decisions.starting_with(ROOT[:25])) == [ROOT, CHILD]
+        assert list(uow.decisions.starting_with(CHILD)) == [CHILD]
+        assert list(uow.decisions.starting_with("7")) == []
+
+
+def test_a_correction_that_is_not_there_is_missed(factory: UnitOfWorkFactory) -> None:
+    with factory() as uow:
+        with pytest.raises(CorrectionNotFoundError):
+            uow.corrections.get(FULL_CORRECTION.correction_id)
+        with pytest.raises(DatabaseUnusableError):
+            uow.corrections.save(FULL_CORRECTION)
+
+
+def test_a_correction_is_saved_whole(factory: UnitOfWorkFactory) -> None:
+    fill(factory)
+    changed = replace(
+        FULL_CORRECTION, status=CorrectionStatus.PENDING, intervention_id=None, replacement=None
+    )
+
+    with factory() as uow:
+        uow.corrections.save(changed)
+        uow.commit()
+    with factory.reading() as uow:
+        assert uow.corrections.get(changed.correction_id) == changed
 
 
 def test_types_come_back_too(database: SqlUnitOfWorkFactory) -> None:

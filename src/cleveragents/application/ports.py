@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from cleveragents.application.repositories import (
     CheckpointRepository,
+    CorrectionRepository,
     DecisionRepository,
     EffectRepository,
     PlanRepository,
@@ -25,6 +26,7 @@ from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.events import Event
+from cleveragents.domain.footprint import Reads
 from cleveragents.domain.ids import (
     PlanId,
 )
@@ -90,6 +92,8 @@ class UnitOfWork(Protocol):
     def effects(self) -> EffectRepository: ...
     @property
     def subplans(self) -> SubplanRepository: ...
+    @property
+    def corrections(self) -> CorrectionRepository: ...
     def commit(self) -> None: ...
 
 
@@ -289,6 +293,10 @@ class Tools(Protocol):
 
     def check(self, action: Action, step: Step) -> Sequence[str]:
         """What is wrong with this call, judged without running it; empty if nothing is."""
+        ...
+
+    def reads(self, action: Action, step: Step) -> Reads:
+        """What a built-in tool is known to read; of commands nothing is known."""
         ...
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:

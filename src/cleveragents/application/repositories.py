@@ -5,9 +5,17 @@ from datetime import datetime
 from typing import Protocol
 
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
-from cleveragents.domain.decision import Decision, Fork, ToolCall
+from cleveragents.domain.correction import Correction, Supersession
+from cleveragents.domain.decision import Decision, Dependency, Fork, ToolCall
 from cleveragents.domain.effects import Effect
-from cleveragents.domain.ids import CheckpointId, DecisionId, EffectId, GroupId, PlanId
+from cleveragents.domain.ids import (
+    CheckpointId,
+    CorrectionId,
+    DecisionId,
+    EffectId,
+    GroupId,
+    PlanId,
+)
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
 from cleveragents.domain.sandbox import PlanResource
@@ -37,6 +45,10 @@ class DecisionRepository(Protocol):
         """Raises DecisionNotFoundError."""
         ...
 
+    def starting_with(self, prefix: str) -> Sequence[DecisionId]:
+        """Of all plans, in their order; the prefix is in upper case."""
+        ...
+
     def of_plan(self, plan_id: PlanId) -> Sequence[Decision]:
         """All of them, superseded ones too, in the order they were made."""
         ...
@@ -44,6 +56,12 @@ class DecisionRepository(Protocol):
     def mark_superseded(self, plan_id: PlanId, superseded: Collection[DecisionId]) -> None:
         """Exactly these are superseded from now on, and no others of the plan."""
         ...
+
+    def depend(self, plan_id: PlanId, dependencies: Collection[Dependency]) -> None:
+        """What is known already stays as it is."""
+        ...
+
+    def dependencies(self, plan_id: PlanId) -> Sequence[Dependency]: ...
 
 
 class ToolCallRepository(Protocol):
@@ -105,3 +123,18 @@ class EffectRepository(Protocol):
 class TimelineRepository(Protocol):
     def add(self, plan_id: PlanId, fork: Fork) -> None: ...
     def of_plan(self, plan_id: PlanId) -> Sequence[Fork]: ...
+
+
+class CorrectionRepository(Protocol):
+    def add(self, correction: Correction) -> None: ...
+    def save(self, correction: Correction) -> None: ...
+    def get(self, correction_id: CorrectionId) -> Correction:
+        """Raises CorrectionNotFoundError."""
+        ...
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[Correction]:
+        """Oldest first, whatever became of them."""
+        ...
+
+    def supersede(self, plan_id: PlanId, items: Collection[Supersession]) -> None: ...
+    def supersessions(self, plan_id: PlanId) -> Sequence[Supersession]: ...

@@ -1,7 +1,7 @@
 """Owns what an action file means: resources, tools, policy and steps, already validated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -96,12 +96,16 @@ class MergeStrategy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One tool call of a scripted action, `arguments` being the file's `with`; or child plans."""
+    """One tool call of a scripted action, `arguments` being the file's `with`; or child plans.
+
+    `uses` names earlier steps whose output it needs.
+    """
 
     name: str
     tool: str
     arguments: JsonMap = field(default_factory=dict[str, Any])
     subplans: "Subplans | None" = None
+    uses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +147,10 @@ class Action:
     def validation(self, tool: str) -> Validation | None:
         """What it means if this tool fails; None for one that is no validation."""
         return next((spec.validation for spec in self.tools if spec.name == tool), None)
+
+    def with_step(self, index: int, step: Step) -> "Action":
+        """The same with another step in this place."""
+        return replace(self, steps=(*self.steps[:index], step, *self.steps[index + 1 :]))
 
     def resource(self, name: str) -> ResourceSpec | None:
         return next((spec for spec in self.resources if spec.name == name), None)

@@ -72,6 +72,14 @@ def _action_from_map(data: dict[str, Any]) -> Action:
     )
 
 
+def step_to_json(step: Step) -> str:
+    return json.dumps(_step_to_map(step), separators=(",", ":"), allow_nan=False)
+
+
+def step_from_json(text: str) -> Step:
+    return _step_from_map(json.loads(text))
+
+
 def _resource_to_map(spec: ResourceSpec) -> dict[str, Any]:
     return {
         "name": spec.name,
@@ -96,6 +104,8 @@ def _resource_from_map(item: dict[str, Any]) -> ResourceSpec:
 
 def _step_to_map(step: Step) -> dict[str, Any]:
     told: dict[str, Any] = {"name": step.name, "tool": step.tool, "arguments": step.arguments}
+    if step.uses:
+        told["uses"] = step.uses
     if step.subplans is not None:
         told["subplans"] = _subplans_to_map(step.subplans)
     return told
@@ -107,6 +117,7 @@ def _step_from_map(item: dict[str, Any]) -> Step:
         name=item["name"],
         tool=item["tool"],
         arguments=item["arguments"],
+        uses=tuple(item.get("uses", ())),
         subplans=None if subplans is None else _subplans_from_map(subplans),
     )
 

@@ -9,6 +9,7 @@ from typing import Any
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.decision import Position
 from cleveragents.domain.effects import EffectReport
+from cleveragents.domain.footprint import NOTHING, Footprint
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
 
 
@@ -62,8 +63,9 @@ PLAN_STATE = "plan-state"
 class Snapshot:
     """The captured state of one sandbox. `ref` is opaque: only the store that made it can read it.
 
-    `changes` and `size_bytes` are relative to the snapshot before; an unchanged sandbox gives the
-    same `ref` again, with no changes and no bytes. `notes` tell people what was unusual about it.
+    `changes`, `footprint` and `size_bytes` are relative to the snapshot before; an unchanged
+    sandbox gives the same `ref` again, with no changes and no bytes. `notes` tell people what was
+    unusual about it.
     """
 
     ref: str
@@ -71,6 +73,7 @@ class Snapshot:
     sandbox_ref: str
     size_bytes: int = 0
     changes: tuple[FileChange, ...] = ()
+    footprint: Footprint = NOTHING
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from cleveragents.domain.changes import FileChange
+from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import DecisionId, PlanId, ToolCallId
 
 
@@ -52,6 +53,15 @@ class Decision:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """`decision_id` used the output of `depends_on`."""
+
+    decision_id: DecisionId
+    depends_on: DecisionId
+    why: str
+
+
 class ToolCallStatus(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -67,7 +77,10 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
-    """One call that ended. `undone` says that a rollback took its effects back."""
+    """One call that ended. `undone` says that a rollback or a correction took its effects back.
+
+    `changes` is for people; `touched` has the same exactly, by the name of the resource.
+    """
 
     call_id: ToolCallId
     plan_id: PlanId
@@ -80,6 +93,7 @@ class ToolCall:
     result: ToolResult
     error: str | None
     changes: tuple[FileChange, ...]
+    touched: Mapping[str, Footprint] = field(default_factory=dict[str, Footprint])
     side_effects: tuple[str, ...]
     started_at: datetime
     finished_at: datetime

@@ -54,3 +54,8 @@ class ToolCallId(Ulid):
 class EffectId(Ulid):
     __slots__ = ()
     kind = "effect id"
+
+
+class CorrectionId(Ulid):
+    __slots__ = ()
+    kind = "correction id"

@@ -99,9 +99,12 @@ class ChildPlan:
     def retried(self) -> "ChildPlan":
         return replace(self.waiting(), retries=self.retries + 1)
 
-    def on_line(self, reach: Mapping[int, int | None]) -> "ChildPlan":
-        """The same child, seen from the line of the parent's history that counts now."""
-        seen = replace(self, invalidated=not is_live(self.position, reach))
+    def on_line(self, reach: Mapping[int, int | None], *, replaced: bool = False) -> "ChildPlan":
+        """The same child, seen from the line of the parent's history that counts now.
+
+        `replaced` says that a correction took the place of the decision to spawn it.
+        """
+        seen = replace(self, invalidated=replaced or not is_live(self.position, reach))
         if any(is_live(position, reach) for position in self.merges):
             return replace(seen, outcome=MergeOutcome.MERGED)
         if self.outcome is MergeOutcome.MERGED:

@@ -208,6 +208,7 @@ class Rules:
             step = children.spawn(item, here, around) if spawns else self._step(item, here)
             if step is not None:
                 steps[index] = step
+        self._check_uses(steps, loc)
         return steps
 
     def validations(self, raw: object, tools: Sequence[ToolSpec]) -> Mapping[int, Step]:
@@ -231,10 +232,36 @@ class Rules:
         shape = shaped(StepShape, raw, loc, self.findings)
         if shape is None:
             return None
-        return Step(name=shape.name or shape.tool, tool=shape.tool, arguments=shape.arguments)
+        return Step(
+            name=shape.name or shape.tool,
+            tool=shape.tool,
+            arguments=shape.arguments,
+            uses=tuple(shape.uses),
+        )
+
+    def _check_uses(self, steps: Mapping[int, Step], loc: Loc) -> None:
+        """Only earlier steps can be used, so that there is no way to go in circles."""
+        names = [step.name for step in steps.values()]
+        earlier: list[str] = []
+        for index, step in steps.items():
+            for position, name in enumerate(step.uses):
+                text = _use_problem(name, earlier, names)
+                if text:
+                    self._find(text, *loc, index, "uses", position)
+            earlier.append(step.name)
 
     def _find(self, text: str, *loc: str | int) -> None:
         self.findings.append(Finding(loc=loc, text=text))
+
+
+def _use_problem(name: str, earlier: Sequence[str], names: Sequence[str]) -> str | None:
+    if earlier.count(name) == 1:
+        return None
+    if name in earlier:
+        return f"several earlier steps are called {quoted(name)}; give each its own name"
+    if name in names:
+        return f"{quoted(name)} is no earlier step; a step can only use what ran before it"
+    return f"there is no step {quoted(name)}{meant(name, earlier)}"
 
 
 def _tool_spec(name: str, shape: ToolShape, resource: str | None) -> ToolSpec:

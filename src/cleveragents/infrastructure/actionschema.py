@@ -152,6 +152,7 @@ class StepShape(Shape):
     name: StepName | None = None
     tool: Text
     arguments: Section = Field(default={}, alias="with")
+    uses: list[Text] = []
 
 
 S = TypeVar("S", bound=Shape)

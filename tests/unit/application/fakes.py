@@ -28,11 +28,13 @@ from cleveragents.domain.action import (
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint, Snapshot
-from cleveragents.domain.decision import Decision, Fork, ToolCall, ToolResult
+from cleveragents.domain.correction import Correction, Supersession
+from cleveragents.domain.decision import Decision, Dependency, Fork, ToolCall, ToolResult
 from cleveragents.domain.effects import Effect
 from cleveragents.domain.errors import (
     ApplyConflictError,
     ApplyRefusedError,
+    CorrectionNotFoundError,
     DatabaseUnusableError,
     DecisionNotFoundError,
     PlanLockedError,
@@ -43,8 +45,10 @@ from cleveragents.domain.errors import (
     ToolNotFoundError,
 )
 from cleveragents.domain.events import Event
+from cleveragents.domain.footprint import Footprint, Reads
 from cleveragents.domain.ids import (
     CheckpointId,
+    CorrectionId,
     DecisionId,
     EffectId,
     GroupId,
@@ -155,6 +159,7 @@ class MemoryLocks:
 @dataclass
 class Tables:
     plans: dict[str, Plan] = field(default_factory=dict[str, Plan])
+    actions: dict[str, Action] = field(default_factory=dict[str, Action])
     resources: dict[str, PlanResource] = field(default_factory=dict[str, PlanResource])
     decisions: dict[str, Decision] = field(default_factory=dict[str, Decision])
     tool_calls: dict[str, ToolCall] = field(default_factory=dict[str, ToolCall])
@@ -165,10 +170,18 @@ class Tables:
     )
     effects: dict[str, Effect] = field(default_factory=dict[str, Effect])
     children: dict[str, ChildPlan] = field(default_factory=dict[str, ChildPlan])
+    dependencies: dict[tuple[str, str, str], Dependency] = field(
+        default_factory=dict[tuple[str, str, str], Dependency]
+    )
+    corrections: dict[str, Correction] = field(default_factory=dict[str, Correction])
+    supersessions: dict[tuple[str, str, str], Supersession] = field(
+        default_factory=dict[tuple[str, str, str], Supersession]
+    )
 
     def copy(self) -> "Tables":
         return Tables(
             dict(self.plans),
+            dict(self.actions),
             dict(self.resources),
             dict(self.decisions),
             dict(self.tool_calls),
@@ -177,6 +190,9 @@ class Tables:
             dict(self.pruned),
             dict(self.effects),
             dict(self.children),
+            dict(self.dependencies),
+            dict(self.corrections),
+            dict(self.supersessions),
         )
 
 
@@ -187,6 +203,7 @@ class MemoryPlans:
     def add(self, plan: Plan) -> None:
         assert plan.plan_id not in self._tables.plans
         self._tables.plans[plan.plan_id] = plan
+        self._tables.actions[plan.plan_id] = plan.action
 
     def save(self, plan: Plan) -> None:
         self.get(plan.plan_id)
@@ -195,10 +212,20 @@ class MemoryPlans:
     def get(self, plan_id: PlanId) -> Plan:
         if plan_id not in self._tables.plans:
             raise PlanNotFoundError(plan_id)
-        return self._tables.plans[plan_id]
+        return self._corrected(self._tables.plans[plan_id])
+
+    def _corrected(self, plan: Plan) -> Plan:
+        action = self._tables.actions[plan.plan_id]
+        for item in sorted(self._tables.corrections.values(), key=lambda c: c.correction_id):
+            made = self._tables.decisions.get(item.intervention_id or "")
+            counts = item.plan_id == plan.plan_id and made is not None and not made.superseded
+            if counts and item.replacement is not None and item.step_index is not None:
+                action = action.with_step(item.step_index, item.replacement)
+        return replace(plan, action=action)
 
     def list(self) -> Sequence[Plan]:
-        return sorted(self._tables.plans.values(), key=lambda plan: plan.plan_id, reverse=True)
+        plans = sorted(self._tables.plans.values(), key=lambda plan: plan.plan_id, reverse=True)
+        return [self._corrected(plan) for plan in plans]
 
 
 class MemoryResources:
@@ -237,6 +264,18 @@ class MemoryDecisions:
         for decision in self.of_plan(plan_id):
             gone = decision.decision_id in superseded
             self._tables.decisions[decision.decision_id] = replace(decision, superseded=gone)
+
+    def starting_with(self, prefix: str) -> Sequence[DecisionId]:
+        return sorted(DecisionId(key) for key in self._tables.decisions if key.startswith(prefix))
+
+    def depend(self, plan_id: PlanId, dependencies: Collection[Dependency]) -> None:
+        for item in dependencies:
+            key = (plan_id, item.decision_id, item.depends_on)
+            self._tables.dependencies.setdefault(key, item)
+
+    def dependencies(self, plan_id: PlanId) -> Sequence[Dependency]:
+        found = sorted(self._tables.dependencies.items())
+        return [item for (owner, _, _), item in found if owner == plan_id]
 
 
 class MemoryToolCalls:
@@ -370,6 +409,41 @@ class MemorySubplans:
         return [c for c in self._tables.children.values() if c.root_id == root_id]
 
 
+class MemoryCorrections:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, correction: Correction) -> None:
+        assert correction.correction_id not in self._tables.corrections
+        self._tables.corrections[correction.correction_id] = correction
+
+    def save(self, correction: Correction) -> None:
+        if correction.correction_id not in self._tables.corrections:
+            raise DatabaseUnusableError("", f"correction {correction.correction_id} is missing")
+        self._tables.corrections[correction.correction_id] = correction
+
+    def get(self, correction_id: CorrectionId) -> Correction:
+        if correction_id not in self._tables.corrections:
+            raise CorrectionNotFoundError(correction_id)
+        return self._tables.corrections[correction_id]
+
+    def of_plan(self, plan_id: PlanId) -> Sequence[Correction]:
+        found = sorted(self._tables.corrections.values(), key=lambda item: item.correction_id)
+        return [item for item in found if item.plan_id == plan_id]
+
+    def supersede(self, plan_id: PlanId, items: Collection[Supersession]) -> None:
+        for item in items:
+            key = (plan_id, item.correction_id, item.decision_id)
+            assert key not in self._tables.supersessions
+            self._tables.supersessions[key] = item
+
+    def supersessions(self, plan_id: PlanId) -> Sequence[Supersession]:
+        found = [
+            item for (owner, _, _), item in self._tables.supersessions.items() if owner == plan_id
+        ]
+        return sorted(found, key=lambda item: (item.position.seq, item.decision_id))
+
+
 class MemoryUnitOfWork:
     def __init__(self, database: "MemoryDatabase", *, writing: bool) -> None:
         self._database = database
@@ -383,6 +457,7 @@ class MemoryUnitOfWork:
         self.timelines = MemoryTimelines(tables)
         self.effects = MemoryEffects(tables)
         self.subplans = MemorySubplans(tables)
+        self.corrections = MemoryCorrections(tables)
 
     def commit(self) -> None:
         assert self._writing
@@ -557,7 +632,8 @@ class MemorySnapshots:
             ref=self.latest[resource.resource_id],
             state_hash=hash_files(files),
             sandbox_ref=f"commit of {resource.name}",
-            changes=differences(before, files),
+            changes=(changes := differences(before, files)),
+            footprint=Footprint(paths=frozenset(change.path for change in changes)),
             size_bytes=sum(len(text) for text in files.values()),
         )
 
@@ -720,6 +796,9 @@ class MemoryTools:
 
     def check(self, action: Action, step: Step) -> Sequence[str]:
         return []
+
+    def reads(self, action: Action, step: Step) -> Reads:
+        return {}
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         self._faults.reach("run a tool")

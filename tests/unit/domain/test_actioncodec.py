@@ -91,6 +91,7 @@ STEPS = st.builds(
         fail_fast=st.just(value=True),
         max_retries=st.integers(min_value=3),
     ),
+    uses=MANY,
 )
 FULL_ACTIONS = st.builds(
     Action,

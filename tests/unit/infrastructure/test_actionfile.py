@@ -915,3 +915,39 @@ def test_the_example_of_the_reference_can_be_used(world: World) -> None:
     example = page.read_text().split("```yaml\n")[1].split("```")[0]
 
     assert world.read(example).steps
+
+
+# --- uses ---------------------------------------------------------------------------------------
+
+TWO_STEPS = "steps:\n- {name: one, tool: shell}\n- {name: two, tool: shell, uses: [%s]}\n"
+
+
+def test_a_step_names_the_earlier_steps_that_it_uses(world: World) -> None:
+    steps = world.read(HEAD + TWO_STEPS % "one").steps
+
+    assert [step.uses for step in steps] == [(), ("one",)]
+
+
+@pytest.mark.parametrize(
+    ("used", "told"),
+    [
+        ("two", "`two` is no earlier step; a step can only use what ran before it"),
+        ("onne", "there is no step `onne`; did you mean `one`?"),
+        ("7", "must be text, not a number; put it in quotes"),
+        ("''", "must not be empty"),
+    ],
+)
+def test_only_an_earlier_step_can_be_used(world: World, used: str, told: str) -> None:
+    with pytest.raises(ActionFileError) as raised:
+        world.read(HEAD + TWO_STEPS % used)
+
+    (problem,) = raised.value.problems
+    assert told in problem
+    assert "line 6" in problem and "steps[1].uses[0]" in problem
+
+
+def test_a_name_that_several_steps_have_cannot_be_used(world: World) -> None:
+    steps = "steps:\n- {name: one, tool: shell}\n- {name: one, tool: shell}\n"
+
+    with pytest.raises(ActionFileError, match="several earlier steps are called `one`"):
+        world.read(HEAD + steps + "- {tool: shell, uses: [one]}\n")

@@ -11,6 +11,7 @@ from cleveragents.application.ports import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.additions import NOTHING_ELSE, Additions, store
 from cleveragents.application.services.pruning import Explained, Pruning, RetentionLimits, pins
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import (
@@ -21,8 +22,6 @@ from cleveragents.domain.checkpoint import (
     Trigger,
 )
 from cleveragents.domain.checkpoint_lookup import find_group
-from cleveragents.domain.decision import Decision, ToolCall
-from cleveragents.domain.effects import Effect
 from cleveragents.domain.errors import (
     CheckpointNeededError,
     LabelTakenError,
@@ -31,12 +30,12 @@ from cleveragents.domain.errors import (
     SnapshotDamagedError,
 )
 from cleveragents.domain.events import CheckpointRecorded, Recovered
+from cleveragents.domain.footprint import Touched
 from cleveragents.domain.groups import GroupDraft, build_group
 from cleveragents.domain.ids import GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 from cleveragents.domain.selection import Selection
-from cleveragents.domain.subplan import ChildPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +44,6 @@ class CheckpointPolicy:
 
     triggers: frozenset[Trigger]
     limits: RetentionLimits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Additions:
-    """What else becomes true in the same transaction as a group."""
-
-    decision: Decision | None = None
-    tool_call: ToolCall | None = None
-    effect: Effect | None = None
-    merged_child: ChildPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +59,6 @@ class Committed:
     notice: str | None = None
 
 
-NOTHING_ELSE = Additions()
 Captured = Mapping[ResourceId, Snapshot]
 
 
@@ -95,11 +83,11 @@ class CheckpointService:
     # --- recording ------------------------------------------------------------------------------
 
     def record_decision(
-        self, plan: Plan, moment: CheckpointMoment, decision: Decision | None = None
+        self, plan: Plan, moment: CheckpointMoment, additions: Additions = NOTHING_ELSE
     ) -> Plan:
         """Store a decision with the group that lets people come back to the moment before it."""
         wanted = plan.action.rollback_policy.enabled
-        return self._commit(plan, moment, Additions(decision=decision), with_group=wanted).plan
+        return self._commit(plan, moment, additions, with_group=wanted).plan
 
     def auto_create_if_configured(
         self,
@@ -120,7 +108,7 @@ class CheckpointService:
     def save_progress(self, plan: Plan, additions: Additions = NOTHING_ELSE) -> Plan:
         """Store progress that changed no file."""
         with self._unit_of_work() as uow:
-            plan = _add(uow, plan, additions, changes=())
+            plan = store(uow, plan, additions)
             uow.plans.save(plan)
             uow.commit()
         return plan
@@ -158,9 +146,11 @@ class CheckpointService:
         if with_group or not moment.mid_step:
             captured = {r.resource_id: self._snapshots.capture(r) for r in resources}
         changes = _all_changes(resources, captured)
+        touched = _all_touched(resources, captured)
+        additions = additions.with_outcome(changes, touched)
         group: CheckpointGroup | None = None
         with self._unit_of_work() as uow:
-            plan = _add(uow, plan, additions, changes)
+            plan = store(uow, plan, additions)
             if with_group:
                 plan, group = self._add_group(uow, plan, moment, resources, captured)
             if not moment.mid_step:
@@ -168,6 +158,8 @@ class CheckpointService:
             uow.plans.save(plan)
             pruned = len(self._prune_records(uow, plan, moment)) if with_group else 0
             uow.commit()
+        if additions.tool_call is not None and additions.writers is not None:
+            additions.writers.add(additions.tool_call.decision_id, touched)
         if group is not None:
             self._announce(group, pruned)
         return Committed(plan=plan, group=group, changes=changes)
@@ -334,23 +326,6 @@ class CheckpointService:
         return self._pruning.prune_after_adding(uow, plan, also)
 
 
-def _add(
-    uow: UnitOfWork, plan: Plan, additions: Additions, changes: tuple[FileChange, ...]
-) -> Plan:
-    if additions.decision is not None:
-        plan = plan.tick()
-        uow.decisions.add(replace(additions.decision, position=plan.here))
-    if additions.tool_call is not None:
-        plan = plan.tick()
-        uow.tool_calls.add(replace(additions.tool_call, position=plan.here, changes=changes))
-    if additions.effect is not None:
-        uow.effects.put(additions.effect)
-    if additions.merged_child is not None:
-        plan = plan.tick()
-        uow.subplans.save(additions.merged_child.merged_at(plan.here))
-    return plan
-
-
 def _move_boundaries(
     uow: UnitOfWork, resources: Sequence[PlanResource], captured: Captured
 ) -> None:
@@ -368,3 +343,8 @@ def _all_changes(resources: Sequence[PlanResource], captured: Captured) -> tuple
         if resource.resource_id in captured
         for change in captured[resource.resource_id].changes
     )
+
+
+def _all_touched(resources: Sequence[PlanResource], captured: Captured) -> Touched:
+    found = {r.name: captured[r.resource_id].footprint for r in resources if captured}
+    return {name: footprint for name, footprint in found.items() if footprint}

@@ -1,7 +1,7 @@
 """Owns Execute: decide, checkpoint, run the tool, commit the step."""
 
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
 
 from cleveragents.application.ports import (
     Actor,
@@ -11,11 +11,12 @@ from cleveragents.application.ports import (
     Proposal,
     UnitOfWorkFactory,
 )
-from cleveragents.application.services.checkpoint_service import CheckpointService
+from cleveragents.application.services.checkpoint_service import Additions, CheckpointService
+from cleveragents.application.services.course import Course
 from cleveragents.application.services.tool_runner import Crossing, StepRunner, Task
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
-from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.decision import Decision, DecisionType, Dependency
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
 from cleveragents.domain.errors import EffectDoneError, EffectUncertainError
 from cleveragents.domain.events import (
@@ -27,6 +28,8 @@ from cleveragents.domain.events import (
 )
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
+
+STEP_OUTDATED = "step-outdated"
 
 
 class PlanExecutor:
@@ -52,25 +55,27 @@ class PlanExecutor:
         Raises EffectUncertainError or EffectDoneError before a step that must not run unasked.
         """
         with self._unit_of_work.reading() as uow:
-            decisions = uow.decisions.of_plan(plan.plan_id)
-        live = [decision for decision in decisions if not decision.superseded]
-        plan = self._start(plan, live)
+            course = Course.of(uow, plan)
+        plan = self._start(plan, course)
         while plan.state is State.PROCESSING:
             index = plan.last_completed_step + 1
             proposal = self._actor.decide(plan.action, index, plan.actor_state)
             if proposal is None:
                 plan = self._checkpoints.save_progress(plan.complete(self._clock.now()))
                 break
+            if index in course.done:
+                plan = self._pass(plan, proposal, index, course)
+                continue
             crossing = self._runner.crossing(plan, proposal.step, index, choice)
             if crossing.passage is Passage.STOP:
                 self._hold(plan, proposal, index, crossing)
-            plan = self._step(plan, proposal, index, live, crossing)
+            plan = self._step(plan, proposal, index, course, crossing)
         if plan.child_of is None:  # children share the store of the plan at the top
             self._checkpoints.free_space(plan.plan_id)
         self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
         return plan
 
-    def _start(self, plan: Plan, live: Sequence[Decision]) -> Plan:
+    def _start(self, plan: Plan, course: Course) -> Plan:
         self._events.emit(
             PlanStarted(
                 plan_id=plan.plan_id,
@@ -89,7 +94,7 @@ class PlanExecutor:
             reason=CheckpointReason.DECISION,
             source="plan",
             label="start",
-            decision_id=live[0].decision_id,
+            decision_id=course.root.decision_id,
             step_index=0,
         )
         return self._checkpoints.record_decision(plan, moment)
@@ -105,6 +110,15 @@ class PlanExecutor:
         steps = list(enumerate(plan.action.steps))[first_step:]
         found = [(i, self._runner.crossing(plan, step, i, choice)) for i, step in steps]
         return [(index, crossing) for index, crossing in found if crossing.standing is not None]
+
+    def _pass(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Plan:
+        """Let the result of a step stand that a correction has left alone."""
+        with self._unit_of_work.reading() as uow:
+            reason = course.outdated_by(index, uow.decisions.dependencies(plan.plan_id))
+        if reason is not None:
+            failure = _outdated(plan, proposal.step, index, reason)
+            return self._checkpoints.save_progress(plan.fail(failure, self._clock.now()))
+        return self._checkpoints.save_progress(plan.advance(index, proposal.actor_state))
 
     def _hold(self, plan: Plan, proposal: Proposal, index: int, crossing: Crossing) -> NoReturn:
         """Wait for a person's word: nothing of this step was begun."""
@@ -130,13 +144,13 @@ class PlanExecutor:
         plan: Plan,
         proposal: Proposal,
         index: int,
-        live: list[Decision],
+        course: Course,
         crossing: Crossing,
     ) -> Plan:
         step = proposal.step
         self._events.emit(StepStarted(step_index=index, name=step.name, tool=step.tool))
-        plan = self._at_step(Trigger.BEFORE_STEP, plan, proposal, index, live)
-        plan, decision = self._decide(plan, proposal, index, live)
+        plan = self._at_step(Trigger.BEFORE_STEP, plan, proposal, index, course)
+        plan, decision = self._decide(plan, proposal, index, course)
         task = Task(
             step=step,
             step_index=index,
@@ -145,11 +159,13 @@ class PlanExecutor:
             resources=self._checkpoints.sandboxes(plan.plan_id),
             skip=_skipping(crossing),
             choice=crossing.choice,
+            writers=course.writers,
         )
         done = self._runner.run(plan, task)
         plan = done.plan
         if plan.state is State.PROCESSING:
-            plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, live)
+            course.done[index] = decision.decision_id
+            plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, course)
         self._events.emit(
             StepFinished(
                 step_index=index,
@@ -161,16 +177,16 @@ class PlanExecutor:
         return plan
 
     def _decide(
-        self, plan: Plan, proposal: Proposal, index: int, live: list[Decision]
+        self, plan: Plan, proposal: Proposal, index: int, course: Course
     ) -> tuple[Plan, Decision]:
         # A step that was decided before an interruption is carried out, not decided again.
-        pending = [decision for decision in live if decision.step_index == index]
-        if pending:
-            return plan, pending[-1]
+        pending = course.pending(index)
+        if pending is not None:
+            return plan, pending
         decision = Decision(
             decision_id=DecisionId(self._ids.new()),
             plan_id=plan.plan_id,
-            parent_id=live[0].decision_id,
+            parent_id=course.parent_of(index),
             position=plan.here,
             type=_decision_type(plan.action, proposal.step),
             question=proposal.question,
@@ -178,7 +194,7 @@ class PlanExecutor:
             alternatives=proposal.alternatives,
             rationale=proposal.rationale,
             confidence=proposal.confidence,
-            context={"tool": proposal.step.tool, "actor_state": dict(plan.actor_state)},
+            context=_context(plan, proposal, course.guidance(index)),
             phase=plan.phase,
             step_index=index,
             attempt=plan.attempt,
@@ -191,8 +207,10 @@ class PlanExecutor:
             decision_id=decision.decision_id,
             step_index=index,
         )
-        plan = self._checkpoints.record_decision(plan, moment, decision)
-        live.append(decision)
+        uses = course.declared(decision.decision_id, proposal.step, plan.action)
+        additions = Additions(decision=decision, dependencies=tuple(uses))
+        plan = self._checkpoints.record_decision(plan, moment, additions)
+        course.decisions.append(decision)
         return plan, decision
 
     def _at_step(
@@ -201,7 +219,7 @@ class PlanExecutor:
         plan: Plan,
         proposal: Proposal,
         index: int,
-        live: Sequence[Decision],
+        course: Course,
     ) -> Plan:
         if not self._checkpoints.is_on(trigger):
             return plan
@@ -209,7 +227,7 @@ class PlanExecutor:
             reason=CheckpointReason(trigger.value),
             source=proposal.step.tool,
             label=f"{trigger.value.replace('_', ' ')} {index}: {proposal.step.name}",
-            decision_id=live[-1].decision_id,
+            decision_id=course.latest.decision_id,
             step_index=index,
         )
         return self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
@@ -232,3 +250,27 @@ def _resumed(plan: Plan) -> Resumed:
     following, steps = plan.last_completed_step + 1, plan.action.steps
     name = steps[following].name if following < len(steps) else ""
     return Resumed(step_index=following, steps=len(steps), name=name)
+
+
+def _context(plan: Plan, proposal: Proposal, guidance: Sequence[str]) -> Mapping[str, Any]:
+    """What the actor knew when it decided: its own state, and what people have told it."""
+    known: dict[str, Any] = {
+        "tool": proposal.step.tool,
+        "actor_state": dict(plan.actor_state),
+    }
+    if guidance:
+        known["guidance"] = list(guidance)
+    return known
+
+
+def _outdated(plan: Plan, step: Step, index: int, reason: Dependency) -> PlanFailure:
+    return PlanFailure(
+        message=f"step {index} ({step.name}) was done before an earlier step ran again,"
+        f" and that one {reason.why}",
+        hint="do both in their order: agents plan correct --mode revert --guidance"
+        f" 'in order' {reason.depends_on}",
+        code=STEP_OUTDATED,
+        tool=step.tool,
+        step=index,
+        checkpoint=plan.head,
+    )

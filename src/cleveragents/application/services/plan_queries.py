@@ -1,18 +1,22 @@
 """Owns what people ask about a plan; nothing here changes anything."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from cleveragents.application.ports import Clock, PlanLocks, UnitOfWork, UnitOfWorkFactory
+from cleveragents.application.services.course import done_steps
+from cleveragents.application.services.decision_lookup import find_decision
 from cleveragents.application.services.subplan_queries import (
     ChildStatus,
     children_of_plan,
     with_children,
 )
 from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import (
     Decision,
+    Dependency,
     ToolCall,
     ToolCallStatus,
     is_live,
@@ -63,9 +67,15 @@ class DecisionHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedDecision:
+    """`corrections` are those that were made of it or took its place, or that made it."""
+
     decision: Decision
     group: CheckpointGroup | None
     calls: tuple[ToolCall, ...]
+    depends_on: tuple[Dependency, ...] = ()
+    used_by: tuple[Dependency, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    names: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,12 +121,13 @@ class PlanQueries:
             plan = uow.plans.get(plan_id)
             resources = tuple(uow.resources.of_plan(plan_id))
             calls = [call for call in uow.tool_calls.of_plan(plan_id) if not call.undone]
+            done = done_steps(uow, plan)
             checkpoints = uow.checkpoints.count(plan_id)
             children = children_of_plan(uow, plan_id)
         return PlanStatus(
             plan=plan,
             resources=resources,
-            progress=_progress(plan),
+            progress=_progress(plan, done),
             tool_calls=len(calls),
             files_modified=len({change.path for call in calls for change in call.changes}),
             checkpoints=checkpoints,
@@ -129,15 +140,24 @@ class PlanQueries:
         with self._unit_of_work.reading() as uow:
             return _history(uow, plan_id)
 
-    def explain(self, decision_id: DecisionId) -> ExplainedDecision:
+    def explain(self, wanted: str) -> ExplainedDecision:
+        """Raises DecisionNotFoundError or DecisionAmbiguousError."""
         with self._unit_of_work.reading() as uow:
-            decision = uow.decisions.get(decision_id)
-            groups = _by_decision(uow.checkpoints.of_plan(decision.plan_id))
-            calls = uow.tool_calls.of_plan(decision.plan_id)
+            decision = find_decision(uow, wanted)
+            plan_id, mine = decision.plan_id, decision.decision_id
+            groups = _by_decision(uow.checkpoints.of_plan(plan_id))
+            calls = uow.tool_calls.of_plan(plan_id)
+            dependencies = uow.decisions.dependencies(plan_id)
+            corrections = uow.corrections.of_plan(plan_id)
+            names = {item.decision_id: item.chosen for item in uow.decisions.of_plan(plan_id)}
         return ExplainedDecision(
             decision=decision,
-            group=groups.get(decision_id),
-            calls=tuple(call for call in calls if call.decision_id == decision_id),
+            group=groups.get(mine),
+            calls=tuple(call for call in calls if call.decision_id == mine),
+            depends_on=tuple(item for item in dependencies if item.decision_id == mine),
+            used_by=tuple(item for item in dependencies if item.depends_on == mine),
+            corrections=tuple(item for item in corrections if item.is_about(mine)),
+            names=names,
         )
 
     def record(self, plan_id: PlanId) -> PlanRecord:
@@ -186,15 +206,16 @@ def _history(uow: UnitOfWork, plan_id: PlanId) -> DecisionHistory:
     )
 
 
-def _progress(plan: Plan) -> tuple[StepProgress, ...]:
+def _progress(plan: Plan, done: Collection[int]) -> tuple[StepProgress, ...]:
     return tuple(
-        StepProgress(step=step.name, status=_step_status(plan, index))
+        StepProgress(step=step.name, status=_step_status(plan, index, done))
         for index, step in enumerate((*plan.action.steps, *plan.action.validations))
     )
 
 
-def _step_status(plan: Plan, index: int) -> str:
-    if index <= plan.last_completed_step:
+def _step_status(plan: Plan, index: int, done: Collection[int]) -> str:
+    # Steps that a correction has left alone are done although an earlier one is not.
+    if index <= plan.last_completed_step or index in done:
         return "complete"
     if index > plan.last_completed_step + 1 or plan.phase is not Phase.EXECUTE:
         return "queued"

@@ -1,10 +1,11 @@
 """Owns what a rollback changes in the record: one transaction, no row is deleted."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cleveragents.application.ports import UnitOfWork
 from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.correction import superseded_decisions
 from cleveragents.domain.decision import Decision, Fork, ToolCall, is_live, lineage
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
@@ -49,48 +50,70 @@ def look_ahead(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Outlook:
     """
     forks = list(uow.timelines.of_plan(plan.plan_id))
     fork = Fork(timeline=len(forks) + 1, start=target.position)
-    reach = lineage(fork.timeline, [*forks, fork])
-    decisions = uow.decisions.of_plan(plan.plan_id)
-    calls = uow.tool_calls.of_plan(plan.plan_id)
-    return Outlook(
-        fork=fork,
-        reach=reach,
-        decisions=tuple(d for d in decisions if not is_live(d.position, reach)),
-        calls=tuple(call for call in calls if not is_live(call.position, reach)),
-        children=tuple((c, c.on_line(reach)) for c in uow.subplans.of_parent(plan.plan_id)),
-        children_invalidated=_invalidated(uow, plan.plan_id, reach),
-    )
+    return _seen_from(uow, plan.plan_id, fork, lineage(fork.timeline, [*forks, fork]))
 
 
 def rewind(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Rewound:
     """Let history go on from `target` on a timeline of its own."""
     outlook = look_ahead(uow, plan, target)
     uow.timelines.add(plan.plan_id, outlook.fork)
-    uow.decisions.mark_superseded(plan.plan_id, [d.decision_id for d in outlook.decisions])
-    uow.tool_calls.mark_undone(plan.plan_id, [call.call_id for call in outlook.calls])
-    groups = uow.checkpoints.of_plan(plan.plan_id)
+    _mark(uow, plan.plan_id, outlook)
+    uow.plans.save(plan.restore(target, outlook.fork.timeline))
+    return _rewound(uow, plan.plan_id, outlook)
+
+
+def judge_again(uow: UnitOfWork, plan: Plan) -> Rewound:
+    """Mark anew what counts where the plan stands now: a correction was just recorded."""
+    forks = uow.timelines.of_plan(plan.plan_id)
+    here = Fork(timeline=plan.timeline, start=plan.here)
+    outlook = _seen_from(uow, plan.plan_id, here, lineage(plan.timeline, forks))
+    _mark(uow, plan.plan_id, outlook)
+    return _rewound(uow, plan.plan_id, outlook)
+
+
+def _seen_from(
+    uow: UnitOfWork, plan_id: PlanId, fork: Fork, reach: Mapping[int, int | None]
+) -> Outlook:
+    decisions, calls = uow.decisions.of_plan(plan_id), uow.tool_calls.of_plan(plan_id)
+    gone = superseded_decisions(decisions, uow.corrections.supersessions(plan_id), reach)
+    children = tuple(
+        (child, child.on_line(reach, replaced=child.decision_id in gone))
+        for child in uow.subplans.of_parent(plan_id)
+    )
+    return Outlook(
+        fork=fork,
+        reach=reach,
+        decisions=tuple(d for d in decisions if d.decision_id in gone),
+        calls=tuple(c for c in calls if c.decision_id in gone or not is_live(c.position, reach)),
+        children=children,
+        children_invalidated=_invalidated(uow, children),
+    )
+
+
+def _mark(uow: UnitOfWork, plan_id: PlanId, outlook: Outlook) -> None:
+    uow.decisions.mark_superseded(plan_id, [d.decision_id for d in outlook.decisions])
+    uow.tool_calls.mark_undone(plan_id, [call.call_id for call in outlook.calls])
+    groups = uow.checkpoints.of_plan(plan_id)
     gone = [group.group_id for group in groups if not is_live(group.position, outlook.reach)]
-    uow.checkpoints.mark_superseded(plan.plan_id, gone)
+    uow.checkpoints.mark_superseded(plan_id, gone)
     for child, seen in outlook.children:
         if seen != child:
             uow.subplans.save(seen)
-    plan = plan.restore(target, outlook.fork.timeline)
-    uow.plans.save(plan)
+
+
+def _rewound(uow: UnitOfWork, plan_id: PlanId, outlook: Outlook) -> Rewound:
     return Rewound(
-        plan=plan,
+        # Read again: which of the corrected steps count may have changed too.
+        plan=uow.plans.get(plan_id),
         decisions_discarded=outlook.discarded,
         undone=outlook.undone,
         children_invalidated=outlook.children_invalidated,
     )
 
 
-def _invalidated(uow: UnitOfWork, plan_id: PlanId, reach: Mapping[int, int | None]) -> int:
+def _invalidated(uow: UnitOfWork, children: Iterable[tuple[ChildPlan, ChildPlan]]) -> int:
     """How many no longer count that did, with all their own children."""
-    gone = [
-        child
-        for child in uow.subplans.of_parent(plan_id)
-        if child.counts and not child.on_line(reach).counts
-    ]
+    gone = [child for child, seen in children if child.counts and not seen.counts]
     return len(gone) + sum(_counting_below(uow, child.plan_id) for child in gone)
 
 

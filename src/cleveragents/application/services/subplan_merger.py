@@ -141,7 +141,7 @@ class SubplanMerger:
             Trigger.AFTER_SUBPLAN,
             plan,
             moment,
-            Additions(tool_call=call, merged_child=result.child),
+            Additions(tool_call=call, merged_child=result.child, writers=task.writers),
         )
         self._care.remove_sandboxes(result.child.plan_id)
         return done.plan, done.changes

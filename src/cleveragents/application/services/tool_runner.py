@@ -23,6 +23,7 @@ from cleveragents.domain.errors import (
     ToolNotStartedError,
     ToolRefusedError,
 )
+from cleveragents.domain.footprint import Writers
 from cleveragents.domain.ids import PlanId, ToolCallId
 from cleveragents.domain.plan import Plan, PlanFailure
 from cleveragents.domain.preflight import refusals
@@ -34,8 +35,9 @@ from cleveragents.domain.sandbox import PlanResource
 class Task:
     """One step to carry out; `next_actor_state` is where the actor stands once it is done.
 
-    `skip` is the earlier run whose outside effect a person takes as done: then nothing runs.
-    `choice` is what the person said about all such steps, for child plans.
+    `writers` are the live steps that ran before it. `skip` is the earlier run whose outside effect
+    a person takes as done: then nothing runs. `choice` is what the person said about all such
+    steps, for child plans.
     """
 
     step: Step
@@ -43,6 +45,7 @@ class Task:
     decision: Decision
     next_actor_state: Mapping[str, Any]
     resources: Sequence[PlanResource]
+    writers: Writers
     skip: Effect | None = None
     choice: EffectChoice = EffectChoice.STOP
 
@@ -203,12 +206,14 @@ class ToolRunner:
 
     def _succeeded(self, task: Task, spec: ToolSpec, ended: _Ended) -> Committed:
         plan = ended.plan.advance(task.step_index, task.next_actor_state)
+        reads = self._tools.reads(plan.action, task.step)
+        additions = replace(ended.additions, reads=reads, writers=task.writers)
         if not spec.writes:
-            plan = self._checkpoints.save_progress(plan, ended.additions)
+            plan = self._checkpoints.save_progress(plan, additions)
             return Committed(plan=plan, group=None, changes=())
         moment = _moment(task, CheckpointReason.ON_TOOL_WRITE_COMPLETE, f"after {_what(task)}")
         return self._checkpoints.auto_create_if_configured(
-            Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, ended.additions
+            Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, additions
         )
 
     def _skipped(self, plan: Plan, task: Task, spec: ToolSpec, earlier: Effect) -> Committed:

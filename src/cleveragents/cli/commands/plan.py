@@ -12,7 +12,7 @@ from cleveragents.cli.views.words import count
 from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import StepFailedError
-from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, State
 
 _PLAN = click.argument("plan_id", metavar="PLAN_ID")
@@ -180,7 +180,7 @@ def apply(
 
 @plan.command(epilog=examples("agents plan tree --show-superseded <PLAN_ID>"))
 @_PLAN
-@click.option("--show-superseded", is_flag=True, help="Also what rollbacks have discarded.")
+@click.option("--show-superseded", is_flag=True, help="Also what no longer counts.")
 @click.pass_obj
 def tree(app: App, plan_id: str, *, show_superseded: bool) -> None:
     """Show the plan's decisions and the checkpoint of each."""
@@ -192,8 +192,11 @@ def tree(app: App, plan_id: str, *, show_superseded: bool) -> None:
 @click.argument("decision_id", metavar="DECISION_ID")
 @click.pass_obj
 def explain(app: App, decision_id: str) -> None:
-    """Show why a decision was made and what came of it."""
-    found = app.container.plan_queries.explain(DecisionId(decision_id))
+    """Show why a decision was made and what came of it.
+
+    DECISION_ID may be the beginning of one.
+    """
+    found = app.container.plan_queries.explain(decision_id)
     app.show(decision_views.explained(found))
 
 

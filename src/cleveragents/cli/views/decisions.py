@@ -10,7 +10,9 @@ from cleveragents.application.services.plan_queries import (
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
 from cleveragents.cli.views.plans import failure_block, failure_data, next_after_failure
 from cleveragents.cli.views.words import clock_time, stamp, toned
+from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import ToolCall
+from cleveragents.domain.ids import DecisionId
 
 
 def explained(found: ExplainedDecision) -> Outcome:
@@ -34,10 +36,60 @@ def explained(found: ExplainedDecision) -> Outcome:
             "created_at": stamp(decision.created_at),
             "checkpoint": group.head if group else None,
             "group_id": group.group_id if group else None,
+            "depends_on": [_used(item.depends_on, item.why) for item in found.depends_on],
+            "used_by": [_used(item.decision_id, item.why) for item in found.used_by],
+            "corrections": [_correction_data(item) for item in found.corrections],
             "tool_calls": [_call_data(call) for call in found.calls],
         },
-        blocks=[_decision_fields(found), _call_grid(found.calls)],
+        blocks=[
+            _decision_fields(found),
+            *_dependency_grids(found),
+            *_correction_grids(found.corrections),
+            _call_grid(found.calls),
+        ],
     )
+
+
+def _used(decision_id: DecisionId, why: str) -> Mapping[str, str]:
+    return {"decision_id": decision_id, "why": why}
+
+
+def _dependency_grids(found: ExplainedDecision) -> Sequence[Grid]:
+    """One for each direction in which there is something to tell."""
+    sides = (
+        ("Depends on", [(item.depends_on, item.why) for item in found.depends_on]),
+        ("Used by", [(item.decision_id, item.why) for item in found.used_by]),
+    )
+    return [
+        Grid(
+            title,
+            ["decision", "what", "why"],
+            [[decision_id, found.names.get(decision_id, "-"), why] for decision_id, why in items],
+        )
+        for title, items in sides
+        if items
+    ]
+
+
+def _correction_data(correction: Correction) -> Mapping[str, Any]:
+    return {
+        "correction_id": correction.correction_id,
+        "decision_id": correction.decision_id,
+        "mode": correction.mode,
+        "status": correction.status,
+        "guidance": correction.guidance,
+        "intervention_id": correction.intervention_id,
+        "steps": list(correction.steps),
+        "undo_checkpoint": correction.safety_group,
+        "created_at": stamp(correction.created_at),
+    }
+
+
+def _correction_grids(corrections: Sequence[Correction]) -> Sequence[Grid]:
+    rows = [
+        [item.correction_id, item.mode, toned(item.status), item.guidance] for item in corrections
+    ]
+    return [Grid("Corrections", ["correction", "mode", "status", "guidance"], rows)] if rows else []
 
 
 def _decision_fields(found: ExplainedDecision) -> Fields:
@@ -53,6 +105,7 @@ def _decision_fields(found: ExplainedDecision) -> Fields:
             ("alternatives", ", ".join(decision.alternatives) or "-"),
             ("rationale", decision.rationale or "-"),
             ("confidence", sure),
+            ("told", "; ".join(decision.context.get("guidance", [])) or "-"),
             ("made", clock_time(decision.created_at)),
             ("superseded", "yes" if decision.superseded else "no"),
             ("checkpoint", group.group_id if group else "-"),

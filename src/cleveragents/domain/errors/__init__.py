@@ -19,6 +19,9 @@ PlanError                      exit 1: the operation was refused or failed
 ├── ChildApplyError            child-apply
 ├── SubplansFailedError        subplans-failed
 ├── DecisionNotFoundError      decision-not-found
+├── DecisionAmbiguousError     decision-ambiguous
+├── CorrectionNotFoundError    correction-not-found
+├── CorrectionRefusedError     correction-refused
 ├── CheckpointNotFoundError    checkpoint-not-found
 ├── CheckpointAmbiguousError   checkpoint-ambiguous
 ├── CheckpointMismatchError    checkpoint-of-another-plan
@@ -78,6 +81,10 @@ from cleveragents.domain.errors.checkpoints import (
     SnapshotFailedError,
     StoreFullError,
 )
+from cleveragents.domain.errors.corrections import (
+    CorrectionNotFoundError,
+    CorrectionRefusedError,
+)
 from cleveragents.domain.errors.machine import (
     CurrentFolderError,
     DatabaseBusyError,
@@ -97,6 +104,7 @@ from cleveragents.domain.errors.plans import (
     ApplyRefusedError,
     ChildApplyError,
     ChildSettledError,
+    DecisionAmbiguousError,
     DecisionNotFoundError,
     DeclinedError,
     EffectDoneError,
@@ -151,11 +159,14 @@ __all__ = [
     "ConfigKeyError",
     "ConfigValueError",
     "ConfirmationNeededError",
+    "CorrectionNotFoundError",
+    "CorrectionRefusedError",
     "CurrentFolderError",
     "DataDirError",
     "DatabaseBusyError",
     "DatabaseTooNewError",
     "DatabaseUnusableError",
+    "DecisionAmbiguousError",
     "DecisionNotFoundError",
     "DeclinedError",
     "EffectDoneError",

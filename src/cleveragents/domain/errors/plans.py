@@ -111,6 +111,16 @@ class DecisionNotFoundError(PlanError):
         )
 
 
+class DecisionAmbiguousError(PlanError):
+    code = "decision-ambiguous"
+
+    def __init__(self, prefix: str, matches: Sequence[str]) -> None:
+        listing = "\n".join(f"  {decision_id}" for decision_id in matches)
+        super().__init__(
+            f"several decisions begin with {prefix}:\n{listing}", "type more of the one you mean"
+        )
+
+
 class StepFailedError(PlanError):
     """A step failed, so the plan is errored; the plan itself holds the details."""
 

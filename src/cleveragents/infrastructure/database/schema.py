@@ -98,6 +98,45 @@ decisions = Table(
     Index(None, "plan_id", "seq"),
 )
 
+decision_dependencies = Table(
+    "decision_dependencies",
+    metadata,
+    Column("decision_id", Text, ForeignKey("decisions.decision_id"), primary_key=True),
+    Column("depends_on", Text, ForeignKey("decisions.decision_id"), primary_key=True),
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
+    Column("why", Text, nullable=False),
+)
+
+corrections = Table(
+    "corrections",
+    metadata,
+    Column("correction_id", Text, primary_key=True),
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
+    Column("decision_id", Text, ForeignKey("decisions.decision_id"), nullable=False),
+    Column("mode", Text, nullable=False),
+    Column("guidance", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("target_group", Text),
+    Column("safety_group", Text),
+    Column("intervention_id", Text),
+    Column("affected_json", Text, nullable=False),
+    Column("steps_json", Text, nullable=False),
+    Column("restored_json", Text, nullable=False),
+    Column("step_index", Integer),
+    Column("replacement_json", Text),
+    Column("created_at", Text, nullable=False),
+)
+
+supersessions = Table(
+    "supersessions",
+    metadata,
+    Column("correction_id", Text, ForeignKey("corrections.correction_id"), primary_key=True),
+    Column("decision_id", Text, ForeignKey("decisions.decision_id"), primary_key=True),
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
+    Column("timeline", Integer, nullable=False),
+    Column("seq", Integer, nullable=False),
+)
+
 subplans = Table(
     "subplans",
     metadata,
@@ -133,6 +172,7 @@ tool_calls = Table(
     Column("values_json", Text, nullable=False),
     Column("error", Text),
     Column("changes_json", Text, nullable=False),
+    Column("touched_json", Text, nullable=False),
     Column("side_effects_json", Text, nullable=False),
     Column("started_at", Text, nullable=False),
     Column("finished_at", Text, nullable=False),

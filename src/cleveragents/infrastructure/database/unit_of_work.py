@@ -5,15 +5,15 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 
 from cleveragents.infrastructure.database.checkpoint_repository import SqlCheckpoints
-from cleveragents.infrastructure.database.effect_repository import SqlEffects
-from cleveragents.infrastructure.database.engine import Database
-from cleveragents.infrastructure.database.repositories import (
+from cleveragents.infrastructure.database.correction_repository import SqlCorrections
+from cleveragents.infrastructure.database.decision_repository import (
     SqlDecisions,
-    SqlPlans,
-    SqlResources,
     SqlTimelines,
     SqlToolCalls,
 )
+from cleveragents.infrastructure.database.effect_repository import SqlEffects
+from cleveragents.infrastructure.database.engine import Database
+from cleveragents.infrastructure.database.repositories import SqlPlans, SqlResources
 from cleveragents.infrastructure.database.subplan_repository import SqlSubplans
 
 
@@ -28,6 +28,7 @@ class SqlUnitOfWork:
         self.timelines = SqlTimelines(connection)
         self.effects = SqlEffects(connection)
         self.subplans = SqlSubplans(connection)
+        self.corrections = SqlCorrections(connection)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from cleveragents.domain.changes import ChangeKind, FileChange
+from cleveragents.domain.footprint import Footprint
 from cleveragents.infrastructure.snapshots.entry import Entry, Kind, parent_of, same_state, shown
 
 HasChildren = Callable[[bytes], bool]
@@ -34,6 +35,28 @@ def file_changes(
         if was or is_:
             changes.append(FileChange(path=shown(path), kind=_kind(was=was, is_=is_)))
     return tuple(changes)
+
+
+def footprint(differences: Iterable[Difference], *, whole: bool) -> Footprint:
+    """The same exactly; `whole` if something beside the files changed too."""
+    differing = [item for item in differences if not same_state(item.old, item.new)]
+    above = {parent_of(item.path) for item in differing}
+    folders = {item.path for item in differing if _comes_or_goes(item) and item.path in above}
+    return Footprint(
+        paths=frozenset(_exact(item.path) for item in differing if item.path not in folders),
+        folders=frozenset(map(_exact, folders)),
+        whole=whole,
+    )
+
+
+def _comes_or_goes(item: Difference) -> bool:
+    """A folder that is in one of the two states, where the other one has nothing."""
+    there = item.old or item.new
+    return (item.old is None or item.new is None) and _is_folder(there)
+
+
+def _exact(path: bytes) -> str:
+    return path.decode("utf-8", "surrogateescape")
 
 
 def _is_folder(entry: Entry | None) -> bool:

@@ -9,6 +9,7 @@ from cleveragents.application.ports import Restored
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.connections import Connections
@@ -169,6 +170,7 @@ def _snapshot(
         sandbox_ref="",
         size_bytes=stored,
         changes=changes,
+        footprint=Footprint(whole=bool(changes)),
         skipped=tuple(shown(os.fsencode(name)) for name in skipped),
     )
 

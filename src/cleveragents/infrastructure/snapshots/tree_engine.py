@@ -12,7 +12,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.snapshots.changes import Difference, file_changes
+from cleveragents.infrastructure.snapshots.changes import Difference, file_changes, footprint
 from cleveragents.infrastructure.snapshots.chosen_paths import (
     Chosen,
     restore_chosen,
@@ -75,6 +75,7 @@ class TreeEngine:
             row = recorded.row
             differences = recorded.differences if session.head else []
             changes = _changes(session.versions, differences, row.seq)
+            moved = session.head is not None and session.head.identity != row.identity
         self._settle(session, recorded)
         unchanged = row is session.head
         return Snapshot(
@@ -83,6 +84,7 @@ class TreeEngine:
             sandbox_ref=row.sandbox_ref,
             size_bytes=0 if unchanged else session.contents.stored_bytes,
             changes=changes,
+            footprint=footprint(differences, whole=moved),
             skipped=tuple(shown(path) for path in found.special),
             notes=found.notes,
         )

@@ -1,6 +1,7 @@
 """Owns which tools there are, whether a call of one makes sense, and how it is run."""
 
 import os
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
@@ -10,6 +11,7 @@ from cleveragents.application.ports import ToolContext
 from cleveragents.domain.action import Action, Parameter, ResourceType, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolArgumentError, ToolNotFoundError
+from cleveragents.domain.footprint import EVERYTHING, Reads
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
 from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
@@ -130,6 +132,17 @@ BUILT_IN = (
     ),
 )
 
+# The parameters that name what a built-in tool reads; without one it is all of the resource.
+_READS: Mapping[str, tuple[str, ...]] = {
+    "file.read": ("path",),
+    "file.edit": ("path",),
+    "file.delete": ("path",),
+    "file.move": ("path", "to"),
+    "file.list": ("path",),
+    "file.search": ("path",),
+    "sql.query": ("",),
+    "sql.execute": ("",),
+}
 _JSON_TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "boolean": (bool,),
@@ -171,6 +184,13 @@ class ToolBox:
             *_resource_problems(spec, action, step),
             *_checkpoint_problems(spec, action, step),
         ]
+
+    def reads(self, action: Action, step: Step) -> Reads:
+        names = _READS.get(step.tool, ())
+        only = action.resources[0].name if len(action.resources) == 1 else ""
+        resource = step.arguments.get("resource", only)
+        found = [posixpath.normpath(step.arguments.get(name, EVERYTHING)) for name in names]
+        return {resource: tuple(found)} if found else {}
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         self._processes.refuse_if_stopped(context.plan_id)

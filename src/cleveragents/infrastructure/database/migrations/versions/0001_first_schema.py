@@ -141,6 +141,80 @@ def upgrade() -> None:
         op.f("ix_pruned_checkpoints_plan_id"), "pruned_checkpoints", ["plan_id"], unique=False
     )
     op.create_table(
+        "decision_dependencies",
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("depends_on", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("why", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["decision_id"],
+            ["decisions.decision_id"],
+            name=op.f("fk_decision_dependencies_decision_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["depends_on"],
+            ["decisions.decision_id"],
+            name=op.f("fk_decision_dependencies_depends_on"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["plan_id"], ["plans.plan_id"], name=op.f("fk_decision_dependencies_plan_id")
+        ),
+        sa.PrimaryKeyConstraint("decision_id", "depends_on", name=op.f("pk_decision_dependencies")),
+    )
+    op.create_index(
+        op.f("ix_decision_dependencies_plan_id"),
+        "decision_dependencies",
+        ["plan_id"],
+        unique=False,
+    )
+    op.create_table(
+        "corrections",
+        sa.Column("correction_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("mode", sa.Text(), nullable=False),
+        sa.Column("guidance", sa.Text(), nullable=False),
+        sa.Column("status", sa.Text(), nullable=False),
+        sa.Column("target_group", sa.Text(), nullable=True),
+        sa.Column("safety_group", sa.Text(), nullable=True),
+        sa.Column("intervention_id", sa.Text(), nullable=True),
+        sa.Column("affected_json", sa.Text(), nullable=False),
+        sa.Column("steps_json", sa.Text(), nullable=False),
+        sa.Column("restored_json", sa.Text(), nullable=False),
+        sa.Column("step_index", sa.Integer(), nullable=True),
+        sa.Column("replacement_json", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_corrections_decision_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["plan_id"], ["plans.plan_id"], name=op.f("fk_corrections_plan_id")
+        ),
+        sa.PrimaryKeyConstraint("correction_id", name=op.f("pk_corrections")),
+    )
+    op.create_index(op.f("ix_corrections_plan_id"), "corrections", ["plan_id"], unique=False)
+    op.create_table(
+        "supersessions",
+        sa.Column("correction_id", sa.Text(), nullable=False),
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["correction_id"],
+            ["corrections.correction_id"],
+            name=op.f("fk_supersessions_correction_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_supersessions_decision_id")
+        ),
+        sa.ForeignKeyConstraint(
+            ["plan_id"], ["plans.plan_id"], name=op.f("fk_supersessions_plan_id")
+        ),
+        sa.PrimaryKeyConstraint("correction_id", "decision_id", name=op.f("pk_supersessions")),
+    )
+    op.create_index(op.f("ix_supersessions_plan_id"), "supersessions", ["plan_id"], unique=False)
+    op.create_table(
         "tool_calls",
         sa.Column("call_id", sa.Text(), nullable=False),
         sa.Column("plan_id", sa.Text(), nullable=False),
@@ -155,6 +229,7 @@ def upgrade() -> None:
         sa.Column("values_json", sa.Text(), nullable=False),
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("changes_json", sa.Text(), nullable=False),
+        sa.Column("touched_json", sa.Text(), nullable=False),
         sa.Column("side_effects_json", sa.Text(), nullable=False),
         sa.Column("started_at", sa.Text(), nullable=False),
         sa.Column("finished_at", sa.Text(), nullable=False),

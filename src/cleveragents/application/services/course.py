@@ -1,0 +1,128 @@
+"""Owns what is known of a run so far: live decisions, steps that are done, who wrote what."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from cleveragents.application.ports import UnitOfWork
+from cleveragents.domain.action import Action, Step
+from cleveragents.domain.correction import Correction, CorrectionStatus
+from cleveragents.domain.decision import (
+    Decision,
+    DecisionType,
+    Dependency,
+    ToolCall,
+    ToolCallStatus,
+)
+from cleveragents.domain.footprint import Writers
+from cleveragents.domain.ids import DecisionId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
+
+
+@dataclass(slots=True)
+class Course:
+    """`done` has, for each step that need not run again, the decision that carried it out."""
+
+    decisions: list[Decision]
+    done: dict[int, DecisionId] = field(default_factory=dict[int, DecisionId])
+    writers: Writers = field(default_factory=Writers)
+    corrections: Sequence[Correction] = ()
+
+    @classmethod
+    def of(cls, uow: UnitOfWork, plan: Plan) -> "Course":
+        live = [item for item in uow.decisions.of_plan(plan.plan_id) if not item.superseded]
+        calls = successes(uow.tool_calls.of_plan(plan.plan_id))
+        known = {item.decision_id for item in live}
+        return cls(
+            decisions=live,
+            done=done_steps(uow, plan),
+            writers=Writers((call.decision_id, call.touched) for call in calls),
+            corrections=[
+                item
+                for item in uow.corrections.of_plan(plan.plan_id)
+                if item.status is CorrectionStatus.DONE and item.intervention_id in known
+            ],
+        )
+
+    @property
+    def root(self) -> Decision:
+        return self.decisions[0]
+
+    @property
+    def latest(self) -> Decision:
+        return self.decisions[-1]
+
+    def pending(self, index: int) -> Decision | None:
+        """The step's decision, if it was made before and is still to be carried out."""
+        made = [
+            decision
+            for decision in self.decisions
+            if decision.step_index == index and decision.type is not DecisionType.USER_INTERVENTION
+        ]
+        return made[-1] if made else None
+
+    def parent_of(self, index: int) -> DecisionId:
+        """A step that is done again because of a correction belongs to that correction."""
+        for correction in reversed(self.corrections):
+            if index in correction.steps and correction.intervention_id is not None:
+                return correction.intervention_id
+        return self.root.decision_id
+
+    def guidance(self, index: int) -> list[str]:
+        """What people have said about this step, oldest first."""
+        steps = {item.intervention_id: item.steps for item in self.corrections}
+        return [
+            decision.chosen
+            for decision in self.decisions
+            if decision.type is DecisionType.USER_INTERVENTION
+            and index in steps.get(decision.decision_id, (index,))
+        ]
+
+    def declared(self, decision_id: DecisionId, step: Step, action: Action) -> list[Dependency]:
+        """What the step's `uses` comes to."""
+        numbers = {other.name: index for index, other in enumerate(action.steps)}
+        sources = [(name, self.done.get(numbers.get(name, -1))) for name in step.uses]
+        return [
+            Dependency(decision_id=decision_id, depends_on=source, why=f"uses {name!r}")
+            for name, source in sources
+            if source is not None
+        ]
+
+    def outdated_by(self, index: int, dependencies: Iterable[Dependency]) -> Dependency | None:
+        """Why a step that was done cannot stay: one before it ran later, on top of what it did."""
+        mine = self.done[index]
+        numbers = {item.decision_id: item.step_index for item in self.decisions}
+        for item in dependencies:
+            number = numbers.get(item.decision_id)
+            if item.depends_on == mine and number is not None and number < index:
+                return item
+        return None
+
+
+def done_steps(uow: UnitOfWork, plan: Plan) -> dict[int, DecisionId]:
+    """By step, the live decision that carried it out to its end."""
+    children = uow.subplans.of_parent(plan.plan_id)
+    return {
+        call.step_index: call.decision_id
+        for call in successes(uow.tool_calls.of_plan(plan.plan_id))
+        if not _spawned_less(plan, call, children)
+    }
+
+
+def _spawned_less(plan: Plan, call: ToolCall, children: Sequence[ChildPlan]) -> bool:
+    """A step that spawns has a call for each child; it is done when all of them are merged."""
+    subplans = plan.action.steps[call.step_index].subplans if _is_known(plan, call) else None
+    if subplans is None:
+        return False
+    found = current(children, call.decision_id)
+    merged = {name for name, child in found.items() if child.outcome is MergeOutcome.MERGED}
+    return not merged.issuperset(child.name for child in subplans.plans)
+
+
+def _is_known(plan: Plan, call: ToolCall) -> bool:
+    return call.step_index < len(plan.action.steps)
+
+
+def successes(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    """Those whose effects count."""
+    return [c for c in calls if c.status is ToolCallStatus.SUCCEEDED and not c.undone]
