@@ -3,8 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from cleveragents.application.ports import StoreFiles, StoreShare, UnitOfWorkFactory
+from cleveragents.application.ports import UnitOfWorkFactory
 from cleveragents.application.services.checkpoint_service import CheckpointService
+from cleveragents.application.store_ports import StoreFiles, StoreShare
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 

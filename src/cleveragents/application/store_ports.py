@@ -1,0 +1,39 @@
+"""Owns what the care of the whole snapshot store needs, as Protocols."""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from cleveragents.domain.ids import PlanId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreShare:
+    """What one plan takes: on disk, as content before dedup and compression, and after."""
+
+    plan_id: str
+    disk_bytes: int
+    content_bytes: int
+    stored_bytes: int
+    snapshots: int
+
+
+class StoreFiles(Protocol):
+    """The snapshot files of all plans, for the care of the whole."""
+
+    @property
+    def location(self) -> str: ...
+    def shares(self) -> Sequence[StoreShare]:
+        """One per plan that has files, plans nobody knows included."""
+        ...
+
+    def problems(self, plan_id: PlanId) -> Sequence[str]:
+        """What is wrong with the plan's files as such; empty if nothing is."""
+        ...
+
+    def sweep(self, known: Callable[[], Collection[str]]) -> int:
+        """Remove files of plans that are not `known`, and temporary ones nobody can need.
+
+        It is asked once, after the files were listed.
+        """
+        ...
