@@ -1,30 +1,26 @@
 """A small plan over a folder and a database whose every state is known without running it."""
 
-import os
 import shutil
-import signal
 import sqlite3
-import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from tests.support.trees import Tree, tree_of
 from tests.support.world import Group, Step, World
 
-STEPS = 4
 GATED = 2
 _HALF = b"half.txt"
+_COMMIT = "echo more >> README.md && git add -A && git commit -qm step"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the two sandboxes hold."""
+    """What the sandboxes hold; `code` is the checkout's text, and how many commits it has."""
 
     files: Tree
     rows: tuple[str, ...]
+    code: tuple[str, int] = ("", 0)
 
 
 def _step(name: str, tool: str, resource: str, **arguments: str) -> Step:
@@ -32,18 +28,28 @@ def _step(name: str, tool: str, resource: str, **arguments: str) -> Step:
 
 
 class KnownPlan:
-    """Step 2 fails half-way as long as the gate is shut; all others always succeed."""
+    """Step 2 fails half-way as long as the gate is shut; all others always succeed.
 
-    def __init__(self, top: Path, template: World) -> None:
+    `with_code` adds a checkout and a last step that commits in it.
+    """
+
+    def __init__(self, top: Path, template: World | None, *, with_code: bool = False) -> None:
         self.world = World(top, template)
+        self.with_code = with_code
         self.gate = top / "gate"
         self._make_resources(top)
         resources = {
             "assets": {"type": "fs-directory", "path": str(top / "assets")},
             "db": {"type": "sqlite", "path": str(top / "app.db")},
         }
+        if with_code:
+            resources["code"] = {"type": "git-checkout", "path": str(top / "project")}
         self.plan = self.world.use(*self._steps(), resources=resources)
         self.states = self._truth(top / "truth")
+
+    @property
+    def steps(self) -> int:
+        return len(self.states) - 1
 
     @staticmethod
     def _make_resources(top: Path) -> None:
@@ -60,27 +66,33 @@ class KnownPlan:
             f"if test -e {self.gate}; then echo half > half.txt; exit 3; fi;"
             " rm deep/old.txt; mkdir new; echo two >> a.txt; chmod 755 a.txt"
         )
+        last = (_step("commit", "shell", "code", command=_COMMIT),) if self.with_code else ()
         return (
             _step("write", "file.write", "assets", path="b.txt", content="one\n"),
             _step("insert", "sql.execute", "db", sql="INSERT INTO items VALUES ('one')"),
             _step("gated", "shell", "assets", command=gated),
             _step("edit", "file.edit", "assets", path="a.txt", old="zero", new="nought"),
+            *last,
         )
 
     def _truth(self, copy: Path) -> list[Facts]:
         """The same by other means: `states[n]` is what is there once n steps are done."""
         shutil.copytree(self.world.top / "assets", copy, symlinks=True)
-        states = [Facts(files=tree_of(copy), rows=("zero",))]
+        code = ("# project\n", 2) if self.with_code else ("", 0)
+        states = [Facts(files=tree_of(copy), rows=("zero",), code=code)]
         (copy / "b.txt").write_text("one\n")
-        states.append(Facts(files=tree_of(copy), rows=("zero",)))
-        states.append(Facts(files=tree_of(copy), rows=("zero", "one")))
+        states.append(Facts(files=tree_of(copy), rows=("zero",), code=code))
+        states.append(Facts(files=tree_of(copy), rows=("zero", "one"), code=code))
         (copy / "deep/old.txt").unlink()
         (copy / "new").mkdir()
         (copy / "a.txt").write_text("zero\ntwo\n")
         (copy / "a.txt").chmod(0o755)
-        states.append(Facts(files=tree_of(copy), rows=("zero", "one")))
+        states.append(Facts(files=tree_of(copy), rows=("zero", "one"), code=code))
         (copy / "a.txt").write_text("nought\ntwo\n")
-        states.append(Facts(files=tree_of(copy), rows=("zero", "one")))
+        states.append(Facts(files=tree_of(copy), rows=("zero", "one"), code=code))
+        if self.with_code:
+            code = ("# project\nmore\n", 3)
+            states.append(Facts(files=tree_of(copy), rows=("zero", "one"), code=code))
         return states
 
     @property
@@ -89,11 +101,17 @@ class KnownPlan:
         before = self.states[GATED]
         # As the step's shell made it, whatever the umask is.
         mode = before.files[b"b.txt"][1]
-        return Facts(files={**before.files, _HALF: ("file", mode, b"half\n")}, rows=before.rows)
+        files = {**before.files, _HALF: ("file", mode, b"half\n")}
+        return Facts(files=files, rows=before.rows, code=before.code)
 
     def facts(self) -> Facts:
         paths = {s["resource"]: Path(s["path"]) for s in self.plan.status["sandboxes"]}
-        return Facts(files=tree_of(paths["assets"]), rows=_rows(paths["db"]))
+        code = self._code(paths["code"]) if self.with_code else ("", 0)
+        return Facts(files=tree_of(paths["assets"]), rows=_rows(paths["db"]), code=code)
+
+    def _code(self, path: Path) -> tuple[str, int]:
+        counted = self.world.project.git("-C", str(path), "rev-list", "--count", "HEAD")
+        return (path / "README.md").read_text(), int(counted)
 
     def expected(self, group: Group) -> Facts | None:
         """What a group must hold by the moment it was made; None if only its maker can know."""
@@ -114,24 +132,3 @@ class KnownPlan:
 def _rows(path: Path) -> tuple[str, ...]:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
         return tuple(name for (name,) in db.execute("SELECT name FROM items ORDER BY rowid"))
-
-
-def killed(task: Callable[[], Any], after: float) -> bool:
-    """Run `task` in a fork that dies by SIGKILL; False if it was done before that."""
-    child = os.fork()
-    if child == 0:
-        try:
-            signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-            signal.setitimer(signal.ITIMER_REAL, after)
-            task()
-        finally:
-            os._exit(0)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.WIFSIGNALED(status)
-        time.sleep(0.002)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    raise AssertionError("a command hangs")

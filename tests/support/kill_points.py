@@ -83,6 +83,12 @@ def killed(work: Work, point: Point) -> None:
     assert report.status == -signal.SIGKILL, f"{point} was not reached: {report.text}"
 
 
+def cut_short(work: Work, number: int) -> bool:
+    """Run the work in a child that dies before its n-th action; False if it was done before."""
+    report = _in_child(work, lambda _: _Kill(Point(number=number, after=False, what="?")))
+    return report.status == -signal.SIGKILL
+
+
 # --- the child ----------------------------------------------------------------------------------
 
 

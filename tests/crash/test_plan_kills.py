@@ -1,0 +1,141 @@
+"""Execute, rollback, checkpoint and prune, killed at every moment: the next command makes it right.
+
+Each moment is one at which a kill leaves something else than at any other (`kill_points`).
+"""
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.histories import KnownPlan
+from tests.support.kill_points import Point, kill_points, killed
+
+PARTS = 2  # of one suite, so that as many processes can share it
+
+
+class Scene:
+    """A known plan that can be put back, in place, to the moment before what is killed."""
+
+    def __init__(self, top: Path, prepare: Callable[[KnownPlan], object]) -> None:
+        self.known = KnownPlan(top, None, with_code=True)
+        self.plan = self.known.plan
+        prepare(self.known)
+        self._top, self._saved = top, top.with_name("saved")
+        subprocess.run(["cp", "-a", str(top), str(self._saved)], check=True)
+
+    def killed_everywhere(self, work: Callable[[], object], part: int) -> Iterator[Point]:
+        """Once for each point: the world as the kill has left it."""
+        data = self.known.world.agents.data_dir
+        watched = [
+            *(data / name for name in ("cleveragents.db", "cleveragents.db-wal")),
+            *(data / name for name in ("sandboxes", "snapshots", "locks", "repositories")),
+        ]
+        self._reset()
+        points = kill_points(work, watched)
+        assert len(points) > 4
+        for point in points[part::PARTS]:
+            self._reset()
+            killed(work, point)
+            yield point
+
+    def _reset(self) -> None:
+        shutil.rmtree(self._top)
+        subprocess.run(["cp", "-a", str(self._saved), str(self._top)], check=True)
+
+    # --- what must be true ----------------------------------------------------------------------
+
+    def is_finished(self, point: Point) -> None:
+        """Every step was done, once, and everything stored can be brought back."""
+        self.plan.execute().ok()
+        assert self.known.facts() == self.known.states[-1], point
+        status = self.plan.status
+        assert status["state"] == "complete", point
+        assert status["execution"]["tool_calls"] == self.known.steps, point
+        tree = self.plan("tree").ok().data["tree"]
+        assert len(tree["children"]) == self.known.steps, point
+        self.is_sound()
+
+    def is_sound(self) -> None:
+        self.plan("checkpoint", "verify").ok()
+        self.known.world.agents("store", "verify").ok()
+
+
+@pytest.fixture(params=range(PARTS))
+def part(request: pytest.FixtureRequest) -> int:
+    return request.param
+
+
+def test_execute(quick_path: Path, part: int) -> None:
+    scene = Scene(quick_path / "w", lambda _: None)
+    for point in scene.killed_everywhere(lambda: scene.plan.execute().ok(), part):
+        scene.is_finished(point)
+
+
+def test_rollback(quick_path: Path, part: int) -> None:
+    scene = Scene(quick_path / "w", lambda known: known.plan.execute().ok())
+    begin = scene.plan.groups[0].group_id
+    possible = (scene.known.states[0], scene.known.states[-1])
+
+    def back() -> None:
+        scene.plan.rollback(begin).ok()
+
+    for point in scene.killed_everywhere(back, part):
+        # Any command that works on the plan finishes or undoes what it finds.
+        scene.plan("checkpoint", "create", "--label", "next").ok()
+        found = scene.known.facts()
+        assert found in possible, point
+        assert _done(scene) == possible.index(found) * scene.known.steps - 1, point
+        back()
+        assert scene.known.facts() == possible[0], point
+        scene.is_finished(point)
+
+
+def test_failed_step_resumed(quick_path: Path, part: int) -> None:
+    def fail(known: KnownPlan) -> None:
+        known.shut(shut=True)
+        assert known.plan.execute().code == 1
+        known.shut(shut=False)
+
+    scene = Scene(quick_path / "w", fail)
+    for point in scene.killed_everywhere(lambda: scene.plan("resume").ok(), part):
+        scene.plan.execute().ok()
+        assert scene.known.facts() == scene.known.states[-1], point
+        scene.is_sound()
+
+
+def test_checkpoint_by_hand(quick_path: Path, part: int) -> None:
+    scene = Scene(quick_path / "w", lambda known: known.plan.execute().ok())
+
+    def create() -> None:
+        scene.plan("checkpoint", "create", "--label", "mine").ok()
+
+    for point in scene.killed_everywhere(create, part):
+        if "mine" not in [group.label for group in scene.plan.groups]:
+            create()
+        scene.plan.rollback(scene.plan.groups[0].group_id).ok()
+        scene.plan.rollback("mine").ok()
+        assert scene.known.facts() == scene.known.states[-1], point
+        scene.is_sound()
+
+
+def test_prune(quick_path: Path, part: int) -> None:
+    scene = Scene(quick_path / "w", lambda known: known.plan.execute().ok())
+    few = scene.plan.agents.having(CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN="4")
+
+    def prune() -> None:
+        few("plan", "checkpoint", "prune", "--yes", scene.plan.id).ok()
+
+    for point in scene.killed_everywhere(prune, part):
+        prune()
+        groups = scene.plan.groups
+        assert len(groups) == 4, point
+        for group, facts in ((groups[0], 0), (groups[-1], -1)):
+            scene.plan.rollback(group.group_id).ok()
+            assert scene.known.facts() == scene.known.states[facts], point
+        scene.is_sound()
+
+
+def _done(scene: Scene) -> int:
+    return scene.plan.status["last_completed_step"]
