@@ -15,6 +15,8 @@ class LiveMappings:
     def __init__(self, root: bytes) -> None:
         # The kernel names files by their real path.
         self._prefix = os.path.realpath(root).rstrip(b"/") + b"/"
+        # As the kernel would write it, without relying on what it does to backslashes.
+        self._told_prefix = self._prefix.partition(b"\\")[0].partition(b"\n")[0]
         self._older = {p for p in _alive() if not self._of_process(p)} | {str(os.getpid())}
 
     def paths(self) -> set[bytes]:
@@ -26,12 +28,15 @@ class LiveMappings:
 
     def _of_process(self, process: str) -> set[bytes]:
         try:
-            with open(f"{_PROCESSES}/{process}/maps", "rb") as maps:
-                lines = [line for line in maps if b"s " in line]
+            with open(f"{_PROCESSES}/{process}/maps", "rb", buffering=0) as maps:
+                told = maps.read()
         except OSError:
             return set()  # over, or not ours to look at
+        if self._told_prefix not in told:
+            return set()  # nearly all of them
+        lines = [line for line in told.split(b"\n") if b"s " in line]
         # Address, permissions, offset, device, inode, path.
-        fields = (line.rstrip(b"\n").split(None, 5) for line in lines)
+        fields = (line.split(None, 5) for line in lines)
         named = (_unescaped(f[5]) for f in fields if len(f) == 6 and f[1][1::2] == b"ws")
         return {p.removeprefix(self._prefix) for p in named if p.startswith(self._prefix)}
 

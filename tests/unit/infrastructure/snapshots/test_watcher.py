@@ -17,6 +17,7 @@ from cleveragents.infrastructure.snapshots.examine import examine, hash_only
 from cleveragents.infrastructure.snapshots.excludes import excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches
 from cleveragents.infrastructure.snapshots.inotify import Event, Inotify
+from cleveragents.infrastructure.snapshots.mappings import LiveMappings
 
 
 @pytest.fixture
@@ -200,6 +201,24 @@ def test_a_living_mapping_is_looked_at_every_time(tree: Tree) -> None:
         process.stdin.close()
     tree.look()
     assert tree.look().paths == ()
+
+
+@pytest.mark.parametrize("name", ["plain", "new\nline", "back\\slash"])
+def test_a_mapping_is_found_whatever_the_root_is_called(tmp_path: Path, name: str) -> None:
+    root = tmp_path / name
+    root.mkdir()
+    (root / "f").write_bytes(b"0")
+    script = (
+        "import mmap, sys\nfile = open('f', 'r+b'); area = mmap.mmap(file.fileno(), 0)\n"
+        "print(flush=True); sys.stdin.read()\n"
+    )
+    mappings, pipe = LiveMappings(os.fsencode(root)), subprocess.PIPE
+    command = [sys.executable, "-c", script]
+    with subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe) as process:
+        assert process.stdin and process.stdout
+        process.stdout.readline()
+        assert mappings.paths() == {b"f"}
+        process.stdin.close()
 
 
 def test_what_a_finished_process_mapped_is_told_by_its_end(tree: Tree) -> None:
