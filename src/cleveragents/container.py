@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.apply_service import ApplyService
     from cleveragents.application.services.checkpoint_service import CheckpointService
     from cleveragents.application.services.compensations import Compensations
+    from cleveragents.application.services.correction_service import CorrectionService
     from cleveragents.application.services.effect_ledger import EffectLedger
     from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
     from cleveragents.application.services.plan_diff_service import PlanDiffService
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.plan_queries import PlanQueries
     from cleveragents.application.services.plan_resume_service import PlanResumeService
     from cleveragents.application.services.plan_service import PlanService
+    from cleveragents.application.services.prompt_service import PromptService
     from cleveragents.application.services.rollback_service import RollbackService
     from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
     from cleveragents.application.services.store_service import StoreService
@@ -140,6 +142,31 @@ class Container:
             (self._sandboxes, self._snapshots),
             self._locks,
             self._events,
+        )
+
+    @cached_property
+    def correction_service(self) -> "CorrectionService":
+        from cleveragents.application.services.correction_service import CorrectionService
+
+        return CorrectionService(
+            self._unit_of_work,
+            self.rollback_service,
+            self.plan_resume_service,
+            self._actions,
+            self._locks,
+            (self._clock, self._ids),
+        )
+
+    @cached_property
+    def prompt_service(self) -> "PromptService":
+        from cleveragents.application.services.prompt_service import PromptService
+
+        return PromptService(
+            self._unit_of_work,
+            self.checkpoint_service,
+            self.rollback_service,
+            self._locks,
+            (self._clock, self._ids),
         )
 
     @cached_property

@@ -264,7 +264,7 @@ class Tools(Protocol):
         ...
 
     def reads(self, action: Action, step: Step) -> Reads:
-        """What a built-in tool is known to read; of commands nothing is known."""
+        """What a tool is known to read: built-in ones say it, a validation reads everything."""
         ...
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
@@ -299,4 +299,8 @@ class Actor(Protocol):
 class ActionReader(Protocol):
     def read(self, path: str, overrides: Mapping[str, str]) -> Action:
         """Raises ActionNotFoundError or ActionFileError with every problem found."""
+        ...
+
+    def read_step(self, path: str, action: Action, index: int) -> Step:
+        """One step that takes the place of another; raises StepFileError or as `read` does."""
         ...

@@ -53,8 +53,8 @@ class Correction:
     def is_about(self, decision_id: DecisionId) -> bool:
         return decision_id in (self.decision_id, self.intervention_id, *self.affected)
 
-    def done(self, intervention_id: DecisionId) -> "Correction":
-        return replace(self, status=CorrectionStatus.DONE, intervention_id=intervention_id)
+    def done(self) -> "Correction":
+        return replace(self, status=CorrectionStatus.DONE)
 
     def abandoned(self) -> "Correction":
         return replace(self, status=CorrectionStatus.ABANDONED)

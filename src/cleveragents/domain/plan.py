@@ -170,6 +170,24 @@ class Plan:
         plan = self.abandon_rollback()
         return replace(plan, state=State.QUEUED, error=None) if self.mid_step else plan
 
+    def corrected(self, first_step: int, actor_state: Mapping[str, Any]) -> "Plan":
+        """Wait to do this step again, and whatever else a correction has taken back."""
+        return replace(
+            self.abandon_rollback(),
+            phase=Phase.EXECUTE,
+            state=State.QUEUED,
+            attempt=self.attempt + 1,
+            last_completed_step=first_step - 1,
+            actor_state=actor_state,
+            error=None,
+            finished_at=None,
+        )
+
+    def advised(self) -> "Plan":
+        """Wait to go on; what went wrong is answered."""
+        waiting = self.phase is Phase.STRATEGIZE
+        return self if waiting else replace(self, state=State.QUEUED, error=None)
+
     def restore(self, target: CheckpointGroup, timeline: int) -> "Plan":
         """Stand where `target` was taken; history goes on from there on a line of its own."""
         return replace(

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cleveragents.domain.action import Action, Step
-from cleveragents.domain.errors import ActionFileError, ActionNotFoundError
+from cleveragents.domain.errors import ActionFileError, ActionNotFoundError, StepFileError
 from cleveragents.infrastructure.actionrules import Rules
 from cleveragents.infrastructure.actionschema import MOST_FINDINGS, ActionShape, Finding, shaped
 from cleveragents.infrastructure.actionsubplans import (
@@ -57,6 +57,37 @@ class YamlActionReader:
         if problems:
             raise ActionFileError(path, _listing(problems))
         return action
+
+    def read_step(self, path: str, action: Action, index: int) -> Step:
+        try:
+            document = parse_yaml(_decoded(self._content(path)))
+        except YamlProblemError as error:
+            raise StepFileError(path, _listing(error.problems)) from error
+        raw = plain(document.root)
+        rules = Rules(base_dir=self._base_dir, builtin_names=self._builtin_names, overrides={})
+        step = self._replacement(raw, rules, action, index)
+        found = [Finding(loc=item.loc[2:], text=item.text) for item in rules.findings]
+        problems = [*document.problems, *_located(document, found)]
+        if problems or step is None:
+            raise StepFileError(path, _listing(problems))
+        return step
+
+    def _replacement(self, raw: object, rules: Rules, action: Action, index: int) -> Step | None:
+        """As it would be in the action file, in the place of step `index`, whose name it keeps."""
+        around = Surroundings(resources=[spec.name for spec in action.resources])
+        if isinstance(raw, dict):
+            raw = {"name": action.steps[index].name, **cast("dict[str, Any]", raw)}
+        found = rules.steps([raw], ("steps",), around, earlier=action.steps[:index])
+        step = found.get(0)
+        if step is None:
+            return None
+        changed = action.with_step(index, step)
+        rules.findings.extend(self._step_findings(changed, {0: step}, rules.findings))
+        old = action.steps[index].name
+        if step.name != old and any(old in other.uses for other in action.steps[index + 1 :]):
+            text = f"a later step uses `{old}` by that name, so it must keep it"
+            rules.findings.append(Finding(loc=("steps", 0, "name"), text=text))
+        return step
 
     def _content(self, path: str) -> bytes:
         try:

@@ -197,8 +197,10 @@ class Rules:
 
     # --- steps ----------------------------------------------------------------------------------
 
-    def steps(self, raw: object, loc: Loc, around: Surroundings) -> Mapping[int, Step]:
-        """The usable ones by their position."""
+    def steps(
+        self, raw: object, loc: Loc, around: Surroundings, earlier: Sequence[Step] = ()
+    ) -> Mapping[int, Step]:
+        """The usable ones by their position; `earlier` ones come before them."""
         steps: dict[int, Step] = {}
         items = cast("list[object]", raw) if isinstance(raw, list) else []
         children = SubplanRules(findings=self.findings, read_steps=self.steps)
@@ -208,7 +210,7 @@ class Rules:
             step = children.spawn(item, here, around) if spawns else self._step(item, here)
             if step is not None:
                 steps[index] = step
-        self._check_uses(steps, loc)
+        self._check_uses(steps, loc, [step.name for step in earlier])
         return steps
 
     def validations(self, raw: object, tools: Sequence[ToolSpec]) -> Mapping[int, Step]:
@@ -239,10 +241,9 @@ class Rules:
             uses=tuple(shape.uses),
         )
 
-    def _check_uses(self, steps: Mapping[int, Step], loc: Loc) -> None:
+    def _check_uses(self, steps: Mapping[int, Step], loc: Loc, earlier: list[str]) -> None:
         """Only earlier steps can be used, so that there is no way to go in circles."""
         names = [step.name for step in steps.values()]
-        earlier: list[str] = []
         for index, step in steps.items():
             for position, name in enumerate(step.uses):
                 text = _use_problem(name, earlier, names)

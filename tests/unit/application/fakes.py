@@ -854,3 +854,6 @@ class OneAction:
 
     def read(self, path: str, overrides: Mapping[str, str]) -> Action:
         return self.action
+
+    def read_step(self, path: str, action: Action, index: int) -> Step:
+        return replace(action.steps[index], name=path)

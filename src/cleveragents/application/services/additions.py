@@ -1,6 +1,6 @@
 """Owns what becomes true together with a group: a decision, a tool call, what it used."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cleveragents.application.ports import UnitOfWork
@@ -17,7 +17,7 @@ class Additions:
     """What else becomes true in the same transaction as a group.
 
     `dependencies` are those of the decision; those of the tool call follow from what it touched,
-    what it `reads`, and the steps before it.
+    what it `reads`, and the steps before it. `also` is done last, with the plan as it will be.
     """
 
     decision: Decision | None = None
@@ -27,6 +27,7 @@ class Additions:
     writers: Writers | None = None
     effect: Effect | None = None
     merged_child: ChildPlan | None = None
+    also: Callable[[UnitOfWork, Plan], None] | None = None
 
     def with_outcome(self, changes: tuple[FileChange, ...], touched: Touched) -> "Additions":
         """What the tool call came to is known only once the sandboxes were captured."""

@@ -100,9 +100,11 @@ class CheckpointService:
         wanted = self.is_on(trigger) and plan.action.rollback_policy.enabled
         return self._commit(plan, moment, additions, with_group=wanted)
 
-    def record(self, plan: Plan, moment: CheckpointMoment) -> tuple[Plan, CheckpointGroup]:
+    def record(
+        self, plan: Plan, moment: CheckpointMoment, additions: Additions = NOTHING_ELSE
+    ) -> tuple[Plan, CheckpointGroup]:
         """A group whatever the settings say: by hand, or as the safety net of a rollback."""
-        done = self._commit(plan, moment, NOTHING_ELSE, with_group=True)
+        done = self._commit(plan, moment, additions, with_group=True)
         return done.plan, self._head_of(done.plan)
 
     def save_progress(self, plan: Plan, additions: Additions = NOTHING_ELSE) -> Plan:
@@ -156,6 +158,8 @@ class CheckpointService:
             if not moment.mid_step:
                 _move_boundaries(uow, resources, captured)
             uow.plans.save(plan)
+            if additions.also is not None:
+                additions.also(uow, plan)
             pruned = len(self._prune_records(uow, plan, moment)) if with_group else 0
             uow.commit()
         if additions.tool_call is not None and additions.writers is not None:

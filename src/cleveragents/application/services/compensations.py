@@ -1,6 +1,6 @@
 """Owns undoing outside effects: the compensating tools that a rollback runs, and what it cannot."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,7 +25,7 @@ from cleveragents.domain.effects import (
     turned,
 )
 from cleveragents.domain.errors import ToolError, ToolNotStartedError
-from cleveragents.domain.ids import PlanId
+from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
@@ -59,6 +59,19 @@ class Compensations:
         found = self._touched(plan, target)
         after = [self._undone(plan, effect) for effect in found.undone]
         return report(after, found.revived, found.children)
+
+    def undo_of(self, plan: Plan, decisions: Collection[DecisionId]) -> EffectReport:
+        """The same for what a correction takes back: all that came of these decisions."""
+        with self._unit_of_work.reading() as uow:
+            children = _spawned_by(uow, plan.plan_id, decisions)
+        for plan_id in (plan.plan_id, *(child.plan_id for child in children)):
+            self._ledger.settle(plan_id)
+        with self._unit_of_work.reading() as uow:
+            own = [e for e in uow.effects.of_plan(plan.plan_id) if e.decision_id in decisions]
+            undone = [*own, *(effect for child in children for effect in _live(uow, child))]
+        newest_first = sorted(undone, key=lambda effect: effect.started_at, reverse=True)
+        after = [self._undone(plan, effect) for effect in newest_first]
+        return report(after, (), {child.plan_id: child.name for child in children})
 
     def foresee(self, plan: Plan, target: CheckpointGroup) -> EffectReport:
         """What `undo` would tell if every compensation works; nothing is run or stored."""
@@ -152,6 +165,13 @@ def _touched(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> _Touched:
         revived=(*own.revived, *(effect for child in again for effect in _live(uow, child))),
         children={child.plan_id: child.name for child in (*below, *again)},
     )
+
+
+def _spawned_by(
+    uow: UnitOfWork, plan_id: PlanId, decisions: Collection[DecisionId]
+) -> Sequence[ChildPlan]:
+    found = [c for c in uow.subplans.of_parent(plan_id) if c.counts and c.decision_id in decisions]
+    return [item for child in found for item in _with_children(uow, child)]
 
 
 def _with_children(uow: UnitOfWork, child: ChildPlan) -> Sequence[ChildPlan]:

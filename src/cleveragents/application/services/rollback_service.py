@@ -13,6 +13,7 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.compensations import Compensations
+from cleveragents.application.services.correction_finisher import CorrectionFinisher
 from cleveragents.application.services.rewind import Rewound, look_ahead, rewind
 from cleveragents.application.services.rollback_files import (
     ChangedResource,
@@ -26,6 +27,7 @@ from cleveragents.domain.checkpoint import (
     RollbackPreview,
     RollbackResult,
 )
+from cleveragents.domain.correction import Correction
 from cleveragents.domain.effects import EffectReport
 from cleveragents.domain.errors import (
     CheckpointRequiredError,
@@ -90,6 +92,7 @@ class RollbackService:
         self._sandboxes, self._snapshots = workplace
         self._files = RollbackFiles(checkpoints, self._snapshots)
         self._compensations = compensations
+        self.corrections = CorrectionFinisher(unit_of_work, checkpoints, self._files, compensations)
         self._locks = locks
         self._events = events
 
@@ -124,6 +127,9 @@ class RollbackService:
         """Finish a rollback that a crash interrupted. The caller holds the plan's lock."""
         if plan.is_final or plan.rollback_target is None or plan.safety_group is None:
             return plan
+        correction = self.corrections.pending(plan)
+        if correction is not None:
+            return self._finish_correction(plan, correction)
         aim = self._unfinished(plan, plan.rollback_target)
         safety = self._group(plan.safety_group)
         effects = self._compensate(plan, aim)
@@ -156,6 +162,26 @@ class RollbackService:
         what = "1 change" if changed == 1 else f"{changed} changes"
         self._events.emit(Recovered(message=f"undid {what} of an unfinished step"))
         return plan
+
+    def check_restorable(self, target: CheckpointGroup, only: Selection) -> None:
+        """Raise unless the sandboxes are there, and what is selected could be restored now."""
+        for resource in self._checkpoints.resources(target.plan_id):
+            self._sandboxes.check(resource)
+        self._checkpoints.verify(target, only)
+
+    def compare_only(
+        self, plan: Plan, target: CheckpointGroup, only: Selection
+    ) -> Sequence[ChangedResource]:
+        """What bringing these files back would change now; nothing is written."""
+        return self._files.compare_only(plan, target, only)
+
+    def _finish_correction(self, plan: Plan, correction: Correction) -> Plan:
+        done = self.corrections.finish(plan, correction)
+        message = f"finished the interrupted correction of {correction.decision_id}"
+        self._events.emit(Recovered(message=message))
+        for sentence in done.effects.sentences():
+            self._events.emit(Recovered(message=sentence))
+        return done.plan
 
     # --- 1: guards, before anything changes -----------------------------------------------------
 

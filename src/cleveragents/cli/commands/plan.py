@@ -28,6 +28,14 @@ _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
     "plan",
     cls=LazyGroup,
     lazy={
+        "correct": (
+            "cleveragents.cli.commands.correct:correct",
+            "Take one decision back with all that stands on it, and do it again with advice",
+        ),
+        "prompt": (
+            "cleveragents.cli.commands.correct:prompt",
+            "Tell a plan that has failed or waits what it needs to know, and go on",
+        ),
         "checkpoint": (
             "cleveragents.cli.commands.checkpoint:checkpoint",
             "List, show, create, prune, delete, verify and compare checkpoints",
@@ -231,11 +239,16 @@ def _choice(effects: str | None) -> EffectChoice:
 def _run(app: App, plan_id: PlanId, choice: EffectChoice) -> None:
     with app.working() as container:
         container.store_service.sweep()  # what a crash has left behind
-        finished = container.plan_resume_service.run(plan_id, choice)
-    if finished.state is State.ERRORED and finished.error is not None:
-        step = f"{finished.error.step} ({finished.error.tool})"
-        raise StepFailedError(plan_id, step, finished.error.message)
+        finished(container.plan_resume_service.run(plan_id, choice))
     app.show(plan_views.executed(app.container.plan_queries.status(plan_id)))
+
+
+def finished(plan: Plan) -> Plan:
+    """The plan as it came back; raises StepFailedError if that was because a step failed."""
+    if plan.state is State.ERRORED and plan.error is not None:
+        step = f"{plan.error.step} ({plan.error.tool})"
+        raise StepFailedError(plan.plan_id, step, plan.error.message)
+    return plan
 
 
 def _override(text: str) -> tuple[str, str]:

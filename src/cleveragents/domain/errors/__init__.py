@@ -10,6 +10,7 @@ PlanError                      exit 1: the operation was refused or failed
 │   └── ConfirmationNeededError  confirmation-needed
 ├── ActionFileError            action-invalid
 ├── ActionNotFoundError        action-not-found
+├── StepFileError              step-file-invalid
 ├── PlanNotFoundError          plan-not-found
 ├── PlanStateError             plan-state
 ├── PlanAppliedError           plan-applied
@@ -117,6 +118,7 @@ from cleveragents.domain.errors.plans import (
     PlanNotFoundError,
     PlanStateError,
     StepFailedError,
+    StepFileError,
     SubplansFailedError,
     ValidationUnmetError,
 )
@@ -194,6 +196,7 @@ __all__ = [
     "SnapshotDamagedError",
     "SnapshotFailedError",
     "StepFailedError",
+    "StepFileError",
     "StoreFullError",
     "SubplansFailedError",
     "ToolArgumentError",

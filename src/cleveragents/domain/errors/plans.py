@@ -19,6 +19,20 @@ class ActionFileError(PlanError):
         self.problems = tuple(problems)
 
 
+class StepFileError(PlanError):
+    """A file whose step cannot take the place of another; nothing was changed."""
+
+    code = "step-file-invalid"
+
+    def __init__(self, path: str, problems: Sequence[str]) -> None:
+        listing = "\n".join(f"  {problem}" for problem in problems)
+        super().__init__(
+            f"{path} does not hold one usable step:\n{listing}",
+            "correct it and repeat the command; nothing was changed",
+        )
+        self.problems = tuple(problems)
+
+
 class ActionNotFoundError(PlanError):
     code = "action-not-found"
 

@@ -31,16 +31,27 @@ _MOST_NAMES = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Files and folders by name, with everything below; none at all means everything."""
+    """Files and folders by name, with everything below; none at all means everything.
+
+    Of `folders` only the folder itself is meant, and one that is to go goes if it gets empty.
+    """
 
     paths: frozenset[bytes]
+    folders: frozenset[bytes] = frozenset()
 
     @classmethod
     def named(cls, names: Iterable[str]) -> "Chosen":
-        return cls(frozenset(name.encode("utf-8", "surrogateescape") for name in names))
+        """`name/` stands for the folder itself, without what is in it."""
+        encoded = [name.encode("utf-8", "surrogateescape") for name in names]
+        return cls(
+            frozenset(name for name in encoded if not name.endswith(b"/")),
+            frozenset(name[:-1] for name in encoded if name.endswith(b"/")),
+        )
 
     def __contains__(self, path: bytes) -> bool:
-        return not self.paths or any(one in self.paths for one in _with_parents(path))
+        if not self.paths and not self.folders:
+            return True
+        return path in self.folders or any(one in self.paths for one in _with_parents(path))
 
     def of(self, differences: Collection[Difference]) -> list[Difference]:
         """Those that are chosen, and the folders that these need and do not have yet."""
@@ -51,7 +62,19 @@ class Chosen:
             if item.new is not None
             for folder in _with_parents(parent_of(item.path))
         }
-        return [item for item in differences if item.path in self or _opens(item, needed)]
+        # A folder that the snapshot does not have has only differences in it.
+        staying = {
+            folder
+            for item in differences
+            if item.path not in self and item.old is not None
+            for folder in _with_parents(parent_of(item.path))
+        }
+        return [
+            item
+            for item in differences
+            if (item.path in self and not (item.new is None and item.path in staying))
+            or _opens(item, needed)
+        ]
 
 
 def restore_chosen(

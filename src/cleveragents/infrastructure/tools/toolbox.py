@@ -186,6 +186,8 @@ class ToolBox:
         ]
 
     def reads(self, action: Action, step: Step) -> Reads:
+        if action.validation(step.tool) is not None:
+            return {spec.name: (EVERYTHING,) for spec in action.resources}
         names = _READS.get(step.tool, ())
         only = action.resources[0].name if len(action.resources) == 1 else ""
         resource = step.arguments.get("resource", only)

@@ -1,0 +1,193 @@
+"""Owns what correcting a decision comes to: may it be done, what goes with it, what stays."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cleveragents.application.ports import UnitOfWork
+from cleveragents.application.services.course import Course, successes
+from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason
+from cleveragents.domain.correction import AffectedSet, Correction, Deed, History
+from cleveragents.domain.decision import Decision, DecisionType, ToolCall
+from cleveragents.domain.errors import CorrectionRefusedError
+from cleveragents.domain.footprint import Footprint, Touched
+from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.plan import Plan, State
+from cleveragents.domain.selection import Selection
+
+# Taken before the step of the decision did anything.
+_BEFORE = (CheckpointReason.DECISION, CheckpointReason.ON_TOOL_WRITE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionImpact:
+    """`affected` goes, `kept` are the steps after the decision that stay as they are.
+
+    `actor_state` is where the actor stood before the first of the `steps` to be done again.
+    """
+
+    plan: Plan
+    decision: Decision
+    target: CheckpointGroup
+    affected: tuple[Decision, ...]
+    kept: tuple[Decision, ...]
+    steps: tuple[int, ...]
+    restored: Mapping[str, tuple[str, ...] | None]
+    actor_state: Mapping[str, Any]
+    child_plans: int = 0
+
+    @property
+    def selection(self) -> Selection:
+        return selection_of(self.restored)
+
+
+def selection_of(restored: Mapping[str, tuple[str, ...] | None]) -> Selection:
+    return Selection(paths={name: paths or () for name, paths in restored.items()})
+
+
+def impact_of(uow: UnitOfWork, plan: Plan, decision_id: DecisionId) -> CorrectionImpact:
+    """Raises CorrectionRefusedError with the reason; nothing is changed."""
+    decision = uow.decisions.get(decision_id)
+    _refuse_the_impossible(plan, decision)
+    target = _target(uow.checkpoints.of_plan(plan.plan_id), decision)
+    course = Course.of(uow, plan)
+    found = _history(uow, plan, course).affected_by(decision_id, since=target.position.seq)
+    affected = tuple(d for d in course.decisions if d.decision_id in found.decisions)
+    steps = _steps(affected, course)
+    first = steps[0] if steps else plan.last_completed_step + 1
+    return CorrectionImpact(
+        plan=plan,
+        decision=decision,
+        target=target,
+        affected=affected,
+        kept=_kept(course, decision, found),
+        steps=steps,
+        restored=found.restored,
+        actor_state=_state_before(first, affected, target),
+        child_plans=_children(uow, plan.plan_id, found),
+    )
+
+
+def _refuse_the_impossible(plan: Plan, decision: Decision) -> None:
+    tree = f"agents plan tree {plan.plan_id}"
+    if decision.type is DecisionType.PROMPT_DEFINITION:
+        raise CorrectionRefusedError(
+            f"{decision.decision_id} is the plan's own task, which everything stands on",
+            "make a new plan with `agents plan use`, or correct one of its decisions",
+        )
+    if decision.superseded:
+        raise CorrectionRefusedError(
+            f"{decision.decision_id} no longer counts: a rollback or another correction has taken"
+            " its place",
+            f"correct one that counts ({tree}), or go back to before that with"
+            f" `agents plan rollback {plan.plan_id}`",
+        )
+    if not plan.action.rollback_policy.enabled:
+        raise CorrectionRefusedError(
+            f"plan {plan.plan_id} keeps no checkpoints (rollback_policy.enabled is false), so"
+            " there is nothing to go back to",
+            "add to the plan instead: agents plan correct --mode append",
+        )
+
+
+def _target(groups: Iterable[CheckpointGroup], decision: Decision) -> CheckpointGroup:
+    for group in groups:
+        if group.decision_id == decision.decision_id and group.reason in _BEFORE:
+            return group
+    raise CorrectionRefusedError(
+        f"the checkpoint before decision {decision.decision_id} was pruned",
+        "correct a later decision, or keep more with"
+        " `agents config set sandbox.checkpoint.max-checkpoints-per-plan N`",
+    )
+
+
+def _history(uow: UnitOfWork, plan: Plan, course: Course) -> History:
+    return History(
+        decisions=course.decisions,
+        dependencies=uow.decisions.dependencies(plan.plan_id),
+        deeds=_deeds(successes(uow.tool_calls.of_plan(plan.plan_id))),
+    )
+
+
+def _deeds(calls: Sequence[ToolCall]) -> Mapping[DecisionId, Deed]:
+    """A step that spawned children has a call for each of them."""
+    deeds: dict[DecisionId, Deed] = {}
+    for call in calls:
+        known = deeds.get(call.decision_id)
+        deeds[call.decision_id] = Deed(
+            decision_id=call.decision_id,
+            step_index=call.step_index,
+            seq=call.position.seq,
+            touched=_joined(known.touched, call.touched) if known else call.touched,
+        )
+    return deeds
+
+
+def _joined(one: Touched, two: Touched) -> Touched:
+    names = {*one, *two}
+    return {name: _both(one.get(name), two.get(name)) for name in names}
+
+
+def _both(one: Footprint | None, two: Footprint | None) -> Footprint:
+    if one is None or two is None:
+        return one or two or Footprint()
+    return Footprint(
+        paths=one.paths | two.paths,
+        folders=one.folders | two.folders,
+        whole=one.whole or two.whole,
+    )
+
+
+def _steps(affected: Iterable[Decision], course: Course) -> tuple[int, ...]:
+    """Those to be done again; a correction that is corrected itself brings its own."""
+    gone = {decision.decision_id for decision in affected}
+    found = {d.step_index for d in affected if d.step_index is not None}
+    for correction in course.corrections:
+        if correction.intervention_id in gone:
+            found |= {i for i in correction.steps if course.done.get(i) in (None, *gone)}
+    return tuple(sorted(found))
+
+
+def _kept(course: Course, decision: Decision, found: AffectedSet) -> tuple[Decision, ...]:
+    return tuple(
+        other
+        for other in course.decisions
+        if other.position.seq > decision.position.seq
+        and other.decision_id not in found.decisions
+        and other.type is not DecisionType.USER_INTERVENTION
+    )
+
+
+def _state_before(
+    first: int, affected: Iterable[Decision], target: CheckpointGroup
+) -> Mapping[str, Any]:
+    for decision in affected:
+        if first in (decision.step_index, decision.context.get("first_step")):
+            state = decision.context.get("actor_state")
+            if state is not None:
+                return state
+    return target.actor_state
+
+
+def _children(uow: UnitOfWork, plan_id: PlanId, found: AffectedSet) -> int:
+    """Child plans that go too. Raises CorrectionRefusedError if one of them is applied."""
+    number = 0
+    for child in uow.subplans.of_parent(plan_id):
+        if child.counts and child.decision_id in found.decisions:
+            _refuse_if_applied(uow, child.plan_id)
+            number += 1
+    return number
+
+
+def _refuse_if_applied(uow: UnitOfWork, plan_id: PlanId) -> None:
+    if uow.plans.get(plan_id).state is State.APPLIED:
+        raise CorrectionRefusedError(
+            f"child plan {plan_id} is applied, and cannot be taken back with its parent",
+            "undo it in the project itself, for example with `git revert`, or use --mode append",
+        )
+    for child in uow.subplans.of_parent(plan_id):
+        _refuse_if_applied(uow, child.plan_id)
+
+
+def made_by(corrections: Iterable[Correction], decision_id: DecisionId) -> Correction | None:
+    return next((item for item in corrections if item.intervention_id == decision_id), None)

@@ -1,0 +1,109 @@
+"""Owns `agents plan correct` and `agents plan prompt`: text in, one service call, a view out."""
+
+import click
+
+from cleveragents.application.services.correction_service import Advice, CorrectionQuestion
+from cleveragents.cli.app import App
+from cleveragents.cli.commands.plan import finished
+from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.views import corrections as views
+from cleveragents.cli.views.words import count
+from cleveragents.domain.correction import CorrectionMode
+from cleveragents.domain.errors import UsageError
+from cleveragents.domain.ids import PlanId
+
+_NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; leave it queued.")
+
+
+@click.command(
+    cls=AgentsCommand,
+    epilog=examples(
+        "agents plan correct --mode revert --guidance 'use the new API' <DECISION_ID>",
+        "agents plan correct --mode revert --guidance 'see file' --step-file step.yaml <ID>",
+        "agents plan correct --mode revert --guidance 'what if' --dry-run <DECISION_ID>",
+    ),
+)
+@click.argument("decision_id", metavar="DECISION_ID")
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in CorrectionMode]),
+    required=True,
+    help="revert: take it back and do it again. append: keep it, and add a child plan.",
+)
+@click.option("--guidance", metavar="TEXT", required=True, help="What to do differently.")
+@click.option(
+    "--step-file",
+    metavar="FILE",
+    help="YAML of the step that takes its place; for append, of the steps to add.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what it would do.")
+@_NO_EXECUTE
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def correct(
+    app: App,
+    decision_id: str,
+    mode: str,
+    guidance: str,
+    step_file: str | None,
+    **flags: bool,
+) -> None:
+    """Take one decision back with all that stands on it, and do it again with advice.
+
+    DECISION_ID may be the beginning of one. Steps that do not depend on it stay as they are.
+    """
+    advice = Advice(guidance=_text(guidance), step_file=step_file)
+    if mode == CorrectionMode.APPEND:
+        raise UsageError("--mode append is not there yet", "use --mode revert")
+    if flags["dry_run"]:
+        with app.working() as container:
+            preview = container.correction_service.preview(decision_id, advice)
+        app.show(views.previewed(preview))
+        return
+    with app.working() as container:
+        result = container.correction_service.revert(
+            decision_id, advice, lambda question: _asked(app, question, yes=flags["yes"])
+        )
+        plan = result.done.plan
+        if not flags["no_execute"]:
+            plan = finished(container.correction_service.go_on(plan.plan_id))
+    status = app.container.plan_queries.status(plan.plan_id)
+    app.show(views.corrected(result, status))
+
+
+@click.command(
+    cls=AgentsCommand,
+    epilog=examples("agents plan prompt <PLAN_ID> 'the port is 8080, not 80'"),
+)
+@click.argument("plan_id", metavar="PLAN_ID")
+@click.argument("text", metavar="TEXT", required=False)
+@click.option("--guidance", metavar="TEXT", help="The same as TEXT.")
+@_NO_EXECUTE
+@click.pass_obj
+def prompt(
+    app: App, plan_id: str, text: str | None, guidance: str | None, *, no_execute: bool
+) -> None:
+    """Tell a plan that has failed or waits what it needs to know, and go on."""
+    if (text is None) == (guidance is None):
+        raise UsageError(
+            "say once what the plan shall know", f"agents plan prompt {plan_id} 'what to do'"
+        )
+    with app.working() as container:
+        told = container.prompt_service.prompt(PlanId(plan_id), _text(text or guidance or ""))
+        if not no_execute:
+            finished(container.correction_service.go_on(told.plan.plan_id))
+    app.show(views.prompted(told, app.container.plan_queries.status(told.plan.plan_id)))
+
+
+def _asked(app: App, question: CorrectionQuestion, *, yes: bool) -> bool:
+    impact = question.impact
+    what = (
+        f"Take {impact.decision.decision_id} back and do {count(len(impact.steps), 'step')} again"
+    )
+    return app.confirm(what, yes=yes)
+
+
+def _text(given: str) -> str:
+    if not given.strip() or "\0" in given:
+        raise UsageError("the guidance is empty", "say with --guidance what to do differently")
+    return given.strip()

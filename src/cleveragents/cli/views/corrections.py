@@ -1,0 +1,123 @@
+"""Owns how corrections look: what one would do, what it did, and what a plan was told."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cleveragents.application.services.correction_impact import CorrectionImpact
+from cleveragents.application.services.correction_service import (
+    CorrectionPreview,
+    CorrectionResult,
+)
+from cleveragents.application.services.plan_queries import PlanStatus
+from cleveragents.application.services.prompt_service import Told
+from cleveragents.cli.render.blocks import Block, Cell, Fields, Grid, Outcome
+from cleveragents.cli.views.plans import status
+from cleveragents.cli.views.words import count, toned
+from cleveragents.domain.checkpoint import RevertedFile
+from cleveragents.domain.decision import Decision
+
+
+def previewed(preview: CorrectionPreview) -> Outcome:
+    impact = preview.impact
+    return Outcome(
+        data={"dry_run": True, **_impact_data(impact, preview.files)},
+        blocks=_impact_blocks(impact, preview.files),
+        messages=["Nothing was changed"],
+    )
+
+
+def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
+    impact, correction = result.impact, result.done.correction
+    after = status(found)
+    undo = result.done.safety.group_id
+    return Outcome(
+        data={
+            "dry_run": False,
+            "correction_id": correction.correction_id,
+            "guidance": correction.guidance,
+            "intervention_id": correction.intervention_id,
+            "undo_checkpoint": undo,
+            **_impact_data(impact, result.files),
+            "attempt": found.plan.attempt,
+            "status": after.data,
+        },
+        blocks=[*_impact_blocks(impact, result.files), *after.blocks],
+        messages=[
+            f"Corrected: {count(len(impact.steps), 'step')} to do again,"
+            f" {len(impact.kept)} left alone; plan {found.plan.plan_id} is {found.plan.state}",
+            "compare with before: agents plan diff --correction"
+            f" {correction.correction_id} {found.plan.plan_id}",
+            f"undo it: agents plan rollback {found.plan.plan_id} {undo}",
+        ],
+        warnings=[*result.done.effects.sentences(), *after.warnings],
+    )
+
+
+def prompted(told: Told, found: PlanStatus) -> Outcome:
+    after = status(found)
+    return Outcome(
+        data={
+            "decision_id": told.decision.decision_id,
+            "guidance": told.decision.chosen,
+            "status": after.data,
+        },
+        blocks=after.blocks,
+        messages=[
+            f"Told; plan {found.plan.plan_id} is {found.plan.state}",
+            *after.messages,
+        ],
+        warnings=after.warnings,
+    )
+
+
+def _impact_data(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> Mapping[str, Any]:
+    return {
+        "plan_id": impact.plan.plan_id,
+        "decision_id": impact.decision.decision_id,
+        "mode": "revert",
+        "checkpoint": impact.target.head,
+        "affected": [_decision_data(decision) for decision in impact.affected],
+        "kept": [_decision_data(decision) for decision in impact.kept],
+        "steps": list(impact.steps),
+        "child_plans": impact.child_plans,
+        "whole_resources": [name for name, paths in impact.restored.items() if paths is None],
+        "changes_reverted": [{"file": item.file, "action": item.action} for item in files],
+    }
+
+
+def _decision_data(decision: Decision) -> Mapping[str, Any]:
+    return {
+        "id": decision.decision_id,
+        "type": decision.type,
+        "step_index": decision.step_index,
+        "description": decision.chosen,
+    }
+
+
+def _impact_blocks(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> Sequence[Block]:
+    gone = [_row(decision, "done again") for decision in impact.affected]
+    kept = [_row(decision, "stays") for decision in impact.kept]
+    return [
+        Fields(
+            "Correction",
+            [
+                ("plan", Cell(impact.plan.plan_id, "accent")),
+                ("decision", impact.decision.decision_id),
+                ("was", impact.decision.chosen),
+                ("back to", impact.target.label),
+                ("child plans", str(impact.child_plans)),
+            ],
+        ),
+        Grid("Decisions", ["step", "decision", "what", "becomes"], [*gone, *kept]),
+        Grid(
+            "Changes Reverted",
+            ["file", "action"],
+            [[item.file, toned(item.action)] for item in files],
+            empty="no file differed",
+        ),
+    ]
+
+
+def _row(decision: Decision, becomes: str) -> Sequence[str]:
+    step = "-" if decision.step_index is None else str(decision.step_index)
+    return [step, decision.decision_id, decision.chosen, becomes]
