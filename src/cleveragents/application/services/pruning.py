@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from cleveragents.application.ports import Clock, SnapshotStore, UnitOfWork, UnitOfWorkFactory
+from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import (
@@ -54,13 +55,13 @@ class Pruning:
 
     def explain(self, plan: Plan) -> Explained:
         with self._unit_of_work.reading() as uow:
-            pinned = {**_standing(uow, plan), **pins(plan)}
+            pinned = {**_standing(uow, plan), **_compared(uow, plan), **pins(plan)}
             return self._explained(plan, uow.checkpoints.outlines(plan.plan_id), pinned)
 
     def prune(self, plan: Plan) -> Explained:
         """The record only; the caller sweeps the bytes."""
         with self._unit_of_work() as uow:
-            pinned = {**_standing(uow, plan), **pins(plan)}
+            pinned = {**_standing(uow, plan), **_compared(uow, plan), **pins(plan)}
             found = self._explained(plan, uow.checkpoints.outlines(plan.plan_id), pinned)
             uow.checkpoints.delete(found.decision.removed, self._clock.now())
             uow.commit()
@@ -75,7 +76,8 @@ class Pruning:
             return {}
         # The head needs no pin: it is in the group that was just added, the most recent.
         outlines = uow.checkpoints.outlines(plan.plan_id)
-        removed = self._explained(plan, outlines, {**pins(plan), **also}).decision.removed
+        pinned = {**_compared(uow, plan), **pins(plan), **also}
+        removed = self._explained(plan, outlines, pinned).decision.removed
         uow.checkpoints.delete(removed, self._clock.now())
         return removed
 
@@ -84,13 +86,14 @@ class Pruning:
         now = self._clock.now()
         with self._unit_of_work.reading() as uow:
             outlines = list(uow.checkpoints.outlines(plan.plan_id))
+            compared = _compared(uow, plan)
         outlines += [
             GroupOutline(
                 group_id=group, label="", labelled_by_hand=False, created_at=now, size_bytes=0
             )
             for group in added
         ]
-        pinned = {group: "about to be needed" for group in (*added, kept)}
+        pinned = {**compared, **{group: "about to be needed" for group in (*added, kept)}}
         return len(self._explained(plan, outlines, pinned).decision.kept)
 
     def sweep(self, plan_id: PlanId, resources: Sequence[PlanResource]) -> int:
@@ -126,3 +129,11 @@ def _standing(uow: UnitOfWork, plan: Plan) -> Mapping[GroupId, str]:
     if plan.head is None:
         return {}
     return {uow.checkpoints.holding(plan.head).group_id: "the plan stands on it"}
+
+
+def _compared(uow: UnitOfWork, plan: Plan) -> Mapping[GroupId, str]:
+    return {
+        item.safety_group: "a correction is compared with it"
+        for item in uow.corrections.of_plan(plan.plan_id)
+        if item.safety_group is not None and item.status is CorrectionStatus.DONE
+    }
