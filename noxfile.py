@@ -138,3 +138,4 @@ def bench(session: nox.Session) -> None:
     """Ratios against a peer in the same run."""
     session.run("python", "benchmarks/startup.py")
     session.run("python", "benchmarks/compare.py")
+    session.run("python", "benchmarks/steps.py")
