@@ -5,56 +5,48 @@ scratch folder is not looked at: it holds nothing that another process reads.
 """
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 from tests.support.kill_points import Point, kill_points, killed
 from tests.support.three_resources import Three
 
-PARTS = 2  # of one suite, so that as many processes can share it
+PARTS = 2  # so that as many processes can share it
 
 
-def kills(three: Three, part: int) -> Iterator[Point]:
-    """The world as an apply that was killed has left it, once for each point."""
+@pytest.mark.parametrize("part", range(PARTS))
+def test_an_apply_killed_anywhere_is_finished_or_taken_back(three: Three, part: int) -> None:
     three.reset()
     points = kill_points(lambda: three.apply().ok(), watched=three.watched)
     assert three.arrived()
     assert len(points) > 100
+    undone = 0
     for point in points[part::PARTS]:
         three.reset()
         killed(three.apply, point)
-        yield point
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-def test_an_apply_killed_anywhere_is_finished_by_the_next(three: Three, part: int) -> None:
-    for point in kills(three, part):
-        answer = three.apply()
-        assert answer.code == 0 or answer.error["code"] == "plan-applied", (point, answer)
-        assert three.arrived(), point
-        assert three.traces() == [], point
-        assert three.plan.status["state"] == "applied", point
-        three.world.agents("store", "verify").ok()
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-def test_an_apply_killed_anywhere_is_taken_back_if_it_cannot_be_finished(
-    three: Three, part: int
-) -> None:
-    undone = 0
-    for point in kills(three, part):
-        if three.plan.status["state"] == "applied":
-            break  # and so it is at every later point
-        with closing(sqlite3.connect(three.database)) as db:
-            db.execute("update t set text = 'mine' where id = 2")
-            db.commit()
-        _taken_back(three, point)
-        undone += 1
+        if three.plan.status["state"] != "applied":
+            left = three.copy("killed")
+            _taken_back(three, point)
+            three.reset(left)
+            undone += 1
+        _finished(three, point)
     assert undone > 40
 
 
+def _finished(three: Three, point: Point) -> None:
+    """By the next command, where nothing stands in its way."""
+    answer = three.apply()
+    assert answer.code == 0 or answer.error["code"] == "plan-applied", (point, answer)
+    assert three.arrived(), point
+    assert three.traces() == [], point
+    assert three.plan.status["state"] == "applied", point
+
+
 def _taken_back(three: Three, point: Point) -> None:
+    """By the next command, where the user has changed the last of the three meanwhile."""
+    with closing(sqlite3.connect(three.database)) as db:
+        db.execute("update t set text = 'mine' where id = 2")
+        db.commit()
     first = three.rows()[0][0]
     answer = three.apply()
     assert answer.code == 1, (point, answer)

@@ -55,8 +55,7 @@ class Three:
             db.commit()
         self.plan = self._run()
         self.before = self.state()
-        self._saved = top.with_name(top.name + ".saved")
-        subprocess.run(["cp", "-a", str(top), str(self._saved)], check=True)
+        self._saved = self.copy("saved")
 
     def _run(self) -> PlanHandle:
         resources = {
@@ -71,12 +70,18 @@ class Three:
             resources=resources,
         )
 
-    def reset(self) -> None:
-        """The links that keep files of the user's are part of it, so not just the contents."""
+    def copy(self, name: str) -> Path:
+        """The whole world as it is now, for `reset`; links that keep the user's files included."""
         top = self.world.top
-        _make_removable(top)
-        shutil.rmtree(top)
-        subprocess.run(["cp", "-a", str(self._saved), str(top)], check=True)
+        place = top.with_name(f"{top.name}.{name}")
+        _remove(place)
+        subprocess.run(["cp", "-a", str(top), str(place)], check=True)
+        return place
+
+    def reset(self, copy: Path | None = None) -> None:
+        """As it was before the apply, or when the copy was made."""
+        _remove(self.world.top)
+        subprocess.run(["cp", "-a", str(copy or self._saved), str(self.world.top)], check=True)
 
     @property
     def watched(self) -> list[Path]:
@@ -142,9 +147,12 @@ def _pages(path: Path) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _make_removable(top: Path) -> None:
+def _remove(top: Path) -> None:
+    if not top.exists():
+        return
     for folder, folders, _ in os.walk(top):
         inside = (Path(folder, name) for name in folders)
         for inner in inside:
             if not inner.is_symlink():
                 inner.chmod(0o700)
+    shutil.rmtree(top)

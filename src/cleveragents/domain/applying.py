@@ -30,3 +30,8 @@ class PreparedApply:
     token: Mapping[str, Any]
     diff: ResourceDiff
     snapshots: tuple[str, ...] = ()
+
+
+def intended(resource_id: ResourceId, token: Mapping[str, Any]) -> PreparedApply:
+    """What was prepared, told from the token that was stored; nobody is shown its diff again."""
+    return PreparedApply(resource_id=resource_id, token=token, diff=ResourceDiff())

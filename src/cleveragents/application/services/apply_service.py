@@ -18,7 +18,7 @@ from cleveragents.application.services.checkpoint_service import CheckpointServi
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
 from cleveragents.domain.action import ResourceType
-from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.applying import ApplyOptions, PreparedApply, intended
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.errors import (
@@ -230,9 +230,7 @@ def _stored(plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, Prepa
 
 def _tokens(resources: Sequence[PlanResource]) -> Mapping[str, PreparedApply]:
     return {
-        resource.name: PreparedApply(
-            resource_id=resource.resource_id, token=resource.intent, diff=ResourceDiff()
-        )
+        resource.name: intended(resource.resource_id, resource.intent)
         for resource in resources
         if resource.intent is not None
     }

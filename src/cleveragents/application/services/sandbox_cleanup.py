@@ -11,6 +11,7 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.subplan_care import SubplanCare
+from cleveragents.domain.applying import intended
 from cleveragents.domain.errors import DeclinedError, PlanStateError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
@@ -81,6 +82,8 @@ class SandboxCleanup:
             if stays(resource):
                 kept.append(resource)
                 continue
+            if resource.intent is not None:  # a kill after the apply may have left what it kept
+                self._sandboxes.settle(resource, intended(resource.resource_id, resource.intent))
             self._sandboxes.remove(resource)
             with self._unit_of_work() as uow:
                 uow.resources.save(resource.removed())
