@@ -127,8 +127,11 @@ class Sandboxes(Protocol):
         """Make the sandbox; what an interrupted creation left behind is replaced."""
         ...
 
-    def branch(self, parent: PlanResource, child: PlanResource) -> None:
-        """Make the sandbox of a child plan from its parent's, as that is now; like `create`."""
+    def branch(self, parent: PlanResource, child: PlanResource) -> Mapping[bytes, object]:
+        """Make the sandbox of a child plan from its parent's, as that is now; like `create`.
+
+        Gives back what `SnapshotStore.adopt` may want to know of the copy.
+        """
         ...
 
     def check(self, resource: PlanResource) -> None:
@@ -184,6 +187,12 @@ class SnapshotStore(Protocol):
 
     def capture(self, resource: PlanResource) -> Snapshot:
         """The sandbox as it is now; the same `ref` as before if nothing changed."""
+        ...
+
+    def adopt(
+        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
+    ) -> Snapshot:
+        """The first capture of a child's sandbox; what certainly is its parent's is not read."""
         ...
 
     def restore(self, resource: PlanResource, ref: str) -> Restored:

@@ -593,6 +593,11 @@ class MemorySnapshots:
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return differences(self._content(resource, old), self._content(resource, new))
 
+    def adopt(
+        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
+    ) -> Snapshot:
+        return self.capture(child)
+
     def release(self, resource: PlanResource) -> None:
         """Nothing is kept."""
 
@@ -664,9 +669,10 @@ class MemorySandboxes:
         self._disk.sandboxes[resource.sandbox_path] = dict(self._disk.projects[resource.location])
         self._faults.reach(f"created {resource.name}")
 
-    def branch(self, parent: PlanResource, child: PlanResource) -> None:
+    def branch(self, parent: PlanResource, child: PlanResource) -> Mapping[bytes, object]:
         self._faults.reach("branch")
         self._disk.sandboxes[child.sandbox_path] = dict(self._disk.sandboxes[parent.sandbox_path])
+        return {}
 
     def check(self, resource: PlanResource) -> None:
         self._faults.reach("check")

@@ -79,8 +79,8 @@ class SubplanSpawner:
                 continue
             self._events.emit(SandboxCreating(resource=resource.name))
             parent = parents[resource.name]
-            self._sandboxes.branch(parent, resource)
-            base = self._snapshots.capture(resource)
+            copied = self._sandboxes.branch(parent, resource)
+            base = self._snapshots.adopt(parent, resource, copied)
             details = {**resource.details, "branched_at": parent.boundary}
             with self._unit_of_work() as uow:
                 uow.resources.save(replace(resource.ready(base.ref), details=details))

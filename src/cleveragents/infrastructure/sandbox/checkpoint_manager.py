@@ -22,6 +22,9 @@ class SnapshotEngine(Protocol):
     """What the store needs to know about one type of resource; the contract is SnapshotStore's."""
 
     def capture(self, resource: PlanResource) -> Snapshot: ...
+    def adopt(
+        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
+    ) -> Snapshot: ...
     def restore(self, resource: PlanResource, ref: str) -> Restored: ...
     def restore_paths(
         self, resource: PlanResource, ref: str, paths: Collection[str]
@@ -62,6 +65,11 @@ class CheckpointManager:
 
     def capture(self, resource: PlanResource) -> Snapshot:
         return self._engine(resource).capture(resource)
+
+    def adopt(
+        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
+    ) -> Snapshot:
+        return self._engine(child).adopt(parent, child, copied)
 
     def restore(self, resource: PlanResource, ref: str) -> Restored:
         return self._engine(resource).restore(resource, ref)

@@ -1,6 +1,7 @@
 """Owns which adapter makes the sandboxes of which resource type: the port `Sandboxes`."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -81,11 +82,11 @@ class SandboxRegistry:
     def create(self, resource: PlanResource) -> None:
         self._checkout(resource.name, resource.type).create(resource)
 
-    def branch(self, parent: PlanResource, child: PlanResource) -> None:
+    def branch(self, parent: PlanResource, child: PlanResource) -> Mapping[bytes, object]:
         if os.path.lexists(child.sandbox_path):
             self.remove(child)
         try:
-            self._branches.make(parent, child)
+            return self._branches.make(parent, child)
         except BaseException:
             self.remove(child)
             raise

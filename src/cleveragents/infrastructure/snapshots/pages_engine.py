@@ -40,6 +40,14 @@ class PagesEngine:
         changes = () if unchanged or before is None else _changes(resource, before, captured.state)
         return _snapshot(captured.state, captured.stored, changes, captured.skipped)
 
+    def adopt(
+        self,
+        parent: PlanResource,  # noqa: ARG002 - a copy of a database need not be the same bytes
+        child: PlanResource,
+        copied: Mapping[bytes, object],  # noqa: ARG002
+    ) -> Snapshot:
+        return self.capture(child)
+
     def restore(self, resource: PlanResource, ref: str) -> Restored:
         with self._working(resource) as session:
             target = session.snapshot(ref)

@@ -1,0 +1,147 @@
+"""Owns copying a sandbox that nobody writes to, fast, with proof of what each copy was made from.
+
+Other than `fs_copy`, which copies what is the user's and may change meanwhile, nothing is tried
+again here: whatever does not go smoothly is an OSError, and the caller copies the careful way.
+"""
+
+import os
+import stat
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cleveragents.infrastructure.sandbox.fs_bytes import ByteCopy
+from cleveragents.infrastructure.snapshots.entry import RACY_NS
+
+_WORKERS = 2
+_SMALL = 256 * 1024
+_BLOCK = 512
+_MODE_BITS = 0o7777
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class CopyMarks(NamedTuple):
+    """The original when it was read, and the copy as it was when it was finished."""
+
+    source: os.stat_result
+    target: os.stat_result
+
+
+@dataclass(slots=True)
+class BranchCopy:
+    """`hidden` names at the top are left out. Gives the marks of every path in the end."""
+
+    source: bytes
+    target: bytes
+    hidden: frozenset[bytes]
+    marks: dict[bytes, CopyMarks] = field(default_factory=dict[bytes, CopyMarks])
+    _we: tuple[int, int] = field(default_factory=lambda: (os.geteuid(), os.getegid()))
+    _bytes: ByteCopy = field(default_factory=ByteCopy)
+    _folders: list[tuple[bytes, os.stat_result]] = field(
+        default_factory=list[tuple[bytes, os.stat_result]]
+    )
+
+    def run(self) -> dict[bytes, CopyMarks]:
+        """The empty folder `target` becomes a copy. Raises OSError."""
+        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="copy") as pool:
+            waiting: list[Future[list[bytes]]] = [pool.submit(self._copy_folder, b"")]
+            while waiting:
+                waiting += [
+                    pool.submit(self._copy_folder, inner) for inner in waiting.pop(0).result()
+                ]
+        self._dress_folders()
+        return self._settled()
+
+    def _copy_folder(self, folder: bytes) -> list[bytes]:
+        """Its files and links; gives back the folders in it, which are made and still empty."""
+        source = os.open(os.path.join(self.source, folder), _FOLDER)
+        try:
+            target = os.open(os.path.join(self.target, folder), _FOLDER)
+            try:
+                self._folders.append((folder, os.fstat(source)))
+                return self._copy_entries(folder, source, target)
+            finally:
+                os.close(target)
+        finally:
+            os.close(source)
+
+    def _copy_entries(self, folder: bytes, source: int, target: int) -> list[bytes]:
+        prefix = folder + b"/" if folder else b""
+        folders: list[bytes] = []
+        with os.scandir(source) as entries:
+            found = list(entries)
+        for entry in found:
+            name = os.fsencode(entry.name)
+            if not folder and name in self.hidden:
+                continue
+            if entry.is_file(follow_symlinks=False):
+                self.marks[prefix + name] = self._copy_file(name, source, target)
+            elif entry.is_dir(follow_symlinks=False):
+                os.mkdir(name, 0o700, dir_fd=target)
+                folders.append(prefix + name)
+            elif entry.is_symlink():
+                self.marks[prefix + name] = _copy_link(name, source, target)
+        return folders
+
+    def _copy_file(self, name: bytes, source: int, target: int) -> CopyMarks:
+        one = os.open(name, _READ, dir_fd=source)
+        try:
+            before = os.fstat(one)
+            two = os.open(name, _NEW, 0o600, dir_fd=target)
+            try:
+                self._copy_bytes(one, two, before)
+                if (before.st_uid, before.st_gid) != self._we:
+                    _give(two, before)  # before the mode, which it can change
+                os.fchmod(two, before.st_mode & _MODE_BITS)
+                os.utime(two, ns=(before.st_atime_ns, before.st_mtime_ns))
+                return CopyMarks(before, os.fstat(two))
+            finally:
+                os.close(two)
+        finally:
+            os.close(one)
+
+    def _copy_bytes(self, one: int, two: int, found: os.stat_result) -> None:
+        size = found.st_size
+        if size <= _SMALL and found.st_blocks * _BLOCK >= size:
+            data = os.read(one, size)
+            if len(data) == size and os.write(two, data) == size:
+                return
+            os.lseek(two, 0, os.SEEK_SET)
+        self._bytes.copy(one, two, found)
+
+    def _dress_folders(self) -> None:
+        """From the inside: filling a folder changes its time, and it may be closed to us then."""
+        for folder, found in sorted(self._folders, reverse=True):
+            path = os.path.join(self.target, folder)
+            fd = os.open(path, _FOLDER)
+            try:
+                _give(fd, found)
+                os.fchmod(fd, stat.S_IMODE(found.st_mode))
+                os.utime(fd, ns=(found.st_atime_ns, found.st_mtime_ns))
+                if folder:
+                    self.marks[folder] = CopyMarks(found, os.fstat(fd))
+            finally:
+                os.close(fd)
+
+    def _settled(self) -> dict[bytes, CopyMarks]:
+        """The clock has moved on when this returns: a later change of a copy shows in its times."""
+        time.sleep(2 * RACY_NS / 1e9)
+        return self.marks
+
+
+def _copy_link(name: bytes, source: int, target: int) -> CopyMarks:
+    found = os.lstat(name, dir_fd=source)
+    os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
+    times = (found.st_atime_ns, found.st_mtime_ns)
+    os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
+    return CopyMarks(found, os.lstat(name, dir_fd=target))
+
+
+def _give(fd: int, found: os.stat_result) -> None:
+    """To its owner, where we may."""
+    with suppress(PermissionError):
+        os.fchown(fd, found.st_uid, found.st_gid)
