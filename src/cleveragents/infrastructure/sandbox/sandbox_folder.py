@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 from pathlib import Path
 
 from cleveragents.domain.errors import SandboxError
@@ -31,8 +32,8 @@ def remove_sandbox(sandboxes: Path, path: Path) -> None:
 def _make_removable(path: Path) -> None:
     """A tool may have left folders read-only, which would keep their files from going."""
     path.chmod(0o700)
-    for folder, folders, _ in os.walk(path):
+    # By descriptors: a path may be longer than the system takes at once.
+    for _, folders, _, fd in os.fwalk(path):
         for name in folders:
-            inner = Path(folder, name)
-            if not inner.is_symlink():
-                inner.chmod(0o700)
+            if stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                os.chmod(name, 0o700, dir_fd=fd)

@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from cleveragents.application.ports import Restored
 from cleveragents.domain.changes import FileChange
@@ -12,6 +13,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.adoption import adopted
 from cleveragents.infrastructure.snapshots.changes import Difference, file_changes, footprint
 from cleveragents.infrastructure.snapshots.chosen_paths import (
     Chosen,
@@ -88,6 +90,18 @@ class TreeEngine:
             skipped=tuple(shown(path) for path in found.special),
             notes=found.notes,
         )
+
+    def adopt(
+        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, Any]
+    ) -> Snapshot:
+        if copied:
+            with uncollected(), self._store(child).writing() as db:
+                session = self._session(db, child)
+                delta = Delta(now=adopted(db, str(parent.resource_id), copied))
+                recorded = session.record(delta, session.read_side())
+            self._settle(session, recorded)
+        # What could not be taken over, and whatever else is there.
+        return self.capture(child)
 
     def restore(self, resource: PlanResource, ref: str) -> Restored:
         with (
