@@ -60,7 +60,8 @@ class GitCheckouts:
 
     def remove(self, resource: PlanResource) -> None:
         self._discard(resource)
-        if repository := _repository(resource):
+        # A child has nothing pinned: it stands on what its parent holds.
+        if resource.store_id == resource.plan_id and (repository := _repository(resource)):
             unpin(repository, resource)
         with suppress(OSError):  # another sandbox of the plan may still be there
             Path(resource.sandbox_path).parent.rmdir()

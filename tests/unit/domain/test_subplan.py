@@ -1,0 +1,133 @@
+"""Child plans: their order, and what a rollback of the parent makes of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from cleveragents.domain.action import Subplan, Subplans
+from cleveragents.domain.decision import Fork, Position, lineage
+from cleveragents.domain.errors import ChildSettledError
+from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.subplan import (
+    ChildOf,
+    ChildPlan,
+    Conflict,
+    ConflictKind,
+    MergeOutcome,
+    current,
+    in_a_circle,
+    waves,
+)
+
+PARENT = PlanId("01J0000000000000000000000P")
+DECISION = DecisionId("01J0000000000000000000000D")
+
+
+def at(seq: int, timeline: int = 0) -> Position:
+    return Position(timeline=timeline, seq=seq)
+
+
+CHILD = ChildPlan(
+    plan_id=PlanId("01J0000000000000000000000C"),
+    parent_id=PARENT,
+    root_id=PARENT,
+    decision_id=DECISION,
+    name="en",
+    index=0,
+    position=at(5),
+)
+
+
+def spec(name: str, *depends_on: str) -> Subplan:
+    return Subplan(name=name, description=name, resources=(), steps=(), depends_on=depends_on)
+
+
+def names(subplans: Subplans) -> list[list[str]]:
+    return [[child.name for child in wave] for wave in waves(subplans)]
+
+
+def test_children_run_together_as_far_as_their_dependencies_allow() -> None:
+    plans = (spec("c", "a", "b"), spec("a"), spec("b"), spec("d", "c"), spec("e"))
+    assert names(Subplans(plans=plans, parallel=True)) == [["a", "b", "e"], ["c"], ["d"]]
+
+
+def test_one_after_the_other_keeps_the_order_of_the_file() -> None:
+    plans = (spec("c", "b"), spec("a"), spec("b"))
+    assert names(Subplans(plans=plans)) == [["a"], ["b"], ["c"]]
+
+
+def test_a_circle_is_found_with_everyone_behind_it() -> None:
+    plans = [spec("a"), spec("b", "c"), spec("c", "b", "unknown"), spec("d", "c")]
+    assert in_a_circle(plans) == ["b", "c", "d"]
+    with pytest.raises(ValueError, match="circle"):
+        waves(Subplans(plans=tuple(plans), parallel=True))
+
+
+def reach(*starts: int) -> "dict[int, int | None]":
+    """The line after rollbacks to these places of the first one."""
+    forks = [Fork(timeline=i + 1, start=at(seq)) for i, seq in enumerate(starts)]
+    return dict(lineage(len(starts), forks))
+
+
+def test_a_rollback_to_before_the_spawn_invalidates_and_undoing_it_brings_back() -> None:
+    merged = CHILD.merged_at(at(9))
+    gone = merged.on_line(reach(4))
+    assert (gone.invalidated, gone.counts) == (True, False)
+    back = gone.on_line(reach(4, 10))
+    assert (back.outcome, back.counts) == (MergeOutcome.MERGED, True)
+
+
+def test_a_rollback_between_spawn_and_merge_makes_the_result_wait_again() -> None:
+    waiting = CHILD.merged_at(at(9)).on_line(reach(7))
+    assert (waiting.outcome, waiting.counts) == (MergeOutcome.PENDING, True)
+    again = waiting.merged_at(at(12, timeline=1))
+    assert again.on_line(reach(7)).outcome is MergeOutcome.MERGED
+    assert again.on_line(reach(7, 10)).outcome is MergeOutcome.MERGED
+    assert again.on_line(reach(7, 8)).outcome is MergeOutcome.PENDING
+
+
+def test_a_failure_or_conflict_stays_what_it_is_on_its_line() -> None:
+    conflict = Conflict(resource="code", path="a", kind=ConflictKind.CONTENT)
+    assert CHILD.failed("why").on_line(reach()).reason == "why"
+    assert CHILD.conflicting([conflict], "").on_line(reach()).conflicts == (conflict,)
+    assert str(conflict) == "code:a (content)"
+    assert CHILD.failed("why").retried().retries == 1
+    assert CHILD.failed("why").retried().reason == ""
+
+
+def test_only_those_that_count_are_the_children_of_a_spawn() -> None:
+    other = replace(CHILD, decision_id=DecisionId("01J000000000000000000000DD"))
+    gone = replace(CHILD, invalidated=True)
+    assert current([gone, CHILD.discarded(), other], DECISION) == {}
+    assert current([CHILD.discarded(), CHILD], DECISION) == {"en": CHILD}
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [
+        ({"outcome": MergeOutcome.MERGED}, "is merged into"),
+        ({"outcome": MergeOutcome.DISCARDED}, "was replaced in"),
+        ({"invalidated": True}, "was taken back with"),
+        ({"over": True}, "ended with"),
+    ],
+)
+def test_nothing_can_be_done_to_a_child_that_is_settled(
+    link: dict[str, object], words: str
+) -> None:
+    fields = {"outcome": MergeOutcome.PENDING, "invalidated": False, **link}
+    child = ChildOf(parent_id=PARENT, root_id=PARENT, name="en", **fields)  # pyright: ignore[reportArgumentType]
+    assert child.settled
+    with pytest.raises(ChildSettledError, match=words):
+        child.refuse_if_settled(CHILD.plan_id)
+
+
+def test_a_child_that_is_still_wanted_is_nobodys_refusal() -> None:
+    child = ChildOf(
+        parent_id=PARENT,
+        root_id=PARENT,
+        name="en",
+        outcome=MergeOutcome.CONFLICT,
+        invalidated=False,
+    )
+    assert not child.settled
+    child.refuse_if_settled(CHILD.plan_id)
