@@ -101,6 +101,7 @@ Feature: Every decision is a checkpoint, and a plan can go back to any of them
       | another plan has a checkpoint    | its head   | checkpoint-of-another-plan |
       | the stored "one.txt" is damaged  | after file.write one.txt | snapshot-damaged |
       | somebody else holds the lock     | start      | plan-locked                |
+      | the group "decision 1: write two.txt" is deleted | decision 1: write two.txt | checkpoint-not-found |
 
   Scenario: A plan that is applied cannot be rolled back
     Given a plan that writes "one.txt" and then "two.txt"
@@ -121,8 +122,70 @@ Feature: Every decision is a checkpoint, and a plan can go back to any of them
     And there is a group labelled "mine"
     And the plan stands on the newest group
 
+  Scenario: What a rollback would do can be seen before
+    Given a plan that writes "one.txt" and then "two.txt"
+    And the plan is executed
+    When somebody asks what going back to "start" would do
+    Then "one.txt" and "two.txt" would be removed
+    And nothing has changed
+
+  Scenario: A single file can be brought back without taking the plan back
+    Given a plan that writes "one.txt" and then "two.txt"
+    And the plan is executed
+    When "two.txt" alone is brought back from "start"
+    Then the sandbox has "one.txt"
+    And the sandbox does not have "two.txt"
+    And the plan is "complete"
+    And no decision is superseded
+    When the rollback is undone
+    Then the sandbox has "two.txt"
+
+  Scenario: A label is given once
+    Given a plan that writes "one.txt" and then "two.txt"
+    And the plan is executed
+    And a checkpoint is made by hand with the label "mine"
+    When another checkpoint is to be made with the label "mine"
+    Then it is refused as "label-taken"
+    And the message says what to do
+
+  Scenario: Pruning says why each group stays or goes
+    Given a plan that writes "one.txt" and then "two.txt"
+    And the plan is executed
+    And a checkpoint is made by hand with the label "mine"
+    And at most 4 groups per plan
+    When somebody asks what pruning would do
+    Then "start" would stay because it is "the first"
+    And "mine" would stay because it is "the plan stands on it"
+    And "decision 0: write one.txt" would go because of "more than 4, and among the oldest"
+    And nothing has changed
+
+  Scenario: Groups that are too old go
+    Given a plan that writes "one.txt" and then "two.txt"
+    And the plan is executed
+    And groups may be 30 days old
+    When 40 days have passed
+    And the plan is pruned
+    Then there are 2 groups in all
+    And there is a group labelled "start"
+    And the plan stands on the newest group
+
+  Scenario: The clock going back prunes nothing
+    Given a plan that writes "one.txt" and then "two.txt"
+    And the plan is executed
+    And groups may be 30 days old
+    When the clock is put back by 40 days
+    And the plan is pruned
+    Then there are 7 groups in all
+
   Scenario: A policy can switch checkpoints off
     Given a plan without checkpoints that writes "one.txt"
     When the plan is executed
+    Then the plan is "complete"
+    And there are 0 groups in all
+
+  Scenario: Without checkpoints a failed step is undone, and no group is made behind one's back
+    Given a plan without checkpoints that fails halfway through "one.txt" until it may go on
+    And the plan is executed
+    When the wait is over and the plan is executed
     Then the plan is "complete"
     And there are 0 groups in all

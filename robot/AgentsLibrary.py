@@ -32,16 +32,16 @@ class AgentsLibrary:
     def new_world(self) -> dict[str, object]:
         """Makes a HOME and a project; gives back what `Run Process` needs to work in them."""
         place = Path(tempfile.mkdtemp(prefix="robot-"))
-        # The first is in a new HOME altogether; the others start from its empty database.
+        # The first is in a new HOME altogether; the others start from an empty database.
         self._world = World(place, AgentsLibrary._template)
         if AgentsLibrary._template is None:
-            self.world.agents.json("plan", "list").ok()
-            AgentsLibrary._template = self._world
+            template = World(Path(tempfile.mkdtemp(prefix="robot-")))
+            template.agents.json("plan", "list").ok()
+            AgentsLibrary._template = template
         return {"cwd": str(self.world.project.path), "env": self.world.agents.environ}
 
     def remove_world(self) -> None:
-        if self._world is not AgentsLibrary._template:
-            shutil.rmtree(self.world.top)
+        shutil.rmtree(self.world.top)
 
     def remove_template(self) -> None:
         if AgentsLibrary._template is not None:

@@ -93,6 +93,42 @@ A Plan Survives Kill 9
     Should Be Equal    ${half}    half\n
 
 
+The Doctor Mends What Kill 9 Left
+    ${file}=    Action That Waits
+    ${used}=    Agents    0    plan    use    ${file}
+    ${plan}=    Set Variable    ${used}[data][plan_id]
+    ${command}=    The Command
+    ${process}=    Start Process    ${command}    plan    execute    ${plan}    &{WORLD}
+    ${reached}=    Reached File
+    Wait Until Created    ${reached}    timeout=20s
+    Send Signal To Process    KILL    ${process}
+    Wait For Process    ${process}
+    ${ill}=    Agents    1    doctor
+    Should Be Equal    ${ill}[data][healthy]    ${False}
+    ${mended}=    Agents    0    doctor    --fix    --yes
+    Should Be Equal    ${mended}[data][healthy]    ${True}
+    ${status}=    Agents    0    plan    status    ${plan}
+    Should Be Equal    ${status}[data][state]    queued
+    File Should Not Exist    ${status}[data][sandboxes][0][path]/half.txt
+    Let It Go On
+    ${done}=    Agents    0    plan    resume    ${plan}
+    Should Be Equal    ${done}[data][state]    complete
+
+A Dry Run Changes Nothing And A Single File Comes Back
+    ${plan}=    Use    one.txt    two.txt
+    Agents    0    plan    execute    ${plan}
+    ${status}=    Agents    0    plan    status    ${plan}
+    ${sandbox}=    Set Variable    ${status}[data][sandboxes][0][path]
+    ${told}=    Agents    0    plan    rollback    --dry-run    ${plan}    start
+    Should Be Equal    ${told}[data][dry_run]    ${True}
+    File Should Exist    ${sandbox}/one.txt
+    Agents    0    plan    rollback    --yes    --only    two.txt    ${plan}    start
+    File Should Exist    ${sandbox}/one.txt
+    File Should Not Exist    ${sandbox}/two.txt
+    ${again}=    Agents    0    plan    status    ${plan}
+    Should Be Equal    ${again}[data][state]    complete
+
+
 *** Keywords ***
 Make A World
     ${world}=    New World

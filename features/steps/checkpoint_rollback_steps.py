@@ -34,6 +34,11 @@ def no_triggers(context: Context) -> None:
     some_triggers(context, "")
 
 
+@given("groups may be {days:d} days old")
+def at_most_days(context: Context, days: int) -> None:
+    context.settings["CLEVERAGENTS_CHECKPOINT_MAX_AGE"] = f"{days}d"
+
+
 @given("at most {count:d} groups per plan")
 def at_most(context: Context, count: int) -> None:
     context.settings["CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN"] = str(count)
@@ -64,6 +69,13 @@ def plan_that_waits(context: Context, count: int) -> None:
 @given('a plan without checkpoints that writes "{name}"')
 def plan_without_checkpoints(context: Context, name: str) -> None:
     use(context, [write(name, name)], rollback_policy={"enabled": False})
+
+
+@given('a plan without checkpoints that fails halfway through "{name}" until it may go on')
+def plan_without_checkpoints_that_fails(context: Context, name: str) -> None:
+    context.over = context.world.top / "over"
+    steps = [shell(f"echo half >> {name}; test -e {context.over}")]
+    use(context, steps, rollback_policy={"enabled": False})
 
 
 # --- when ---------------------------------------------------------------------------------------
@@ -105,6 +117,61 @@ def checkpoint_by_hand(context: Context, label: str) -> None:
 def wait_is_over(context: Context) -> None:
     context.over.touch()
     execute(context)
+
+
+@when('somebody asks what going back to "{name}" would do')
+def look_ahead(context: Context, name: str) -> None:
+    context.before = (files(context), context.world.records())
+    context.preview = container(context).rollback_service.preview(context.plan_id, name)
+
+
+@when('"{path}" alone is brought back from "{name}"')
+def bring_back(context: Context, path: str, name: str) -> None:
+    service = container(context).rollback_service
+    context.result = service.rollback(context.plan_id, name, lambda _: True, [path])
+
+
+@when('another checkpoint is to be made with the label "{label}"')
+def checkpoint_again(context: Context, label: str) -> None:
+    context.before = (files(context), context.world.records())
+    try:
+        checkpoint_by_hand(context, label)
+    except PlanError as error:
+        context.refusal = error
+
+
+@when("somebody asks what pruning would do")
+def explain_retention(context: Context) -> None:
+    context.before = (files(context), context.world.records())
+    service = container(context).manual_checkpoints
+    context.explained = service.explain_retention(context.plan_id)
+
+
+@when("{days:d} days have passed")
+def days_pass(context: Context, days: int) -> None:
+    _move_groups(context, f"-{days} days")
+
+
+@when("the clock is put back by {days:d} days")
+def clock_back(context: Context, days: int) -> None:
+    _move_groups(context, f"+{days} days")
+
+
+def _move_groups(context: Context, by: str) -> None:
+    with closing(sqlite3.connect(context.world.agents.data_dir / "cleveragents.db")) as database:
+        moved = "strftime('%Y-%m-%dT%H:%M:%S+00:00', created_at, ?)"
+        database.execute(f"UPDATE checkpoint_groups SET created_at = {moved}", (by,))
+        database.commit()
+
+
+@when("the plan is pruned")
+def prune(context: Context) -> None:
+    container(context).manual_checkpoints.prune(context.plan_id)
+
+
+@when('the group "{label}" is deleted')
+def delete_group(context: Context, label: str) -> None:
+    container(context).manual_checkpoints.delete(context.plan_id, label)
 
 
 @when("nothing happens")
@@ -198,6 +265,29 @@ def stands_on_newest(context: Context) -> None:
 def stands_on(context: Context, label: str) -> None:
     group = container(context).checkpoint_service.get_checkpoint(context.plan_id, label)
     assert _plan(context).head == group.head
+
+
+@then('"{one}" and "{two}" would be removed')
+def would_be_removed(context: Context, one: str, two: str) -> None:
+    found = {item.file: item.action for item in context.preview.reverted}
+    assert found == {one: "removed", two: "removed"}, found
+
+
+@then("nothing has changed")
+def nothing_changed(context: Context) -> None:
+    assert (files(context), context.world.records()) == context.before
+
+
+@then('"{label}" would stay because it is "{reason}"')
+def would_stay(context: Context, label: str, reason: str) -> None:
+    group = next(item for item in context.explained.groups if item.label == label)
+    assert context.explained.decision.kept[group.group_id] == reason
+
+
+@then('"{label}" would go because of "{reason}"')
+def would_go(context: Context, label: str, reason: str) -> None:
+    group = next(item for item in context.explained.groups if item.label == label)
+    assert context.explained.decision.removed[group.group_id] == reason
 
 
 @then('there is a group labelled "{label}"')

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.checkpoint_service import CheckpointService
     from cleveragents.application.services.compensations import Compensations
     from cleveragents.application.services.correction_service import CorrectionService
+    from cleveragents.application.services.doctor_service import DoctorService
     from cleveragents.application.services.effect_ledger import EffectLedger
     from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
     from cleveragents.application.services.plan_diff_service import PlanDiffService
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.subplan_care import SubplanCare
     from cleveragents.application.services.subplan_service import SubplanService
     from cleveragents.infrastructure.clock import SystemClock, UlidSource
+    from cleveragents.infrastructure.database.engine import Database
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks import FilePlanLocks
     from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
@@ -199,6 +201,20 @@ class Container:
         return SubplanCare(self._unit_of_work, self._sandboxes)
 
     @cached_property
+    def doctor_service(self) -> "DoctorService":
+        from cleveragents.application.services.doctor_service import DoctorService
+        from cleveragents.infrastructure.sandbox.leftovers import SandboxLeftovers
+
+        return DoctorService(
+            self._unit_of_work,
+            (self._sandboxes, SandboxLeftovers(self._in_data_dir("sandboxes"), self._cwd)),
+            (self._locks, self._locks),
+            self.plan_resume_service,
+            self.store_service,
+            self._database,
+        )
+
+    @cached_property
     def tools(self) -> "Tools":
         from cleveragents.infrastructure.tools.processes import ProcessRunner
         from cleveragents.infrastructure.tools.toolbox import ToolBox
@@ -292,12 +308,16 @@ class Container:
 
     @cached_property
     def _unit_of_work(self) -> "SqlUnitOfWorkFactory":
-        from cleveragents.infrastructure.database.engine import Database
         from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
+        return SqlUnitOfWorkFactory(self._database)
+
+    @cached_property
+    def _database(self) -> "Database":
+        from cleveragents.infrastructure.database.engine import Database
+
         url = self._settings.database_url
-        path = url.removeprefix(_SQLITE) if url else self._in_data_dir("cleveragents.db")
-        return SqlUnitOfWorkFactory(Database(path))
+        return Database(url.removeprefix(_SQLITE) if url else self._in_data_dir("cleveragents.db"))
 
     @cached_property
     def _actions(self) -> "ActionReader":

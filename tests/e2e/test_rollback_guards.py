@@ -7,9 +7,11 @@ import shutil
 import signal
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from tests.support.agents import COMMAND, Answer
@@ -121,6 +123,27 @@ def test_a_plan_that_has_not_run_has_nothing_to_go_back_to(world: World) -> None
     refused(plan.rollback("start"), "checkpoint-not-found")
 
 
+def test_a_clock_that_goes_back_changes_no_order(world: World) -> None:
+    cure = world.top / "cure"
+    plan = world.use(write("a", "1", "one"), shell(f"test -e {cure}", "wait"), write("b", "2", "b"))
+    assert plan.execute().code == 1
+    before = [group.group_id for group in plan.groups]
+    cure.touch()
+    years_ago = time.time_ns() - 10 * 365 * 86_400 * 10**9
+    with mock.patch("cleveragents.infrastructure.clock.time.time_ns", lambda: years_ago):
+        plan("resume").ok()
+    groups = [group.group_id for group in plan.groups]
+    assert groups[: len(before)] == before
+    assert plan.status["last_checkpoint_id"] == plan.groups[-1].head
+    assert groups[-1] < before[0], "the ids themselves go back"
+    plan.rollback("decision 2: b").ok()
+    assert not (plan.sandbox / "b").exists()
+    done = plan.rollback(before[0]).ok().data
+    assert done["impact"]["decisions_after_cp"] == "3 discarded"
+    plan.execute().ok()
+    assert (plan.sandbox / "b").exists()
+
+
 # --- the plan's state ---------------------------------------------------------------------------
 
 
@@ -152,7 +175,6 @@ def test_a_plan_in_use_by_a_live_process_is_refused_and_its_owner_named(world: W
                 ("plan", "rollback", "--yes", plan.id, target),
                 ("plan", "execute", plan.id),
                 ("plan", "apply", "--yes", plan.id),
-                ("plan", "cancel", plan.id),
                 ("plan", "checkpoint", "create", "--label", "x", plan.id),
                 ("plan", "checkpoint", "delete", "--yes", plan.id, target),
                 ("plan", "checkpoint", "prune", "--yes", plan.id),

@@ -31,6 +31,10 @@ class StoreFiles(Protocol):
         """What is wrong with the plan's files as such; empty if nothing is."""
         ...
 
+    def leftovers(self, known: Callable[[], Collection[str]]) -> Sequence[str]:
+        """The paths that `sweep` would remove."""
+        ...
+
     def sweep(self, known: Callable[[], Collection[str]]) -> int:
         """Remove files of plans that are not `known`, and temporary ones nobody can need.
 

@@ -18,6 +18,7 @@ _COMMANDS = "cleveragents.cli.commands"
     lazy={
         "plan": (f"{_COMMANDS}.plan:plan", "Make, run, roll back and apply plans"),
         "store": (f"{_COMMANDS}.store:store", "See and check what is stored for all plans"),
+        "doctor": (f"{_COMMANDS}.doctor:doctor", "Find and mend what crashes have left behind"),
         "config": (f"{_COMMANDS}.config:config", "Read and change the settings"),
         "tool": (f"{_COMMANDS}.tool:tool", "See the tools that steps can use"),
     },

@@ -83,6 +83,15 @@ class PlanResumeService:
                 self._fail(plan_id, error)
                 raise
 
+    def settle(self, plan_id: PlanId) -> Plan:
+        """Mend what a process that died has left of its work, and let the plan wait."""
+        with self._locks.hold(plan_id, "settle"):
+            plan = self._rollbacks.recover(self._load(plan_id))
+            plan.refuse_if_final()
+            plan.refuse_if_applying()
+            self._undo_running_step(plan_id)
+            return self._load(plan_id)
+
     def preview(self, plan_id: PlanId, choice: EffectChoice = EffectChoice.STOP) -> ResumePoint:
         """Say where `run` would go on, and change nothing."""
         plan = self._load(plan_id)

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from cleveragents.application.ports import UnitOfWorkFactory
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.store_ports import StoreFiles, StoreShare
+from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 
@@ -81,17 +83,28 @@ class StoreService:
         plans = self._unfinished()
         for plan in plans:
             groups = self._checkpoints.list_checkpoints(plan.plan_id)
-            problems = list(self._files.problems(plan.plan_id))
-            if not problems:
-                problems = list(self._checkpoints.damages(groups).values())
+            problems = self._problems(plan.plan_id, groups)
             checked += len(groups)
             if problems:
                 damages[plan.plan_id] = problems
         return StoreCheck(plans=len(plans), checkpoints=checked, damages=damages)
 
+    def _problems(self, plan_id: PlanId, groups: Sequence[CheckpointGroup]) -> Sequence[str]:
+        found = list(self._files.problems(plan_id))
+        if found:
+            return found
+        try:
+            return list(self._checkpoints.damages(groups).values())
+        except PlanError as error:  # one project that is gone says nothing about the others
+            return [error.message]
+
     def sweep(self) -> int:
         """Remove leftovers of crashes; gives back the bytes freed."""
         return self._files.sweep(self._known)
+
+    def leftovers(self) -> Sequence[str]:
+        """What `sweep` would remove."""
+        return self._files.leftovers(self._known)
 
     def _known(self) -> Collection[str]:
         with self._unit_of_work.reading() as uow:
@@ -99,4 +112,5 @@ class StoreService:
 
     def _unfinished(self) -> Sequence[Plan]:
         with self._unit_of_work.reading() as uow:
-            return [plan for plan in uow.plans.list() if not plan.is_final]
+            plans = [plan for plan in uow.plans.list() if not plan.is_final]
+        return [plan for plan in plans if plan.child_of is None or not plan.child_of.settled]

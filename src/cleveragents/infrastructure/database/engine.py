@@ -5,7 +5,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from cleveragents.domain.errors import (
@@ -43,6 +43,19 @@ class Database:
                 self._ready = True
         self._local.connection = connection = self._open()
         return connection
+
+    def problems(self) -> Sequence[str]:
+        """What SQLite finds wrong: pages and indexes, and rows that name others that are gone."""
+        try:
+            connection = self.connection()
+            pages = [str(row[0]) for row in connection.execute("PRAGMA quick_check(10)")]
+            rows = connection.execute("PRAGMA foreign_key_check").fetchmany(10)
+        except sqlite3.DatabaseError as error:
+            return [str(error)]
+        except DatabaseUnusableError as error:
+            return [error.message]
+        orphans = [f"row {row[1]} of {row[0]} names one of {row[2]} that is gone" for row in rows]
+        return [text for text in pages if text != "ok"] + orphans
 
     @contextmanager
     def translated(self) -> Generator[None]:

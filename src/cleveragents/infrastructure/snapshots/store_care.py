@@ -51,14 +51,22 @@ class SnapshotFiles:
             return [str(error)]
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
+    def leftovers(self, known: Callable[[], Collection[str]]) -> Sequence[str]:
+        return [entry.path for entry in self._abandoned(known)]
+
     def sweep(self, known: Callable[[], Collection[str]]) -> int:
         """Remove what crashes left behind: files of plans that do not exist, old temporary ones."""
+        return sum(_remove(entry) for entry in self._abandoned(known))
+
+    def _abandoned(self, known: Callable[[], Collection[str]]) -> Sequence[os.DirEntry[str]]:
         stored = _entries(self._snapshots)
         # Asked after the files were listed: a plan made in between is known, its file not listed.
         plans = known()
-        freed = sum(_remove(e) for e in stored if e.name[:_ULID_LENGTH] not in plans)
         oldest = time.time_ns() / 1e9 - _ABANDONED_SECONDS
-        return freed + sum(_remove(e) for e in _entries(self._scratch) if _is_older(e, oldest))
+        return [
+            *(e for e in stored if e.name[:_ULID_LENGTH] not in plans),
+            *(e for e in _entries(self._scratch) if _is_older(e, oldest)),
+        ]
 
     def _share(self, plan: str, size: int) -> StoreShare:
         content, stored, snapshots = self._amounts(self._path(plan))

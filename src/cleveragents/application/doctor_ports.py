@@ -1,0 +1,32 @@
+"""Owns what the doctor needs to know of the world outside, and may do to it."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
+
+from cleveragents.domain.doctor import Leftover
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource
+
+
+class DatabaseHealth(Protocol):
+    def problems(self) -> Sequence[str]:
+        """What the database finds wrong with itself; empty if nothing is."""
+        ...
+
+
+class DeadLocks(Protocol):
+    def dead(self) -> Mapping[PlanId, str]:
+        """The locks that somebody left behind by dying, with who that was."""
+        ...
+
+
+class Leftovers(Protocol):
+    def found(self, resources: Collection[PlanResource]) -> Sequence[Leftover]:
+        """Everything of ours in the data folder and in the repositories of these resources."""
+        ...
+
+    def remove(self, leftover: Leftover) -> None: ...
+
+    def moved_to(self, resource: PlanResource) -> str | None:
+        """Where the project of this resource is now, if it was moved and can be found."""
+        ...

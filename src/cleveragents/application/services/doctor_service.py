@@ -1,0 +1,140 @@
+"""Owns finding and mending what crashes, moves and deletions have left behind."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cleveragents.application.doctor_ports import DatabaseHealth, DeadLocks, Leftovers
+from cleveragents.application.ports import PlanLocks, Sandboxes, UnitOfWorkFactory
+from cleveragents.application.services.plan_resume_service import PlanResumeService
+from cleveragents.application.services.store_service import StoreService
+from cleveragents.domain.doctor import (
+    Check,
+    Finding,
+    Leftover,
+    PlanFacts,
+    database_findings,
+    leftover_findings,
+    lock_findings,
+    plan_findings,
+    scratch_findings,
+    store_findings,
+)
+from cleveragents.domain.errors import PlanError, SandboxMissingError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """`plans` and `checkpoints` say how much was looked at."""
+
+    findings: tuple[Finding, ...]
+    plans: int
+    checkpoints: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Treated:
+    """`error` None: it is mended."""
+
+    finding: Finding
+    error: str | None = None
+
+
+class DoctorService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        places: tuple[Sandboxes, Leftovers],
+        locks: tuple[PlanLocks, DeadLocks],
+        resumes: PlanResumeService,
+        store: StoreService,
+        database: DatabaseHealth,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._sandboxes, self._leftovers = places
+        self._locks, self._dead_locks = locks
+        self._resumes = resumes
+        self._store = store
+        self._database = database
+        self._found: dict[Finding, Leftover] = {}
+
+    def examine(self) -> Diagnosis:
+        """Look at everything; nothing is changed."""
+        broken = database_findings(self._database.problems())
+        if broken:
+            return Diagnosis(findings=tuple(broken), plans=0, checkpoints=0)
+        facts = self._facts()
+        resources = [resource for item in facts for resource in item.resources]
+        leftovers = leftover_findings(self._leftovers.found(resources), facts)
+        self._found = dict(leftovers)
+        checked = self._store.verify()
+        lost = {item.plan.plan_id for item in facts if item.lost}
+        # Without its sandbox or project a plan's snapshots cannot be judged; that is told already.
+        damages = {key: texts for key, texts in checked.damages.items() if key not in lost}
+        findings = [
+            *lock_findings(self._dead_locks.dead()),
+            *plan_findings(facts),
+            *self._found,
+            *scratch_findings(self._store.leftovers()),
+            *store_findings(damages),
+        ]
+        order = list(Check)
+        findings.sort(key=lambda finding: order.index(finding.check))
+        return Diagnosis(
+            findings=tuple(findings), plans=len(facts), checkpoints=checked.checkpoints
+        )
+
+    def mend(self, diagnosis: Diagnosis) -> Sequence[Treated]:
+        """Do what the findings say; one that fails does not keep the others from being mended."""
+        return [self._treated(finding) for finding in diagnosis.findings if finding.mendable]
+
+    def _treated(self, finding: Finding) -> Treated:
+        try:
+            self._remedies()[finding.check](finding)
+        except PlanError as error:
+            return Treated(finding=finding, error=f"{error.message}; {error.hint}")
+        except OSError as error:
+            return Treated(finding=finding, error=str(error))
+        return Treated(finding=finding)
+
+    def _remedies(self) -> Mapping[Check, Callable[[Finding], object]]:
+        return {
+            Check.LOCKS: self._free_lock,
+            Check.ROLLBACKS: self._settle,
+            Check.PLANS: self._settle,
+            Check.LEFTOVERS: lambda finding: self._leftovers.remove(self._found[finding]),
+            Check.STORE: lambda _: self._store.sweep(),
+        }
+
+    def _free_lock(self, finding: Finding) -> None:
+        with self._locks.hold(PlanId(finding.subject), "doctor"):
+            pass  # taking it over is what ends the dead owner's processes
+
+    def _settle(self, finding: Finding) -> None:
+        self._resumes.settle(PlanId(finding.subject))
+
+    def _facts(self) -> Sequence[PlanFacts]:
+        with self._unit_of_work.reading() as uow:
+            known = [(plan, uow.resources.of_plan(plan.plan_id)) for plan in uow.plans.list()]
+        return [
+            PlanFacts(
+                plan=plan,
+                resources=tuple(resources),
+                owner=self._locks.owner(plan.plan_id),
+                lost=self._lost(plan, resources),
+            )
+            for plan, resources in known
+        ]
+
+    def _lost(self, plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, str | None]:
+        lost: dict[str, str | None] = {}
+        for resource in resources:
+            if plan.is_final or resource.status is not SandboxStatus.READY:
+                continue
+            try:
+                self._sandboxes.check(resource)
+            except SandboxMissingError:
+                lost[resource.name] = self._leftovers.moved_to(resource)
+        return lost

@@ -1,0 +1,78 @@
+"""Owns how a diagnosis looks."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cleveragents.application.services.doctor_service import Diagnosis, Treated
+from cleveragents.cli.render.blocks import Cell, Grid, Outcome, Tone
+from cleveragents.cli.views.words import count
+from cleveragents.domain.doctor import Finding
+
+_TONES: dict[str, Tone] = {"mended": "good", "can be mended": "warn", "left": "bad"}
+
+
+def examined(found: Diagnosis) -> Outcome:
+    states = {
+        finding: "can be mended" if finding.mendable else "left" for finding in found.findings
+    }
+    return _outcome(found, states, {})
+
+
+def mended(found: Diagnosis, treated: Sequence[Treated]) -> Outcome:
+    errors = {item.finding: item.error for item in treated if item.error is not None}
+    done = {item.finding for item in treated} - errors.keys()
+    states = {finding: "mended" if finding in done else "left" for finding in found.findings}
+    return _outcome(found, states, errors)
+
+
+def _outcome(found: Diagnosis, states: dict[Finding, str], errors: dict[Finding, str]) -> Outcome:
+    left = [finding for finding, state in states.items() if state != "mended"]
+    looked = f"{count(found.plans, 'plan')} and {count(found.checkpoints, 'checkpoint')}"
+    return Outcome(
+        data={
+            "healthy": not left,
+            "plans": found.plans,
+            "checkpoints": found.checkpoints,
+            "findings": [_row(finding, states[finding], errors) for finding in found.findings],
+        },
+        blocks=[
+            Grid(
+                "Findings",
+                ["check", "plan or file", "problem", "remedy", "state"],
+                [_cells(finding, states[finding], errors) for finding in found.findings],
+                empty=f"nothing is wrong with {looked}",
+            )
+        ],
+        messages=_messages(states, left),
+        status="warn" if left else "ok",
+        exit_code=1 if left else 0,
+    )
+
+
+def _row(finding: Finding, state: str, errors: dict[Finding, str]) -> dict[str, Any]:
+    return {
+        "check": finding.check,
+        "subject": finding.subject,
+        "problem": finding.problem,
+        "remedy": errors.get(finding, finding.remedy),
+        "state": state,
+    }
+
+
+def _cells(finding: Finding, state: str, errors: dict[Finding, str]) -> Sequence[str | Cell]:
+    remedy = errors.get(finding, finding.remedy)
+    tone = _TONES[state]
+    return [finding.check, finding.subject, finding.problem, remedy, Cell(state, tone)]
+
+
+def _messages(states: dict[Finding, str], left: Sequence[Finding]) -> Sequence[str]:
+    mended = sum(1 for state in states.values() if state == "mended")
+    waiting = sum(1 for finding in left if states[finding] == "can be mended")
+    messages: list[str] = []
+    if mended:
+        messages.append(f"{count(mended, 'finding')} mended")
+    if waiting:
+        messages.append(f"mend {count(waiting, 'finding')}: agents doctor --fix")
+    if len(left) > waiting:
+        messages.append(f"{count(len(left) - waiting, 'finding')} for a person: do as it says")
+    return messages or ["everything is in order"]

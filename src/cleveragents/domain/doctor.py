@@ -1,0 +1,232 @@
+"""Owns what a crash can leave behind: what each thing found means, and what is to be done."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Phase, Plan, State
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+
+class Check(StrEnum):
+    """In the order in which they are looked at and mended: the ground first."""
+
+    DATABASE = "database"
+    LOCKS = "locks"
+    ROLLBACKS = "rollbacks"
+    PLANS = "plans"
+    APPLIES = "applies"
+    SANDBOXES = "sandboxes"
+    LEFTOVERS = "leftovers"
+    STORE = "store"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`remedy` is what mending does, or what to type where only a person can decide."""
+
+    check: Check
+    subject: str
+    problem: str
+    remedy: str
+    mendable: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFacts:
+    """`owner` works on it now. `lost` are the resources whose sandbox is not there, by name, each
+    with the place that the project seems to have moved to."""
+
+    plan: Plan
+    resources: tuple[PlanResource, ...]
+    owner: str | None
+    lost: Mapping[str, str | None]
+
+
+class LeftoverKind(StrEnum):
+    WORKTREE = "worktree"
+    REF = "ref"
+    FOLDER = "folder"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftover:
+    """Something of ours: a worktree's registration or a ref in somebody's repository, or a folder.
+
+    `path` is the sandbox it belongs to, `there` whether that is still on disk. `precious`: it holds
+    what exists nowhere else, as far as can be told.
+    """
+
+    kind: LeftoverKind
+    repository: str
+    name: str
+    plan_id: str
+    path: str
+    there: bool
+    precious: bool
+
+
+def database_findings(problems: Iterable[str]) -> Sequence[Finding]:
+    return [
+        Finding(
+            check=Check.DATABASE,
+            subject="metadata",
+            problem=text,
+            remedy="put a copy of the file back that is whole; sandboxes are not touched",
+            mendable=False,
+        )
+        for text in problems
+    ]
+
+
+def lock_findings(dead: Mapping[PlanId, str]) -> Sequence[Finding]:
+    return [
+        Finding(
+            check=Check.LOCKS,
+            subject=plan_id,
+            problem=f"its lock is that of {owner}, which is gone",
+            remedy="free it, and end what that had started",
+        )
+        for plan_id, owner in dead.items()
+    ]
+
+
+def plan_findings(facts: Iterable[PlanFacts]) -> Sequence[Finding]:
+    found: list[Finding] = []
+    for item in facts:
+        # Children are mended with the plan at the top, which knows what to do with them.
+        if item.owner is None and item.plan.child_of is None and not item.plan.is_final:
+            found += [*_unfinished(item.plan), *_lost(item)]
+    return found
+
+
+def _unfinished(plan: Plan) -> Sequence[Finding]:
+    plan_id = plan.plan_id
+    if plan.rollback_target is not None:
+        problem = f"its rollback to {plan.rollback_target} was cut off"
+        remedy = "finish it, or put the state before back"
+        return [Finding(check=Check.ROLLBACKS, subject=plan_id, problem=problem, remedy=remedy)]
+    if plan.state is not State.PROCESSING:
+        return []
+    if plan.phase is Phase.APPLY:
+        return [
+            Finding(
+                check=Check.APPLIES,
+                subject=plan_id,
+                problem="applying it was cut off, and may have changed the project",
+                remedy=f"agents plan apply {plan_id}",
+                mendable=False,
+            )
+        ]
+    return [
+        Finding(
+            check=Check.PLANS,
+            subject=plan_id,
+            problem="its process died in the middle of a step",
+            remedy="undo that step and let the plan wait to be resumed",
+        )
+    ]
+
+
+def _lost(item: PlanFacts) -> Sequence[Finding]:
+    paths = {resource.name: resource for resource in item.resources}
+    found: list[Finding] = []
+    for name, moved in item.lost.items():
+        resource = paths[name]
+        problem = f"the sandbox of `{name}` is not usable at {resource.sandbox_path}"
+        remedy = (
+            f"put it back, or give the plan up with `agents plan cancel {item.plan.plan_id}`; "
+            "checkpoints are kept until then"
+        )
+        if moved is not None:
+            problem = f"the repository of `{name}` has moved from {resource.location}"
+            remedy = f"ln -s {moved} {resource.location}"
+        found.append(
+            Finding(
+                check=Check.SANDBOXES,
+                subject=item.plan.plan_id,
+                problem=problem,
+                remedy=remedy,
+                mendable=False,
+            )
+        )
+    return found
+
+
+def leftover_findings(
+    leftovers: Iterable[Leftover], facts: Collection[PlanFacts]
+) -> Sequence[tuple[Finding, Leftover]]:
+    """Only of plans that nobody knows, and of those that are over; live plans keep everything."""
+    plans = {str(item.plan.plan_id): item for item in facts}
+    needed = {
+        resource.sandbox_path
+        for item in facts
+        for resource in item.resources
+        if resource.status is not SandboxStatus.REMOVED
+    }
+    found: list[tuple[Finding, Leftover]] = []
+    for leftover in leftovers:
+        item = plans.get(leftover.plan_id)
+        if item is not None and not _is_over(item):
+            continue
+        if leftover.there and any(_is_at_or_below(path, leftover.path) for path in needed):
+            continue  # a plan that is over keeps its sandbox while that holds something
+        applied = item is not None and item.plan.state is State.APPLIED
+        found.append((_leftover(leftover, item, safe=applied or not leftover.precious), leftover))
+    return found
+
+
+def _is_at_or_below(path: str, folder: str) -> bool:
+    # A database is in a folder of its own.
+    return path == folder or path.startswith(f"{folder}/")
+
+
+def _is_over(item: PlanFacts) -> bool:
+    return item.plan.is_final or (item.plan.child_of is not None and item.plan.child_of.settled)
+
+
+def _leftover(leftover: Leftover, item: PlanFacts | None, *, safe: bool) -> Finding:
+    whose = "a plan that is over" if item is not None else "no plan"
+    where = f" in {leftover.repository}" if leftover.repository else ""
+    problem = f"the {leftover.kind} {leftover.name}{where} belongs to {whose}"
+    if safe:
+        return Finding(
+            check=Check.LEFTOVERS, subject=leftover.plan_id, problem=problem, remedy="remove it"
+        )
+    command = f"rm -r {leftover.name}"
+    if leftover.kind is LeftoverKind.REF:
+        command = f"git -C {leftover.repository} update-ref -d {leftover.name}"
+    return Finding(
+        check=Check.LEFTOVERS,
+        subject=leftover.plan_id,
+        problem=f"{problem}, and holds what exists nowhere else",
+        remedy=f"look at it, then: {command}",
+        mendable=False,
+    )
+
+
+def store_findings(damages: Mapping[PlanId, Sequence[str]]) -> Sequence[Finding]:
+    return [
+        Finding(
+            check=Check.STORE,
+            subject=plan_id,
+            problem=text,
+            remedy=f"agents plan checkpoint verify {plan_id}, and delete what is damaged",
+            mendable=False,
+        )
+        for plan_id, problems in damages.items()
+        for text in problems
+    ]
+
+
+def scratch_findings(names: Iterable[str]) -> Sequence[Finding]:
+    return [
+        Finding(
+            check=Check.STORE,
+            subject=name,
+            problem="nobody needs this file any more",
+            remedy="remove it",
+        )
+        for name in names
+    ]

@@ -1,0 +1,253 @@
+"""`agents doctor`: says what it found, mends it if asked, and never touches unapplied work."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.support.agents import Answer
+from tests.support.refusals import refused
+from tests.support.trees import tree_of
+from tests.support.world import PlanHandle, World, shell, wait_for, write
+
+
+def examine(world: World, *words: str) -> tuple[Answer, list[Mapping[str, Any]]]:
+    answer = world.agents("doctor", *words)
+    return answer, answer.data["findings"]
+
+
+def states(findings: list[Mapping[str, Any]]) -> dict[str, str]:
+    return {item["check"]: item["state"] for item in findings}
+
+
+def killed(world: World) -> PlanHandle:
+    """A plan whose process was killed in the middle of its second step."""
+    plan = world.use(write("a", "1", "one"), shell("echo half > half; touch up; sleep 60", "two"))
+    running = world.agents.start("plan", "execute", plan.id)
+    wait_for(lambda: bool(plan.status["sandboxes"]) and (plan.sandbox / "up").exists())
+    running.kill()
+    running.wait(10)
+    return plan
+
+
+def test_a_healthy_world_is_told_so(world: World) -> None:
+    world.run(write("a", "1"))
+    applied = world.run(write("b", "1"))
+    applied("apply", "--yes").ok()
+    kept = world.run(write("c", "1"))
+    kept("cancel").ok()
+    before = world.records()
+
+    for words in ((), ("--fix", "--yes")):
+        answer, findings = examine(world, *words)
+        assert (answer.code, findings, answer.data["healthy"]) == (0, [], True), findings
+    assert world.records() == before
+    assert tree_of(kept.sandbox)
+    plain = world.agents.inside("doctor", "--format", "plain")
+    assert "everything is in order" in plain.out + plain.err
+
+
+def test_a_plan_whose_process_died_waits_to_be_resumed_again(world: World) -> None:
+    plan = killed(world)
+    before, files = world.records(), plan.tree()
+
+    answer, findings = examine(world)
+
+    assert (answer.code, answer.envelope["status"]) == (1, "warn")
+    assert states(findings) == {"locks": "can be mended", "plans": "can be mended"}
+    assert all(item["subject"] == plan.id for item in findings)
+    assert (world.records(), plan.tree()) == (before, files)
+    refused(world.agents("doctor", "--fix"), "confirmation-needed", 2)
+    assert world.records() == before
+
+    answer, findings = examine(world, "--fix", "--yes")
+    assert (answer.code, states(findings)) == (0, {"locks": "mended", "plans": "mended"})
+    assert plan.status["state"] == "queued"
+    assert not (plan.sandbox / "half").exists()
+    assert examine(world)[1] == []
+
+
+def test_an_unfinished_rollback_is_finished(world: World) -> None:
+    plan = world.run(write("a", "1", "one"), write("b", "2", "two"))
+    target = plan.group("decision 1: two")
+    safety = plan.groups[-1].group_id
+    with closing(sqlite3.connect(world.agents.data_dir / "cleveragents.db")) as database:
+        sql = "UPDATE plans SET rollback_target = ?, safety_group = ? WHERE plan_id = ?"
+        database.execute(sql, (target.group_id, safety, plan.id))
+        database.commit()
+
+    answer, findings = examine(world, "--fix", "--yes")
+
+    assert (answer.code, states(findings)) == (0, {"rollbacks": "mended"})
+    assert not (plan.sandbox / "b").exists()
+    assert plan.status["last_checkpoint_id"] == target.head
+
+
+def test_an_unfinished_apply_is_named_with_its_command_and_left(world: World) -> None:
+    plan = world.run(write("a", "1"))
+    with closing(sqlite3.connect(world.agents.data_dir / "cleveragents.db")) as database:
+        sql = "UPDATE plans SET phase = 'apply', state = 'processing' WHERE plan_id = ?"
+        database.execute(sql, (plan.id,))
+        database.commit()
+
+    answer, findings = examine(world, "--fix", "--yes")
+
+    assert (answer.code, states(findings)) == (1, {"applies": "left"})
+    assert findings[0]["remedy"] == f"agents plan apply {plan.id}"
+
+
+def test_a_sandbox_that_is_gone_or_replaced_is_told_and_nothing_is_removed(world: World) -> None:
+    gone, linked = world.run(write("a", "1")), world.run(write("b", "1"))
+    elsewhere = world.top / "elsewhere"
+    shutil.rmtree(gone.sandbox)
+    linked.sandbox.rename(elsewhere)
+    linked.sandbox.symlink_to(elsewhere)
+    before, refs = world.records(), world.project.traces()
+
+    answer, findings = examine(world, "--fix", "--yes")
+
+    assert answer.code == 1
+    assert {(item["check"], item["subject"], item["state"]) for item in findings} == {
+        ("sandboxes", gone.id, "left"),
+        ("sandboxes", linked.id, "left"),
+    }
+    assert all("agents plan cancel" in item["remedy"] for item in findings)
+    assert (world.records(), world.project.traces()) == (before, refs)
+    assert (elsewhere / "b").exists()
+
+
+def test_a_repository_that_was_moved_is_found_and_the_command_to_type_works(world: World) -> None:
+    plan = world.run(write("a", "1"))
+    moved = world.top / "moved"
+    world.project.path.rename(moved)
+    agents = world.agents.at(world.top)
+
+    answer = agents("doctor")
+    (finding,) = answer.data["findings"]
+    assert "has moved" in finding["problem"]
+    assert finding["remedy"] == f"ln -s {moved} {world.project.path}"
+    subprocess.run(finding["remedy"].split(), check=True)
+    agents("doctor").ok()
+    agents("plan", "rollback", "--yes", plan.id, "start").ok()
+
+    world.project.path.unlink()
+    inside = moved / "src"
+    assert world.agents.at(inside)("doctor").data["findings"] == [finding]
+
+
+def test_what_belongs_to_no_plan_is_removed_and_what_is_the_users_stays(world: World) -> None:
+    plan = world.run(write("a", "1"))
+    data, project = world.agents.data_dir, world.project
+    other = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    project.git("worktree", "add", "-q", "-b", "mine", str(world.top / "mine"))
+    known = project.traces()
+    project.git("branch", f"cleveragents/plan-{other}")
+    project.git("update-ref", f"refs/cleveragents/plan-{other}/base/code", "HEAD")
+    orphan = data / "sandboxes" / other / "code"
+    orphan.parent.mkdir()
+    project.git("worktree", "add", "-q", "--detach", str(orphan), "HEAD")
+    (data / "sandboxes" / other / "empty").mkdir()
+    (data / "snapshots" / f"{other}.db").write_bytes(b"")
+    scratch = data / "scratch" / "left.tmp"
+    scratch.write_bytes(b"x")
+    os.utime(scratch, (0, 0))
+    files = plan.tree()
+
+    answer, findings = examine(world)
+    assert answer.code == 1
+    assert {item["state"] for item in findings} == {"can be mended"}, findings
+    assert orphan.exists()
+
+    answer, findings = examine(world, "--fix", "--yes")
+    assert (answer.code, {item["state"] for item in findings}) == (0, {"mended"}), findings
+    assert examine(world)[1] == []
+    assert not orphan.parent.exists()
+    assert not scratch.exists()
+    assert not (data / "snapshots" / f"{other}.db").exists()
+    assert project.traces() == known
+    assert project.git("rev-parse", "--verify", "mine")
+    assert (world.top / "mine" / "README.md").exists()
+    assert plan.tree() == files
+
+
+def test_work_of_an_unknown_plan_is_never_removed(world: World) -> None:
+    world.run(write("a", "1"))
+    other = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    lost = world.agents.data_dir / "sandboxes" / other / "docs"
+    lost.mkdir(parents=True)
+    (lost / "thesis.txt").write_text("the only copy")
+    project = world.project
+    project.git("checkout", "-q", "-b", f"cleveragents/plan-{other}")
+    project.write("only here", "x")
+    project.commit()
+    project.git("checkout", "-q", "main")
+
+    answer, findings = examine(world, "--fix", "--yes")
+
+    assert answer.code == 1
+    assert {item["state"] for item in findings} == {"left"}
+    assert any(f"rm -r {lost}" in item["remedy"] for item in findings)
+    assert any("update-ref -d" in item["remedy"] for item in findings)
+    assert (lost / "thesis.txt").read_text() == "the only copy"
+    assert project.git("rev-parse", "--verify", f"cleveragents/plan-{other}")
+
+
+def test_what_an_interrupted_clean_up_of_an_applied_plan_left_is_removed(world: World) -> None:
+    plan = world.run(write("a", "1"))
+    plan("apply", "--yes").ok()
+    world.project.git("branch", f"cleveragents/plan-{plan.id}", "HEAD~1")
+
+    answer, findings = examine(world, "--fix", "--yes")
+
+    assert (answer.code, states(findings)) == (0, {"leftovers": "mended"})
+    assert world.project.traces() == []
+
+
+def test_a_damaged_snapshot_and_a_damaged_database_are_told(world: World) -> None:
+    plan = world.run(write("a", "1"))
+    with closing(sqlite3.connect(_snapshots(world, plan))) as database:
+        database.execute("UPDATE contents SET data = x'00' WHERE size = 1")
+        database.commit()
+    answer, findings = examine(world)
+    assert (answer.code, set(states(findings))) == (1, {"store"})
+    assert f"agents plan checkpoint verify {plan.id}" in findings[0]["remedy"]
+
+    with closing(sqlite3.connect(world.agents.data_dir / "cleveragents.db")) as database:
+        database.execute("PRAGMA foreign_keys = OFF")
+        database.execute("DELETE FROM plan_resources")
+        database.commit()
+    answer, findings = examine(world, "--fix", "--yes")
+    assert (answer.code, set(states(findings))) == (1, {"database"})
+    assert "is gone" in findings[0]["problem"]
+
+
+def test_a_database_that_is_no_database_is_told(world: World) -> None:
+    world.run(write("a", "1"))
+    for suffix in ("-wal", "-shm"):
+        (world.agents.data_dir / f"cleveragents.db{suffix}").unlink(missing_ok=True)
+    (world.agents.data_dir / "cleveragents.db").write_bytes(b"no database" * 500)
+
+    answer = world.agents("doctor")
+
+    assert answer.code == 1
+    assert answer.data["findings"][0]["check"] == "database"
+
+
+def test_what_cannot_be_mended_is_told_and_the_rest_is_mended(world: World) -> None:
+    plan = killed(world)
+    shutil.rmtree(plan.sandbox)
+
+    answer, findings = examine(world, "--fix", "--yes")
+
+    assert answer.code == 1
+    assert states(findings) == {"locks": "mended", "plans": "left", "sandboxes": "left"}
+    shown = next(item for item in findings if item["check"] == "plans")
+    assert "is not at" in shown["remedy"]
+
+
+def _snapshots(world: World, plan: PlanHandle) -> Path:
+    return world.agents.data_dir / "snapshots" / f"{plan.id}.db"
