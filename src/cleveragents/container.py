@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         Sandboxes,
         Tools,
     )
+    from cleveragents.application.services.append_service import AppendService
     from cleveragents.application.services.apply_service import ApplyService
     from cleveragents.application.services.checkpoint_service import CheckpointService
     from cleveragents.application.services.compensations import Compensations
@@ -87,8 +88,10 @@ class Container:
     @cached_property
     def plan_diff_service(self) -> "PlanDiffService":
         from cleveragents.application.services.plan_diff_service import PlanDiffService
+        from cleveragents.infrastructure.sandbox.snapshot_diff import SnapshotComparison
 
-        return PlanDiffService(self._unit_of_work, self._sandboxes)
+        comparison = SnapshotComparison(self._snapshots, self._in_data_dir("scratch"))
+        return PlanDiffService(self._unit_of_work, self._sandboxes, comparison)
 
     @cached_property
     def checkpoint_service(self) -> "CheckpointService":
@@ -154,6 +157,19 @@ class Container:
             self._unit_of_work,
             self.rollback_service,
             self.plan_resume_service,
+            self._actions,
+            self._locks,
+            (self._clock, self._ids),
+        )
+
+    @cached_property
+    def append_service(self) -> "AppendService":
+        from cleveragents.application.services.append_service import AppendService
+
+        return AppendService(
+            self._unit_of_work,
+            self.checkpoint_service,
+            self.rollback_service,
             self._actions,
             self._locks,
             (self._clock, self._ids),

@@ -379,3 +379,80 @@ def test_a_plan_that_has_not_begun_is_told_for_later(world: World) -> None:
     plan.execute().ok()
     told = plan.agents("plan", "explain", decisions(plan)[0]).ok().data
     assert told["context"]["guidance"] == ["mind the gap"]
+
+
+# --- comparing ----------------------------------------------------------------------------------
+
+
+def test_a_correction_is_compared_with_the_state_before_it(mixed: Mixed) -> None:
+    plan = mixed.plan
+    file = step_file(mixed.world, write("a.txt", "better\n", "code"))
+    done = correct(plan, decisions(plan)[0], "--step-file", file).ok().data
+
+    answer = plan("diff", "--correction", done["correction_id"]).ok()
+
+    assert [item["path"] for item in answer.data["files"]] == ["code:a.txt"]
+    assert "-a\n+better\n" in answer.data["patch"]
+    other = mixed.world.run(SIX[0])
+    refused(other("diff", "--correction", done["correction_id"]), "correction-not-found")
+    refused(plan("diff", "--correction", plan.id), "correction-not-found")
+
+    correct(plan, decisions(plan)[2], "--no-execute").ok()
+    told = plan("diff", "--correction", done["correction_id"]).ok().data
+    assert {item["path"] for item in told["files"]} == {"code:a.txt", "db:app.db/t"}
+
+
+# --- adding -------------------------------------------------------------------------------------
+
+
+def append(plan: PlanHandle, decision: str, *more: str) -> Answer:
+    words = ("--mode", "append", "--guidance", "and a licence", *more, decision)
+    return plan.agents("plan", "correct", *words)
+
+
+def test_a_child_plan_is_added_and_everything_else_stays(world: World) -> None:
+    plan = world.run(*SIX)
+    before, tree = decisions(plan), plan.tree()
+    file = step_file(world, [write("LICENCE", "free\n"), shell("cp LICENCE COPYING")])
+
+    answer = append(plan, before[1], "--step-file", file).ok()
+
+    assert answer.data["status"]["state"] == "complete"
+    assert answer.data["status"]["execution"]["child_plans"] == 1
+    assert {k: v for k, v in plan.tree().items() if k in tree} == tree
+    assert read(plan, "COPYING") == "free\n"
+    assert {k: v for k, v in decisions(plan).items() if k in before} == before
+    made = plan.agents("plan", "explain", answer.data["intervention_id"]).ok().data
+    assert (made["parent_id"], made["chosen"]) == (before[1], "and a licence")
+
+    plan.rollback("decision 5: write five").ok()
+    plan.execute().ok()
+    assert plan.tree() == tree
+
+
+def test_what_is_added_can_be_taken_back_by_correcting_it(world: World) -> None:
+    plan = world.run(*SIX)
+    tree = plan.tree()
+    file = step_file(world, write("LICENCE", "free\n"))
+    done = append(plan, decisions(plan)[1], "--step-file", file).ok().data
+
+    correct(plan, done["intervention_id"], guidance="no licence after all").ok()
+
+    assert plan.tree() == tree
+    assert plan.status["state"] == "complete"
+
+
+def test_what_cannot_be_added_is_refused_and_nothing_changes(world: World) -> None:
+    plan = world.run(*SIX)
+    records = world.records()
+    decision = decisions(plan)[1]
+
+    refused(append(plan, decision), "correction-refused")
+    refused(append(plan, decision, "--dry-run"), "usage", 2)
+    for steps in ([], [{"tool": "shel"}], {"tool": "file.write"}, "text"):
+        bad = append(plan, decision, "--step-file", step_file(world, steps))
+        refused(bad, "step-file-invalid")
+    assert world.records() == records
+    waiting = world.use(SIX[0])
+    root = waiting("tree").ok().data["tree"]["id"]
+    refused(append(waiting, root, "--step-file", step_file(world, SIX[0])), "correction-refused")

@@ -239,6 +239,12 @@ class SnapshotStore(Protocol):
         ...
 
 
+class SnapshotDiffs(Protocol):
+    def since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        """What the sandbox holds now against the snapshot; nothing is written."""
+        ...
+
+
 # --- tools and actors ---------------------------------------------------------------------------
 
 
@@ -312,4 +318,8 @@ class ActionReader(Protocol):
 
     def read_step(self, path: str, action: Action, index: int) -> Step:
         """One step that takes the place of another; raises StepFileError or as `read` does."""
+        ...
+
+    def read_steps(self, path: str, action: Action) -> Sequence[Step]:
+        """One step or a list of them, for a child that has all resources; raises the same."""
         ...

@@ -172,12 +172,16 @@ class Plan:
 
     def corrected(self, first_step: int, actor_state: Mapping[str, Any]) -> "Plan":
         """Wait to do this step again, and whatever else a correction has taken back."""
+        plan = self.abandon_rollback().reopened(first_step, actor_state)
+        return replace(plan, attempt=self.attempt + 1)
+
+    def reopened(self, next_step: int, actor_state: Mapping[str, Any]) -> "Plan":
+        """Wait to go on with this step."""
         return replace(
-            self.abandon_rollback(),
+            self,
             phase=Phase.EXECUTE,
             state=State.QUEUED,
-            attempt=self.attempt + 1,
-            last_completed_step=first_step - 1,
+            last_completed_step=next_step - 1,
             actor_state=actor_state,
             error=None,
             finished_at=None,

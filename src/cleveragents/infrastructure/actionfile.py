@@ -72,6 +72,25 @@ class YamlActionReader:
             raise StepFileError(path, _listing(problems))
         return step
 
+    def read_steps(self, path: str, action: Action) -> Sequence[Step]:
+        try:
+            document = parse_yaml(_decoded(self._content(path)))
+        except YamlProblemError as error:
+            raise StepFileError(path, _listing(error.problems)) from error
+        raw = plain(document.root)
+        many = isinstance(raw, list)
+        rules = Rules(base_dir=self._base_dir, builtin_names=self._builtin_names, overrides={})
+        around = Surroundings(resources=[spec.name for spec in action.resources], level=1)
+        steps = rules.steps(raw if many else [raw], ("steps",), around)
+        rules.findings.extend(self._step_findings(action, steps, rules.findings))
+        skipped = 1 if many else 2
+        found = [Finding(loc=item.loc[skipped:], text=item.text) for item in rules.findings]
+        problems = [*document.problems, *_located(document, found)]
+        if problems or not steps:
+            none = [Problem(line=1, text="there is no step in it")]
+            raise StepFileError(path, _listing(problems or none))
+        return tuple(steps.values())
+
     def _replacement(self, raw: object, rules: Rules, action: Action, index: int) -> Step | None:
         """As it would be in the action file, in the place of step `index`, whose name it keeps."""
         around = Surroundings(resources=[spec.name for spec in action.resources])

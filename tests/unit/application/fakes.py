@@ -622,6 +622,10 @@ class MemorySnapshots:
             raise SnapshotDamagedError(resource.name, f"{ref} is not there")
         return versions[ref]
 
+    def since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        old = self._content(resource, ref)
+        return _as_diff(old, self._disk.sandboxes[resource.sandbox_path], ())
+
     def _taken(self, resource: PlanResource) -> Snapshot:
         files = dict(self._disk.sandboxes[resource.sandbox_path])
         versions = self.versions.setdefault(resource.resource_id, {})
@@ -863,3 +867,6 @@ class OneAction:
 
     def read_step(self, path: str, action: Action, index: int) -> Step:
         return replace(action.steps[index], name=path)
+
+    def read_steps(self, path: str, action: Action) -> Sequence[Step]:
+        return (replace(action.steps[0], name=path),)

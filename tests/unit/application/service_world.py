@@ -162,7 +162,7 @@ class ServiceWorld:
         )
         self.manual = ManualCheckpoints(self.database, self.checkpoints, self.rollbacks, self.locks)
         self.queries = PlanQueries(self.database, self.locks, self.clock)
-        self.diffs = PlanDiffService(self.database, self.sandboxes)
+        self.diffs = PlanDiffService(self.database, self.sandboxes, self.snapshots)
 
     # --- doing ----------------------------------------------------------------------------------
 

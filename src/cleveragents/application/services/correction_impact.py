@@ -52,7 +52,7 @@ def impact_of(uow: UnitOfWork, plan: Plan, decision_id: DecisionId) -> Correctio
     target = _target(uow.checkpoints.of_plan(plan.plan_id), decision)
     course = Course.of(uow, plan)
     found = _history(uow, plan, course).affected_by(decision_id, since=target.position.seq)
-    affected = tuple(d for d in course.decisions if d.decision_id in found.decisions)
+    affected = tuple(d for d in course.decisions if d.decision_id in found.decisions or _judges(d))
     steps = _steps(affected, course)
     first = steps[0] if steps else plan.last_completed_step + 1
     return CorrectionImpact(
@@ -68,20 +68,31 @@ def impact_of(uow: UnitOfWork, plan: Plan, decision_id: DecisionId) -> Correctio
     )
 
 
+def refuse_if_settled(plan: Plan) -> None:
+    """Nothing more can be done to a plan that is over, or whose result is its parent's."""
+    plan.refuse_if_final()
+    plan.refuse_if_applying()
+    if plan.child_of is not None:
+        plan.child_of.refuse_if_settled(plan.plan_id)
+
+
+def refuse_if_superseded(plan: Plan, decision: Decision) -> None:
+    if decision.superseded:
+        raise CorrectionRefusedError(
+            f"{decision.decision_id} no longer counts: a rollback or another correction has taken"
+            " its place",
+            f"correct one that counts (agents plan tree {plan.plan_id}), or go back to before that"
+            f" with `agents plan rollback {plan.plan_id}`",
+        )
+
+
 def _refuse_the_impossible(plan: Plan, decision: Decision) -> None:
-    tree = f"agents plan tree {plan.plan_id}"
     if decision.type is DecisionType.PROMPT_DEFINITION:
         raise CorrectionRefusedError(
             f"{decision.decision_id} is the plan's own task, which everything stands on",
             "make a new plan with `agents plan use`, or correct one of its decisions",
         )
-    if decision.superseded:
-        raise CorrectionRefusedError(
-            f"{decision.decision_id} no longer counts: a rollback or another correction has taken"
-            " its place",
-            f"correct one that counts ({tree}), or go back to before that with"
-            f" `agents plan rollback {plan.plan_id}`",
-        )
+    refuse_if_superseded(plan, decision)
     if not plan.action.rollback_policy.enabled:
         raise CorrectionRefusedError(
             f"plan {plan.plan_id} keeps no checkpoints (rollback_policy.enabled is false), so"
@@ -148,6 +159,11 @@ def _steps(affected: Iterable[Decision], course: Course) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def _judges(decision: Decision) -> bool:
+    """A validation has judged a result that is no longer there."""
+    return decision.type is DecisionType.VALIDATION_RESPONSE
+
+
 def _kept(course: Course, decision: Decision, found: AffectedSet) -> tuple[Decision, ...]:
     return tuple(
         other
@@ -155,6 +171,7 @@ def _kept(course: Course, decision: Decision, found: AffectedSet) -> tuple[Decis
         if other.position.seq > decision.position.seq
         and other.decision_id not in found.decisions
         and other.type is not DecisionType.USER_INTERVENTION
+        and not _judges(other)
     )
 
 

@@ -12,7 +12,11 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.correction_finisher import Corrected
-from cleveragents.application.services.correction_impact import CorrectionImpact, impact_of
+from cleveragents.application.services.correction_impact import (
+    CorrectionImpact,
+    impact_of,
+    refuse_if_settled,
+)
 from cleveragents.application.services.decision_lookup import find_decision
 from cleveragents.application.services.plan_executor import STEP_OUTDATED
 from cleveragents.application.services.plan_resume_service import PlanResumeService
@@ -135,10 +139,7 @@ class CorrectionService:
     def _guarded(
         self, plan: Plan, decision_id: DecisionId, advice: Advice
     ) -> tuple[CorrectionImpact, Step | None]:
-        plan.refuse_if_final()
-        plan.refuse_if_applying()
-        if plan.child_of is not None:
-            plan.child_of.refuse_if_settled(plan.plan_id)
+        refuse_if_settled(plan)
         with self._unit_of_work.reading() as uow:
             impact = impact_of(uow, plan, decision_id)
         step = None

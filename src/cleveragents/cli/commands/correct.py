@@ -1,5 +1,7 @@
 """Owns `agents plan correct` and `agents plan prompt`: text in, one service call, a view out."""
 
+from collections.abc import Mapping
+
 import click
 
 from cleveragents.application.services.correction_service import Advice, CorrectionQuestion
@@ -54,7 +56,8 @@ def correct(
     """
     advice = Advice(guidance=_text(guidance), step_file=step_file)
     if mode == CorrectionMode.APPEND:
-        raise UsageError("--mode append is not there yet", "use --mode revert")
+        _append(app, decision_id, advice, flags)
+        return
     if flags["dry_run"]:
         with app.working() as container:
             preview = container.correction_service.preview(decision_id, advice)
@@ -93,6 +96,19 @@ def prompt(
         if not no_execute:
             finished(container.correction_service.go_on(told.plan.plan_id))
     app.show(views.prompted(told, app.container.plan_queries.status(told.plan.plan_id)))
+
+
+def _append(app: App, decision_id: str, advice: Advice, flags: Mapping[str, bool]) -> None:
+    if flags["dry_run"]:
+        raise UsageError(
+            "--mode append takes nothing back, so that there is no impact to show",
+            "leave --dry-run out; look at the result before you apply it",
+        )
+    with app.working() as container:
+        done = container.append_service.append(decision_id, advice.guidance, advice.step_file)
+        if not flags["no_execute"]:
+            finished(container.correction_service.go_on(done.plan.plan_id))
+    app.show(views.appended(done, app.container.plan_queries.status(done.plan.plan_id)))
 
 
 def _asked(app: App, question: CorrectionQuestion, *, yes: bool) -> bool:

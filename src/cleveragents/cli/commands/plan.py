@@ -12,7 +12,7 @@ from cleveragents.cli.views.words import count
 from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import StepFailedError
-from cleveragents.domain.ids import PlanId
+from cleveragents.domain.ids import CorrectionId, PlanId
 from cleveragents.domain.plan import Plan, State
 
 _PLAN = click.argument("plan_id", metavar="PLAN_ID")
@@ -140,13 +140,24 @@ def discard(app: App, plan_id: str, *, yes: bool) -> None:
     app.show(plan_views.discarded(result))
 
 
-@plan.command(epilog=examples("agents plan diff <PLAN_ID>"))
+@plan.command(
+    epilog=examples(
+        "agents plan diff <PLAN_ID>", "agents plan diff --correction <CORRECTION_ID> <PLAN_ID>"
+    )
+)
 @_PLAN
+@click.option(
+    "--correction", metavar="CORRECTION_ID", help="Compare with the state before a correction."
+)
 @click.pass_obj
-def diff(app: App, plan_id: str) -> None:
+def diff(app: App, plan_id: str, correction: str | None) -> None:
     """Show what applying the plan would change in the project."""
-    found = app.container.plan_diff_service.diff(PlanId(plan_id))
-    app.show(plan_views.diff(PlanId(plan_id), found))
+    service, wanted = app.container.plan_diff_service, PlanId(plan_id)
+    if correction is None:
+        found = service.diff(wanted)
+    else:
+        found = service.diff_of_correction(wanted, CorrectionId(correction))
+    app.show(plan_views.diff(wanted, found))
 
 
 @plan.command(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cleveragents.application.services.append_service import Appended
 from cleveragents.application.services.correction_impact import CorrectionImpact
 from cleveragents.application.services.correction_service import (
     CorrectionPreview,
@@ -50,6 +51,29 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
             f"undo it: agents plan rollback {found.plan.plan_id} {undo}",
         ],
         warnings=[*result.done.effects.sentences(), *after.warnings],
+    )
+
+
+def appended(done: Appended, found: PlanStatus) -> Outcome:
+    correction, after = done.correction, status(found)
+    return Outcome(
+        data={
+            "correction_id": correction.correction_id,
+            "plan_id": correction.plan_id,
+            "decision_id": correction.decision_id,
+            "mode": correction.mode,
+            "guidance": correction.guidance,
+            "intervention_id": correction.intervention_id,
+            "steps": list(correction.steps),
+            "status": after.data,
+        },
+        blocks=after.blocks,
+        messages=[
+            f"Added as step {correction.step_index}; plan {found.plan.plan_id} is"
+            f" {found.plan.state}",
+            *after.messages,
+        ],
+        warnings=after.warnings,
     )
 
 

@@ -84,14 +84,14 @@ class FsDirectories:
     def diff(self, resource: PlanResource) -> ResourceDiff:
         with self._snapshots.reading(resource) as reader, open_sandbox(resource) as anchor:
             differences = without_holders(resource, reader.since(base_of(resource)))
-            now = _reader_of(anchor)
+            now = contents_of(anchor)
             return diff_of(differences, reader.content, now, left_behind(resource))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
         return recalled(resource.details["apply"]["diff"])
 
 
-def _reader_of(anchor: Anchor) -> Callable[[Entry], bytes]:
+def contents_of(anchor: Anchor) -> Callable[[Entry], bytes]:
     """Reads files of the sandbox; one that has just gone is as good as empty."""
 
     def content(entry: Entry) -> bytes:

@@ -1,0 +1,36 @@
+"""Owns what a sandbox holds now against one of its snapshots, as people see it."""
+
+import os
+from dataclasses import dataclass
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+from cleveragents.infrastructure.sandbox.fs_diff import diff_of
+from cleveragents.infrastructure.sandbox.fs_directory import contents_of
+from cleveragents.infrastructure.sandbox.sandbox_folder import private_folder
+from cleveragents.infrastructure.sandbox.sqlite_diff import diff_of_databases
+from cleveragents.infrastructure.snapshots.session import open_sandbox
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotComparison:
+    """Implements the port SnapshotDiffs."""
+
+    snapshots: CheckpointManager
+    scratch_dir: str
+
+    def since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        if resource.type is ResourceType.SQLITE:
+            return self._of_database(resource, ref)
+        is_checkout = resource.type is ResourceType.GIT_CHECKOUT
+        trees = self.snapshots.checkouts if is_checkout else self.snapshots.folders
+        with trees.reading(resource) as reader, open_sandbox(resource) as anchor:
+            return diff_of(reader.since(ref), reader.content, contents_of(anchor))
+
+    def _of_database(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        with private_folder(self.scratch_dir) as folder:
+            draft = os.path.join(folder, "before.db")
+            with self.snapshots.databases.copy_of(resource, ref, draft) as before:
+                return diff_of_databases(before, resource.sandbox_path)
