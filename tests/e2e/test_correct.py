@@ -30,7 +30,8 @@ def decisions(plan: PlanHandle) -> dict[int, str]:
         for child in node["children"]:
             visit(child)
         shown = plan.agents("plan", "explain", node["id"]).ok().data
-        if shown["step_index"] is not None and shown["type"] != "user_intervention":
+        steps = shown["plan_id"] == plan.id and shown["type"] != "user_intervention"
+        if shown["step_index"] is not None and steps:
             found[shown["step_index"]] = node["id"]
 
     visit(plan("tree").ok().data["tree"])

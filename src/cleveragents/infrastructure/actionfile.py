@@ -78,12 +78,12 @@ class YamlActionReader:
         except YamlProblemError as error:
             raise StepFileError(path, _listing(error.problems)) from error
         raw = plain(document.root)
-        many = isinstance(raw, list)
+        items = cast("list[object]", raw) if isinstance(raw, list) else [raw]
         rules = Rules(base_dir=self._base_dir, builtin_names=self._builtin_names, overrides={})
         around = Surroundings(resources=[spec.name for spec in action.resources], level=1)
-        steps = rules.steps(raw if many else [raw], ("steps",), around)
+        steps = rules.steps(items, ("steps",), around)
         rules.findings.extend(self._step_findings(action, steps, rules.findings))
-        skipped = 1 if many else 2
+        skipped = 1 if items is raw else 2  # how much of the place is not in the file
         found = [Finding(loc=item.loc[skipped:], text=item.text) for item in rules.findings]
         problems = [*document.problems, *_located(document, found)]
         if problems or not steps:

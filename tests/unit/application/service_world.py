@@ -156,7 +156,7 @@ class ServiceWorld:
             self.locks,
             self.clock,
         )
-        actions = OneAction(self.action)
+        actions = self.action_reader = OneAction(self.action)
         self.plans = PlanService(
             self.database, actions, self.sandboxes, self.locks, chronicle, cleanup
         )

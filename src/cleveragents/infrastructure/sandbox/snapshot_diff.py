@@ -9,8 +9,8 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.fs_diff import diff_of
 from cleveragents.infrastructure.sandbox.fs_directory import contents_of
-from cleveragents.infrastructure.sandbox.sandbox_folder import private_folder
 from cleveragents.infrastructure.sandbox.sqlite_diff import diff_of_databases
+from cleveragents.infrastructure.sandbox.sqlite_read import private_folder
 from cleveragents.infrastructure.snapshots.session import open_sandbox
 
 
