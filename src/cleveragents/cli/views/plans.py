@@ -134,7 +134,6 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
             "child_plans": sum(1 for _ in counting(found.children)),
             "checkpoints": found.checkpoints,
         },
-        "children": [child_data(item) for item in found.children],
         "sandboxes": [
             {
                 "resource": r.name,
@@ -148,6 +147,8 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
         "last_completed_step": plan.last_completed_step,
         "last_checkpoint_id": plan.head,
     }
+    if found.children:
+        data["children"] = [child_data(item) for item in found.children]
     if plan.error is not None:
         data["error"] = failure_data(plan.error)
     return data
