@@ -58,7 +58,7 @@ class PlanResource:
 
     @property
     def strategy(self) -> str:
-        return {ResourceType.GIT_CHECKOUT: "git worktree"}.get(self.type, "copy")
+        return {ResourceType.GIT_CHECKOUT: "git clone"}.get(self.type, "copy")
 
     def ready(self, base: str) -> "PlanResource":
         return replace(self, status=SandboxStatus.READY, base_snapshot=base, boundary=base)

@@ -28,6 +28,6 @@ def test_a_removed_sandbox_is_only_marked() -> None:
     assert a_resource().removed().status is SandboxStatus.REMOVED
 
 
-def test_a_git_checkout_is_worked_on_in_a_worktree_and_other_things_in_a_copy() -> None:
-    assert a_resource().strategy == "git worktree"
+def test_a_git_checkout_is_worked_on_in_a_clone_and_other_things_in_a_copy() -> None:
+    assert a_resource().strategy == "git clone"
     assert a_resource(type=ResourceType.FS_DIRECTORY).strategy == "copy"

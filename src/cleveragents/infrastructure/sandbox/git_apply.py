@@ -14,11 +14,12 @@ from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_carry_out import GitCarryOut
-from cleveragents.infrastructure.sandbox.git_checkout import left_behind, sandbox_git
+from cleveragents.infrastructure.sandbox.git_checkout import left_behind
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees
 from cleveragents.infrastructure.sandbox.git_files import FileUpdate
 from cleveragents.infrastructure.sandbox.git_index import UserIndex
 from cleveragents.infrastructure.sandbox.git_refs import pin, result_pin, value_of
+from cleveragents.infrastructure.sandbox.git_repository import applying_git
 from cleveragents.infrastructure.sandbox.git_trees import (
     FolderTree,
     TreeChange,
@@ -55,7 +56,7 @@ class GitApply:
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         git = _project(resource, options)
-        folder = self._trees.of_sandbox(sandbox_git(resource), resource.base)
+        folder = self._trees.of_sandbox(applying_git(resource), resource.base)
         merge = self._merge(git, resource, folder, options)
         token = self._token(git, resource, options, merge)
         rest = left_behind(self._trees, resource, folder)

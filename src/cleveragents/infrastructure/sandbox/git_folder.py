@@ -1,179 +1,183 @@
-"""Owns the files of a worktree's git folder that git has no command to save or to restore."""
+"""Owns the folder of a sandbox's own repository as files: what of it is state, and where it lies.
+
+The folder is beside the sandbox, never inside it, and is found by its name alone: what the
+sandbox's `.git` says may have been altered by a step.
+"""
 
 import hashlib
-import json
 import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from cleveragents.infrastructure.sandbox.git_modules import module_states
+from cleveragents.infrastructure.sandbox.private_files import (
+    below,
+    make_folder,
+    put_file,
+    read_file,
+    remove,
+)
 from cleveragents.infrastructure.snapshots.entry import RACY_NS
 
-_POINTER = "gitdir: "
 # What merges, picks, reverts, rebases and bisections leave between their commands.
 _OPERATION_FILES = frozenset(
     {"MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_AUTOSTASH", "AUTO_MERGE", "SQUASH_MSG"}
     | {"CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD", "MERGE_RR"}
     | {"BISECT_LOG", "BISECT_NAMES", "BISECT_START", "BISECT_TERMS", "BISECT_EXPECTED_REV"}
 )
-_LOCKS = ("index.lock", "HEAD.lock")
-_OPERATION_FOLDERS = frozenset({"rebase-merge", "rebase-apply", "sequencer"})
+_OPERATION_FOLDERS = ("rebase-merge", "rebase-apply", "sequencer")
+_OWN_FILES = frozenset({"HEAD", "config", "config.worktree", "shallow"})
+_OWN_FOLDERS = ("info", "hooks")
+# Every stash but the newest is named in this log alone.
+STASH_LOG = "logs/refs/stash"
+_SPLIT_INDEX = "sharedindex."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StateFile:
+    """A file that is written back as it was: its bytes, or where it leads to if it is a link."""
+
+    mode: int
+    data: bytes
+
+    def described(self) -> str:
+        return f"{self.mode:o} {hashlib.sha256(self.data).hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
 class GitFolder:
-    """`pointer` is the text of the sandbox's `.git` file; None if `.git` is the folder itself."""
-
     sandbox: str
-    gitdir: str
-    pointer: str | None
-    own_ref: str = ""
 
-    @classmethod
-    def found(cls, sandbox: str) -> "GitFolder":
-        """By the `.git` in the sandbox. Raises OSError."""
-        place = _join(sandbox, ".git")
-        if stat.S_ISDIR(os.lstat(place).st_mode):
-            return cls(sandbox=sandbox, gitdir=place, pointer=None)
-        pointer = os.fsdecode(_read(place) or b"")
-        if not pointer.startswith(_POINTER):
-            raise NotADirectoryError(f"{place} names no git folder")
-        named = pointer.removeprefix(_POINTER).removesuffix("\n")
-        return cls(sandbox=sandbox, gitdir=_join(sandbox, named), pointer=pointer)
+    @property
+    def path(self) -> str:
+        # No resource has a dot in its name, so this is no other resource's sandbox.
+        return f"{self.sandbox}.git"
 
-    @classmethod
-    def remembered(cls, sandbox: str, memory: str) -> "GitFolder":
-        gitdir, pointer, own_ref = json.loads(memory)
-        return cls(sandbox=sandbox, gitdir=gitdir, pointer=pointer, own_ref=own_ref)
-
-    def memory(self, own_ref: str) -> str:
-        return json.dumps([self.gitdir, self.pointer, own_ref])
-
-    def path(self, name: str) -> str:
-        return _join(self.gitdir, name)
+    def file(self, name: str) -> str:
+        return os.path.join(self.path, name)
 
     def read(self, name: str) -> bytes | None:
-        return _read(self.path(name))
+        return read_file(self.file(name))
+
+    def make(self, objects: str) -> None:
+        """The least that git needs; all other objects are those of the folder `objects`."""
+        make_folder(self.path, "objects/info")
+        make_folder(self.path, "objects/pack")
+        make_folder(self.path, "refs/heads")
+        borrowed = _quoted(objects) + b"\n"
+        if self.read("objects/info/alternates") != borrowed:
+            put_file(self.path, "objects/info/alternates", borrowed)
+
+    # --- the pointer in the sandbox -------------------------------------------------------------
 
     def pointer_is_ours(self) -> bool:
         """A missing one counts: it is put back, and there is nothing else to see."""
-        if self.pointer is None:
-            return True
-        place = _join(self.sandbox, ".git")
-        try:
-            is_file = stat.S_ISREG(os.lstat(place).st_mode)
-        except FileNotFoundError:
-            return True
-        return is_file and _read(place) == os.fsencode(self.pointer)
+        place = os.path.join(self.sandbox, ".git")
+        return not os.path.lexists(place) or read_file(place) == self._pointer()
 
     def write_pointer(self) -> None:
-        if self.pointer is None or _read(_join(self.sandbox, ".git")) == os.fsencode(self.pointer):
-            return
-        write_file(_join(self.sandbox, ".git"), os.fsencode(self.pointer), mode=0o644)
+        if read_file(os.path.join(self.sandbox, ".git")) != self._pointer():
+            put_file(self.sandbox, ".git", self._pointer())
+
+    def _pointer(self) -> bytes:
+        # Relative: it holds wherever the two are, and whatever characters the way there has.
+        return b"gitdir: ../" + os.fsencode(os.path.basename(self.path)) + b"\n"
+
+    # --- what is state --------------------------------------------------------------------------
 
     def fingerprint(self, now_ns: int) -> str:
-        """Equal ones promise that HEAD, branch, index and operation are the same; "" nothing."""
-        common = self._common()
-        head = self.read("HEAD") or b""
-        stats = [_stamp(self.path("index")), _stamp(_join(common, "packed-refs"))]
-        if any(stamp and max(stamp[1:3]) >= now_ns - RACY_NS for stamp in stats):
+        """Equal ones promise that nothing of the state has changed; "" promises nothing."""
+        names = [*self._names(), "index", "packed-refs", *below(self.path, "refs")]
+        stamps = [(name, _stamp(self.file(name))) for name in names]
+        if any(stamp and max(stamp[1:3]) >= now_ns - RACY_NS for _, stamp in stamps):
             return ""
-        ref = os.fsdecode(head.removeprefix(b"ref: ").rstrip(b"\n"))
-        loose = _read(_join(common, ref)) if head.startswith(b"ref: refs/") else b""
-        tables = [_read(_join(top, "reftable/tables.list")) for top in (self.gitdir, common)]
-        operation = sorted(self.operation().items())
-        parts = (head, stats, loose, tables, operation, self.pointer_is_ours())
-        return hashlib.sha256(repr(parts).encode()).hexdigest()
+        parts = (stamps, self.pointer_is_ours())
+        return hashlib.sha256(repr(parts).encode("utf-8", "surrogateescape")).hexdigest()
 
-    def operation(self) -> dict[str, bytes]:
-        """The files of an operation in progress, the shared part of a split index, and the state
-        of submodules."""
-        found: dict[str, bytes] = {}
-        for name in self._operation_paths():
-            data = self.read(name)
-            if data is not None:
-                found[name] = data
-        return found
+    def files(self) -> dict[str, StateFile]:
+        """HEAD, settings, hooks, what an operation in progress has left, and submodules' state."""
+        found = ((name, self._state_file(name)) for name in self._names())
+        return {name: file for name, file in found if file is not None}
 
-    def write_operation(self, wanted: Mapping[str, bytes]) -> None:
-        for name in self.operation().keys() - wanted.keys():
-            with suppress(FileNotFoundError):
-                os.unlink(self.path(name))
-        for name, data in wanted.items():
-            os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
-            write_file(self.path(name), data, mode=0o644)
+    def write_files(self, wanted: Mapping[str, StateFile]) -> None:
+        present = self.files()
+        for name in set(self._names()) - wanted.keys():
+            remove(self.file(name))
+        for name, file in wanted.items():
+            if present.get(name) != file:
+                self._write(name, file)
         for name in _OPERATION_FOLDERS:
             if not any(path.startswith(name + "/") for path in wanted):
-                shutil.rmtree(self.path(name), ignore_errors=True)
+                shutil.rmtree(self.file(name), ignore_errors=True)
+
+    def has_split_index(self) -> bool:
+        return any(name.startswith(_SPLIT_INDEX) for name in self._names())
 
     def is_tidy(self) -> bool:
-        """True if there is no lock to remove and no pointer to put back."""
-        if any(os.path.lexists(self.path(name)) for name in _LOCKS):
-            return False
-        return self.pointer is None or os.path.lexists(_join(self.sandbox, ".git"))
+        """True if there is nothing to clear away and no pointer to put back."""
+        pointer = os.path.lexists(os.path.join(self.sandbox, ".git"))
+        return pointer and not any(self._in_the_way())
 
-    def remove_locks(self) -> None:
-        """Only those of this worktree: nobody else works in it while a plan is locked by us."""
-        for name in _LOCKS:
-            with suppress(FileNotFoundError):
-                os.unlink(self.path(name))
+    def clear(self) -> None:
+        """Remove locks, which nobody can hold while we work, and links that lead elsewhere."""
+        for name in list(self._in_the_way()):
+            os.unlink(self.file(name))
 
-    def _common(self) -> str:
-        named = self.read("commondir")
-        return _join(self.gitdir, os.fsdecode(named).removesuffix("\n")) if named else self.gitdir
-
-    def _operation_paths(self) -> Iterator[str]:
-        for name in os.listdir(self.gitdir):
-            if name in _OPERATION_FILES or name.startswith("sharedindex."):
+    def _in_the_way(self) -> Iterator[str]:
+        places = [*self._top(), *below(self.path, "refs")]
+        for name in places:
+            if name.endswith(".lock") or os.path.islink(self.file(name)):
                 yield name
-            elif name in _OPERATION_FOLDERS:
-                yield from self._below(name)
-            elif name == "modules":
-                yield from module_states(self.gitdir, _OPERATION_FILES)
 
-    def _below(self, folder: str) -> Iterator[str]:
-        for top, _, names in os.walk(self.path(folder)):
-            for name in names:
-                yield os.path.relpath(_join(top, name), self.gitdir)
+    def _names(self) -> Iterator[str]:
+        for name in self._top():
+            if name in _OPERATION_FILES | _OWN_FILES or name.startswith(_SPLIT_INDEX):
+                yield name
+        for folder in (*_OPERATION_FOLDERS, *_OWN_FOLDERS):
+            yield from below(self.path, folder)
+        yield from module_states(self.path, _OPERATION_FILES)
+        if os.path.isfile(self.file(STASH_LOG)):
+            yield STASH_LOG
+
+    def _top(self) -> list[str]:
+        try:
+            return sorted(os.listdir(self.path))
+        except OSError:
+            return []
+
+    def _state_file(self, name: str) -> StateFile | None:
+        try:
+            mode = os.lstat(self.file(name)).st_mode
+            if stat.S_ISLNK(mode) and "/" in name:
+                return StateFile(mode=stat.S_IFLNK, data=os.fsencode(os.readlink(self.file(name))))
+        except FileNotFoundError:
+            return None
+        data = self.read(name)
+        return None if data is None else StateFile(mode=stat.S_IMODE(mode), data=data)
+
+    def _write(self, name: str, file: StateFile) -> None:
+        if file.mode != stat.S_IFLNK:
+            put_file(self.path, name, file.data, file.mode)
+            return
+        make_folder(self.path, os.path.dirname(name))
+        remove(self.file(name))
+        os.symlink(os.fsdecode(file.data), self.file(name))
 
 
-def write_file(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Replace the whole file in one step that survives a crash."""
-    folder = os.path.dirname(path)
-    temporary = path + ".cleveragents-tmp"
-    with suppress(FileNotFoundError):
-        os.unlink(temporary)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(fd)
-    os.replace(temporary, path)
-    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder_fd)
-    finally:
-        os.close(folder_fd)
-
-
-def _join(one: str, two: str) -> str:
-    return os.path.join(one, two)
-
-
-def _read(path: str) -> bytes | None:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError):
-        return None
+def _quoted(path: str) -> bytes:
+    """As git reads it: in quotes, a line end or a quote in the path is no end of it."""
+    escapes = {b"\\": b"\\\\", b'"': b'\\"', b"\n": b"\\n"}
+    text = os.fsencode(path)
+    for plain, escaped in escapes.items():
+        text = text.replace(plain, escaped)
+    return b'"' + text + b'"'
 
 
 def _stamp(path: str) -> tuple[int, int, int, int] | None:
     try:
-        found = os.stat(path)
-    except FileNotFoundError:
+        found = os.lstat(path)
+    except OSError:
         return None
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino

@@ -7,11 +7,16 @@ from cleveragents.domain.errors import ResourceError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import ResourceInspection
 from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_config import Settings
 from cleveragents.infrastructure.sandbox.git_include import check_include
-from cleveragents.infrastructure.sandbox.git_refs import base_pin, free_branch, pin, value_of
+from cleveragents.infrastructure.sandbox.git_refs import base_pin, pin, value_of
 from cleveragents.infrastructure.sandbox.git_trees import Trees, own_commit, text_of
 
 _NAMES_SHOWN = 3
+_PARTIAL = (
+    "the repository is a partial clone: what it has not fetched of its history cannot be "
+    "looked at in the sandbox"
+)
 
 
 def inspect_checkout(
@@ -29,7 +34,8 @@ def inspect_checkout(
         notices.append(_left_out(dirty))
     if not branch:
         notices.append("HEAD is detached: apply will need --branch NAME")
-    sandbox_branch = free_branch(git, plan_id, spec.name)
+    if Settings.read(git).is_partial():
+        notices.append(_PARTIAL)
     pin(git, base_pin(plan_id, spec.name), base)
     return ResourceInspection(
         location=git.directory,
@@ -40,7 +46,6 @@ def inspect_checkout(
             "branch": branch.strip() or None,
             "included_uncommitted": base != head,
             "git_dir": git.text("rev-parse", "--path-format=absolute", "--git-common-dir"),
-            "sandbox_branch": sandbox_branch,
         },
     )
 

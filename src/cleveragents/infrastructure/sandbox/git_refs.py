@@ -1,6 +1,5 @@
-"""Owns the names that a plan has in the user's repository: its branch, and pins against gc.
+"""Owns the names that a plan has in the user's repository, all of them pins against gc.
 
-refs/heads/cleveragents/plan-<plan>          the branch of the sandbox
 refs/cleveragents/plan-<plan>/base/<name>    what the sandbox was made from
 refs/cleveragents/plan-<plan>/result/<name>  what is being applied
 refs/cleveragents/applied/<plan>/<name>      what was applied without a commit; stays for good
@@ -14,15 +13,8 @@ from cleveragents.infrastructure.sandbox.git import Git
 
 
 def sandbox_branch(resource: PlanResource) -> str:
-    return str(resource.details.get("sandbox_branch") or _branch(resource.plan_id))
-
-
-def free_branch(git: Git, plan_id: PlanId, name: str) -> str:
-    """Two resources of a plan may be the same repository; the second has its own branch."""
-    mine = base_pin(plan_id, name)
-    pins = git.text("for-each-ref", "--format=%(refname)", f"{_pins(plan_id)}base/").split("\n")
-    taken = any(pin and pin != mine for pin in pins)
-    return f"{_branch(plan_id)}-{_part(name)}" if taken else _branch(plan_id)
+    """The branch that a sandbox is on, in its own repository."""
+    return f"cleveragents/plan-{resource.plan_id}"
 
 
 def base_pin(plan_id: PlanId, name: str) -> str:
@@ -62,10 +54,6 @@ def value_of(git: Git, ref: str) -> str | None:
     """The commit that a reference or name stands for, if there is one."""
     found = git.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", check=False)
     return found.stdout.decode().strip() if found.code == 0 else None
-
-
-def _branch(plan_id: PlanId) -> str:
-    return f"cleveragents/plan-{plan_id}"
 
 
 def _pins(plan_id: PlanId) -> str:

@@ -1,29 +1,32 @@
-"""Owns the git side of a snapshot: HEAD, its branch, the index, and operations in progress.
+"""Owns the git side of a snapshot: HEAD, references, index, settings, operations in progress.
 
-Objects that nothing but the sandbox names are stored with the snapshot, as packs: refs of a
-worktree do not keep them from a `git gc` in the main repository.
+Objects that only the sandbox's own repository has are stored with the snapshot, as packs: a step
+may run a `git gc` there, or remove the repository altogether.
 """
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import TypedDict
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.git_folder import GitFolder, write_file
+from cleveragents.infrastructure.sandbox.git_folder import STASH_LOG, GitFolder, StateFile
+from cleveragents.infrastructure.sandbox.git_ref_files import (
+    Refs,
+    head_commit,
+    objects_in,
+    read_refs,
+    refs_in,
+    text_of,
+    write_refs,
+)
+from cleveragents.infrastructure.sandbox.git_repository import folder_of, index_git
+from cleveragents.infrastructure.sandbox.private_files import put_file, remove
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, StoredSide
 
-_IDENTITY = {
-    "GIT_AUTHOR_NAME": "cleveragents",
-    "GIT_AUTHOR_EMAIL": "cleveragents@localhost",
-    "GIT_COMMITTER_NAME": "cleveragents",
-    "GIT_COMMITTER_EMAIL": "cleveragents@localhost",
-}
 # Files of an operation in progress that name commits it still needs.
 _OTHER_HEADS = (
     *("MERGE_HEAD", "MERGE_AUTOSTASH", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD"),
@@ -31,15 +34,17 @@ _OTHER_HEADS = (
     *("rebase-apply/orig-head", "rebase-apply/onto", "rebase-apply/autostash", "sequencer/head"),
 )
 _EMPTY_PACK = 0
+# The references that the sandbox began with. Their objects are the user's, and not stored.
+_FIRST_REFS = "first-refs"
 
 
 class _Identity(TypedDict):
-    """What counts as git state. `ref` is empty for a detached HEAD, `commit` for an unborn one."""
+    """What counts as git state; `commit` is empty where HEAD is on a branch without one."""
 
-    ref: str
     commit: str
+    refs: str
     index: str
-    operation: dict[str, str]
+    files: dict[str, str]
     pointer: bool
 
 
@@ -74,10 +79,11 @@ class GitBlobs:
 
 
 class GitState:
-    """The side state of one worktree; which git folder that has is settled by the first read."""
+    """The side state of one sandbox of a git checkout."""
 
     def __init__(self, resource: PlanResource) -> None:
         self._resource = resource
+        self._folder: GitFolder = folder_of(resource)
         self._project = Git(resource.location)
         self.blobs = GitBlobs(self._project)
 
@@ -94,29 +100,26 @@ class GitState:
                 known[path] = oid
         return known
 
-    def hidden(self, memory: str | None) -> frozenset[bytes]:
+    def hidden(self, memory: str | None) -> frozenset[bytes]:  # noqa: ARG002 - the port's name
         """The top `.git` is no content as long as it is the one that the sandbox was made with."""
-        return frozenset({b".git"}) if self._folder(memory).pointer_is_ours() else frozenset()
+        return frozenset({b".git"}) if self._folder.pointer_is_ours() else frozenset()
 
     def read(self, before: Before | None) -> SideRecord | None:
-        folder = self._folder(before.memory if before else None)
-        fingerprint = folder.fingerprint(time.time_ns())
+        fingerprint = self._folder.fingerprint(time.time_ns())
         if before and fingerprint and fingerprint == before.fingerprint:
             return None
-        git = self._git(folder)
-        state = _read_identity(git, folder)
+        git = index_git(self._resource)
+        files, refs = self._folder.files(), read_refs(self._folder.path)
+        state = self._identity(git, files, refs)
         identity = json.dumps(state, sort_keys=True)
         contents: dict[str, bytes] = {}
         inherited: Mapping[str, bytes] = before.stored.hashes if before else {}
         if before is None or identity != before.stored.identity:
-            contents = _files_of(folder)
-            objects, inherited = self._objects(git, _tips(git, folder, state), before)
-            contents |= objects
+            contents, inherited = self._contents(git, files, refs, before)
         return SideRecord(
             identity=identity,
             sandbox_ref=state["commit"],
             fingerprint=fingerprint,
-            memory=before.memory if before else folder.memory(state["ref"]),
             contents=contents,
             inherited=inherited,
         )
@@ -125,14 +128,11 @@ class GitState:
         # Packs may have to be unpacked again: what only the sandbox names can be gone from git.
         if target.identity != before.stored.identity or any(map(_is_pack, target.hashes)):
             return False
-        folder = self._folder(before.memory)
-        fingerprint = folder.fingerprint(time.time_ns())
-        return bool(fingerprint) and fingerprint == before.fingerprint and folder.is_tidy()
+        fingerprint = self._folder.fingerprint(time.time_ns())
+        return bool(fingerprint) and fingerprint == before.fingerprint and self._folder.is_tidy()
 
-    def prepare(self, target: StoredSide, memory: str, known_refs: Collection[str]) -> None:
-        folder = self._folder(memory)
-        git = self._git(folder)
-        self._refuse_foreign_branch(git, folder, json.loads(target.identity), known_refs)
+    def prepare(self, target: StoredSide, memory: str, known_refs: Collection[str]) -> None:  # noqa: ARG002 - the port's names
+        git = index_git(self._resource)
         request = _revisions(_lines(target.content("tips")), self._base())
         if _is_whole(git, request):
             return
@@ -142,35 +142,50 @@ class GitState:
         if not _is_whole(git, request):
             raise RestoreFailedError(self._resource.name, "git objects of the snapshot are missing")
 
-    def write(self, target: StoredSide, memory: str) -> None:
-        folder = self._folder(memory)
+    def write(self, target: StoredSide, memory: str) -> None:  # noqa: ARG002 - the port's name
         state: _Identity = json.loads(target.identity)
-        operation = {name: target.content(f"operation:{name}") for name in state["operation"]}
+        files = {
+            name: StateFile(mode=int(described.split()[0], 8), data=target.content(f"file:{name}"))
+            for name, described in state["files"].items()
+        }
         try:
-            folder.remove_locks()
-            _write_head(self._git(folder), state)
-            _write_index(folder, target)
-            folder.write_operation(operation)
+            self._folder.clear()
+            write_refs(self._folder.path, refs_in(target.content("refs")))
+            self._write_index(target)
+            self._folder.write_files(files)
             if state["pointer"]:
-                folder.write_pointer()
+                self._folder.write_pointer()
         except OSError as error:
             raise RestoreFailedError(self._resource.name, str(error)) from error
 
-    def _folder(self, memory: str | None) -> GitFolder:
-        if memory:
-            return GitFolder.remembered(self._resource.sandbox_path, memory)
-        try:
-            return GitFolder.found(self._resource.sandbox_path)
-        except OSError as error:
-            raise SnapshotFailedError(
-                f"the sandbox of `{self._resource.name}` is no git worktree ({error})",
-                "cancel the plan and make a new one",
-            ) from error
+    def _identity(self, git: Git, files: Mapping[str, StateFile], refs: Refs) -> _Identity:
+        head = files.get("HEAD")
+        # What the index says, not its bytes: those also change when git only looked at files.
+        listing = git.run("ls-files", "--stage", "-v", "-z").stdout
+        return {
+            "commit": head_commit(head.data, refs) if head else "",
+            "refs": hashlib.sha256(text_of(refs)).hexdigest(),
+            "index": hashlib.sha256(listing).hexdigest(),
+            "files": {name: file.described() for name, file in sorted(files.items())},
+            "pointer": self._folder.pointer_is_ours(),
+        }
 
-    def _git(self, folder: GitFolder) -> Git:
-        # The folder is named outright: what the sandbox's `.git` says may have been altered.
-        places = {"GIT_DIR": folder.gitdir, "GIT_WORK_TREE": self._resource.sandbox_path}
-        return Git(folder.gitdir, {**_IDENTITY, **places})
+    def _contents(
+        self, git: Git, files: Mapping[str, StateFile], refs: Refs, before: Before | None
+    ) -> tuple[dict[str, bytes], dict[str, bytes]]:
+        """What is to be stored, and the hashes of what is needed still and is stored already."""
+        contents = {f"file:{name}": file.data for name, file in files.items()}
+        contents["refs"] = text_of(refs)
+        if (index := self._folder.read("index")) is not None:
+            contents["index"] = index
+        first = before.stored.content(_FIRST_REFS) if before else contents["refs"]
+        tips = _tips(git, files, refs, refs_in(first))
+        packs, inherited = self._objects(git, tips, before)
+        if before:
+            inherited[_FIRST_REFS] = before.stored.hashes[_FIRST_REFS]
+        else:
+            contents[_FIRST_REFS] = first
+        return {**contents, "tips": "\n".join(tips).encode("ascii"), **packs}, inherited
 
     def _base(self) -> list[str]:
         """What is kept alive for us, and need neither be stored nor looked through."""
@@ -181,77 +196,61 @@ class GitState:
         self, git: Git, tips: Sequence[str], before: Before | None
     ) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """Packs that, with those of the snapshot before and the base commit, hold all of `tips`."""
-        contents = {"tips": "\n".join(tips).encode("ascii")}
         base = self._base()
         if before:
             earlier = {k: v for k, v in before.stored.hashes.items() if _is_pack(k)}
             known = [*base, *_lines(before.stored.content("tips"))]
             pack = _pack(git, _revisions(tips, known))
             if pack is not None:
-                return contents | _named(pack), earlier
+                return _named(pack), earlier
         # The first, or what the one before had is gone from the repository: pack all of it.
         for known in (base, []):
             pack = _pack(git, _revisions(tips, known))
             if pack is not None:
-                return contents | _named(pack), {}
+                return _named(pack), {}
         raise SnapshotFailedError(
             f"git could not pack the commits of `{self._resource.name}`",
             "check the repository with `git fsck`",
         )
 
-    def _refuse_foreign_branch(
-        self, git: Git, folder: GitFolder, state: _Identity, known_refs: Collection[str]
-    ) -> None:
-        """A branch that somebody else moved meanwhile is not ours to move back."""
-        ref = state["ref"]
-        now = _resolve(git, ref) if ref else ""
-        if ref == folder.own_ref or now in ("", state["commit"]) or now in known_refs:
+    def _write_index(self, target: StoredSide) -> None:
+        if "index" in target.hashes:
+            put_file(self._folder.path, "index", target.content("index"))
             return
-        raise RestoreFailedError(
-            self._resource.name, f"the branch {ref!r} was moved outside of the plan"
-        )
+        remove(self._folder.file("index"))
 
 
-def _read_identity(git: Git, folder: GitFolder) -> _Identity:
-    symbolic = git.run("symbolic-ref", "-q", "HEAD", check=False)
-    listing = git.run("ls-files", "--stage", "-v", "-z").stdout
-    operation = folder.operation()
-    return {
-        "ref": os.fsdecode(symbolic.stdout.removesuffix(b"\n")) if symbolic.code == 0 else "",
-        "commit": _resolve(git, "HEAD"),
-        # What the index says, not its bytes: those also change when git only looked at files.
-        "index": hashlib.sha256(listing).hexdigest(),
-        "operation": {k: hashlib.sha256(v).hexdigest() for k, v in sorted(operation.items())},
-        "pointer": folder.pointer_is_ours(),
-    }
+def _tips(git: Git, files: Mapping[str, StateFile], refs: Refs, first: Refs) -> list[str]:
+    """The objects from which all can be reached that is needed and not kept by the user's refs."""
+    head = files.get("HEAD")
+    commit = head_commit(head.data, refs) if head else ""
+    named = {commit} if commit else set[str]()
+    named |= objects_in(refs) - objects_in(first)
+    for name in _OTHER_HEADS:
+        named.update(_lines(files[name].data) if name in files else ())
+    if STASH_LOG in files:
+        # "<old> <new> <who> <when>\t<why>"
+        named.update(line.split(b" ")[1].decode() for line in files[STASH_LOG].data.splitlines())
+    return sorted({*_existing(git, named), *_staged(git)})
 
 
-def _resolve(git: Git, name: str) -> str:
-    found = git.run("rev-parse", "-q", "--verify", f"{name}^{{commit}}", check=False)
-    return found.stdout.decode("ascii").strip() if found.code == 0 else ""
-
-
-def _files_of(folder: GitFolder) -> dict[str, bytes]:
-    contents = {f"operation:{name}": data for name, data in folder.operation().items()}
-    index = folder.read("index")
-    return contents if index is None else {**contents, "index": index}
-
-
-def _tips(git: Git, folder: GitFolder, state: _Identity) -> list[str]:
-    """The objects from which all that HEAD, index and operation need can be reached."""
-    tips = [state["commit"]] if state["commit"] else []
+def _staged(git: Git) -> list[str]:
     tree = git.run("write-tree", check=False)
     if tree.code == 0:
-        tips.append(tree.stdout.decode("ascii").strip())
-    else:
-        # In the middle of a merge there is no tree, so each file is named by itself.
-        listing = git.run("ls-files", "--stage", "-z").stdout.split(b"\0")[:-1]
-        files = (line.split(b"\t")[0].decode("ascii").split(" ") for line in listing)
-        tips += [oid for mode, oid, _ in files if mode != "160000"]
-    heads = (_lines(folder.read(name) or b"") for name in _OTHER_HEADS)
-    # A stale one may name what is gone already; that must not stop a snapshot.
-    others = [oid for oids in heads for oid in oids if git.succeeds("cat-file", "-e", oid)]
-    return sorted({*tips, *others})
+        return [tree.stdout.decode("ascii").strip()]
+    # In the middle of a merge there is no tree, so each file is named by itself.
+    listing = git.run("ls-files", "--stage", "-z").stdout.split(b"\0")[:-1]
+    entries = (line.split(b"\t")[0].decode("ascii").split(" ") for line in listing)
+    return [oid for mode, oid, _ in entries if mode != "160000"]
+
+
+def _existing(git: Git, names: set[str]) -> list[str]:
+    """A stale name may stand for what is gone already; that must not stop a snapshot."""
+    if not names:
+        return []
+    request = "".join(f"{name}\n" for name in sorted(names)).encode()
+    said = git.run("cat-file", "--batch-check=%(objectname)", input=request).stdout.decode()
+    return [line for line in said.splitlines() if " " not in line]
 
 
 def _revisions(wanted: Sequence[str], known: Sequence[str]) -> bytes:
@@ -281,23 +280,4 @@ def _is_whole(git: Git, request: bytes) -> bool:
 
 
 def _lines(data: bytes) -> list[str]:
-    return data.decode("ascii").split()
-
-
-def _write_head(git: Git, state: _Identity) -> None:
-    if not state["ref"]:
-        git.run("update-ref", "--no-deref", "HEAD", state["commit"])
-        return
-    git.run("symbolic-ref", "HEAD", state["ref"])
-    if state["commit"]:
-        git.run("update-ref", state["ref"], state["commit"])
-    elif _resolve(git, state["ref"]):
-        git.run("update-ref", "-d", state["ref"])
-
-
-def _write_index(folder: GitFolder, target: StoredSide) -> None:
-    if "index" in target.hashes:
-        write_file(folder.path("index"), target.content("index"), mode=0o644)
-        return
-    with suppress(FileNotFoundError):
-        os.unlink(folder.path("index"))
+    return data.decode("ascii", "replace").split()

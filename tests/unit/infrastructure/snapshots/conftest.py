@@ -1,4 +1,4 @@
-"""A project with a worktree as its sandbox, and the store that takes snapshots of it."""
+"""A project with a sandbox made from it, and the store that takes snapshots of it."""
 
 import os
 import stat
@@ -14,6 +14,7 @@ from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+from cleveragents.infrastructure.sandbox.git_repository import make_repository
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
@@ -32,7 +33,6 @@ class World:
         self.sh("chmod +x run.sh && ln -s a.txt link && echo '*.log' > .gitignore")
         self.sh(f"{setup or 'true'}; git add -A && git commit -qm base")
         base = self.sh("git rev-parse HEAD").strip()
-        self.sh("git worktree add -q -b plan ../sandbox")
         self.resource = PlanResource(
             resource_id=TREE,
             plan_id=PLAN,
@@ -41,7 +41,9 @@ class World:
             location=str(self.project),
             base=base,
             sandbox_path=str(self.sandbox),
+            details={"git_dir": str(self.project / ".git")},
         )
+        make_repository(self.resource)
         self.store = self.new_process()
 
     def new_process(self) -> CheckpointManager:

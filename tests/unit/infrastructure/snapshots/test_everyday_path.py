@@ -208,7 +208,7 @@ def test_git_objects_that_got_lost_come_back(world) -> None:
     first = world.capture()
     blob = world.work("git rev-parse :new").strip()
     world.work("echo x > a.txt")
-    (world.project / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    (world.top / "sandbox.git/objects" / blob[:2] / blob[2:]).unlink()
     world.restore(first.ref)
     assert world.work("git cat-file blob :new") == "staged\n"
 

@@ -19,6 +19,7 @@ from cleveragents.domain.errors import (
     SnapshotDamagedError,
     SnapshotFailedError,
 )
+from cleveragents.infrastructure.sandbox.git_repository import make_repository
 from cleveragents.infrastructure.snapshots import plan_store
 
 
@@ -404,10 +405,10 @@ def test_keep_only_frees_what_nobody_needs(world) -> None:
 def test_two_trees_of_one_plan_share_a_store_but_no_state(world) -> None:
     first = world.capture()
     one = world.resource
-    world.sh("git worktree add -q -b second ../second")
     world.resource = replace(
         one, resource_id="01ARZ3NDEKTSV4RRFFQ69G5FAX", sandbox_path=str(world.top / "second")
     )
+    make_repository(world.resource)
     other = world.capture()
     world.store.keep_only(world.resource, [other.ref])
     world.verify(other.ref, other.state_hash)

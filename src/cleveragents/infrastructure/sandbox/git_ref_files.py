@@ -1,0 +1,114 @@
+"""Owns the references of a sandbox's own repository as files: read, written, and as one text.
+
+Not through git commands: those stop at a damaged configuration or at a missing object, and a
+snapshot must be possible then too, and above all the way back.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+
+from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.private_files import (
+    below,
+    make_folder,
+    put_file,
+    read_file,
+    remove_empty_folders,
+)
+
+Refs = Mapping[bytes, bytes]
+"""Each reference with its object, or with `ref: ` and the name of another one."""
+
+# What a plan may want to look at. Not the stash: a step must not be able to pop the user's.
+_COPIED = ("refs/heads", "refs/tags", "refs/remotes", "refs/notes", "refs/replace")
+_OID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SYMBOLIC = b"ref: "
+_MOST_HOPS = 5
+
+
+def refs_of_project(git: Git) -> dict[bytes, bytes]:
+    """The user's branches, tags and the like, as they are now."""
+    listed = git.run("for-each-ref", "--format=%(objectname) %(refname) %(symref)", *_COPIED)
+    found: dict[bytes, bytes] = {}
+    for line in listed.stdout.splitlines():
+        oid, name, target = line.split(b" ")
+        found[name] = _SYMBOLIC + target if target else oid
+    # As a branch of that name it would be in the way of the plan's own, below it.
+    found.pop(b"refs/heads/cleveragents", None)
+    return found
+
+
+def read_refs(gitdir: str) -> dict[bytes, bytes]:
+    found = _packed(read_file(os.path.join(gitdir, "packed-refs")) or b"")
+    for name in map(os.fsencode, below(gitdir, "refs")):
+        value = (read_file(os.path.join(gitdir, os.fsdecode(name))) or b"").strip()
+        if _OID.fullmatch(value) or value.startswith(_SYMBOLIC):
+            found[name] = value
+        else:
+            found.pop(name, None)  # for git it is broken, and hides the packed one
+    return {name: value for name, value in found.items() if _is_name(name)}
+
+
+def write_refs(gitdir: str, wanted: Refs) -> None:
+    """Make these the only references there are."""
+    if read_refs(gitdir) == wanted:
+        return
+    plain = {name: oid for name, oid in wanted.items() if not oid.startswith(_SYMBOLIC)}
+    put_file(gitdir, "packed-refs", packed_refs(plain))
+    for name in list(below(gitdir, "refs")):
+        os.unlink(os.path.join(gitdir, name))
+    remove_empty_folders(os.path.join(gitdir, "refs"))
+    make_folder(gitdir, "refs/heads")
+    for name in wanted.keys() - plain.keys():
+        put_file(gitdir, os.fsdecode(name), wanted[name] + b"\n")
+    _remove_logs_of_others(gitdir, wanted)
+
+
+def packed_refs(refs: Refs) -> bytes:
+    return b"# pack-refs with: sorted \n" + text_of(refs)
+
+
+def text_of(refs: Refs) -> bytes:
+    """One line each, in order, as a file of packed references has them."""
+    return b"".join(b"%s %s\n" % (refs[name], name) for name in sorted(refs))
+
+
+def refs_in(text: bytes) -> dict[bytes, bytes]:
+    """The references that `text_of` made the text from."""
+    lines = (line.rpartition(b" ") for line in text.splitlines())
+    return {name: value for value, _, name in lines}
+
+
+def objects_in(refs: Refs) -> set[str]:
+    return {oid.decode("ascii") for oid in refs.values() if _OID.fullmatch(oid)}
+
+
+def head_commit(head: bytes, refs: Refs) -> str:
+    """The commit that HEAD stands for; "" on a branch without one."""
+    value = head.strip()
+    for _ in range(_MOST_HOPS):
+        if not value.startswith(_SYMBOLIC):
+            break
+        value = refs.get(value.removeprefix(_SYMBOLIC).strip(), b"")
+    return value.decode("ascii") if _OID.fullmatch(value) else ""
+
+
+def _packed(data: bytes) -> dict[bytes, bytes]:
+    lines = (line.partition(b" ") for line in data.splitlines())
+    return {name: oid for oid, _, name in lines if _OID.fullmatch(oid)}
+
+
+def _is_name(name: bytes) -> bool:
+    """What git itself could not have made is none, nor is a lock."""
+    return not name.endswith(b".lock") and all(byte > 32 and byte != 127 for byte in name)
+
+
+def _remove_logs_of_others(gitdir: str, wanted: Refs) -> None:
+    """A log without its branch would be in the way of a branch below that name."""
+    for name in list(below(gitdir, "logs/refs")):
+        if os.fsencode(name).removeprefix(b"logs/") not in wanted:
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(gitdir, name))
+    remove_empty_folders(os.path.join(gitdir, "logs"))

@@ -1,0 +1,127 @@
+"""Owns the repository that the sandbox of a git checkout has to itself, and git's views of it.
+
+It borrows the objects of the user's repository, and has all else of its own: HEAD, index,
+references, configuration. So no git command in a sandbox reaches what is the user's (ADR 0024).
+"""
+
+import os
+from pathlib import Path
+
+from cleveragents.domain.errors import SandboxError, SandboxMissingError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_config import Settings
+from cleveragents.infrastructure.sandbox.git_folder import GitFolder
+from cleveragents.infrastructure.sandbox.git_ref_files import refs_of_project, write_refs
+from cleveragents.infrastructure.sandbox.git_refs import sandbox_branch
+
+# Plumbing that writes an index of ours must leave no part of it in the user's repository.
+_WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
+
+
+def make_repository(resource: PlanResource) -> None:
+    """A new repository with the base checked out into the sandbox, on the plan's branch."""
+    folder, project = folder_of(resource), Git(resource.location)
+    os.mkdir(resource.sandbox_path, 0o755)
+    folder.make(_objects(resource))
+    settings = Settings.read(project)
+    branch = f"refs/heads/{sandbox_branch(resource)}"
+    _put(folder, "HEAD", f"ref: {branch}\n".encode())
+    _put(folder, "config", settings.config_file(hooks=folder.file("hooks")))
+    _copy_settings_files(folder, resource, project)
+    refs = refs_of_project(project)
+    write_refs(folder.path, {**refs, branch.encode(): resource.base.encode()})
+    folder.write_pointer()
+    try:
+        index_git(resource).run(*_WHOLE_INDEX, "read-tree", "-m", "-u", resource.base)
+    except GitError as error:
+        raise _not_checked_out(resource, settings, error) from error
+
+
+def folder_of(resource: PlanResource) -> GitFolder:
+    return GitFolder(resource.sandbox_path)
+
+
+def require_sandbox(resource: PlanResource) -> None:
+    """Raises SandboxMissingError. Its repository can be put back by a rollback, its place not."""
+    path = Path(resource.sandbox_path)
+    if path.is_symlink() or not path.is_dir():
+        raise SandboxMissingError(resource.name, resource.sandbox_path)
+
+
+def sandbox_git(resource: PlanResource) -> Git:
+    """Git over the files of the sandbox. New objects go to the sandbox's own repository.
+
+    Settings and filters are those of the user's repository, not of the sandbox's: a step could
+    have put a program of its own there. Raises SandboxMissingError.
+    """
+    require_sandbox(resource)
+    return _project_over_sandbox(resource).with_env(_own_objects(resource))
+
+
+def applying_git(resource: PlanResource) -> Git:
+    """The same, but new objects go to the user's repository. Raises SandboxMissingError."""
+    require_sandbox(resource)
+    return _project_over_sandbox(resource)
+
+
+def index_git(resource: PlanResource) -> Git:
+    """Git over the index and the objects of the sandbox; references are not to be written."""
+    folder = folder_of(resource)
+    own = {
+        **_own_objects(resource),
+        "GIT_INDEX_FILE": folder.file("index"),
+        "GIT_SHALLOW_FILE": folder.file("shallow"),
+    }
+    if folder.has_split_index():
+        # Its halves find each other only in the folder of the repository. Nothing may be
+        # fetched: from where, a step could have written into the configuration.
+        own |= {"GIT_DIR": folder.path, "GIT_ALLOW_PROTOCOL": ""}
+    return _project_over_sandbox(resource).with_env(own)
+
+
+def _project_over_sandbox(resource: PlanResource) -> Git:
+    places = {"GIT_DIR": f"{resource.location}/.git", "GIT_WORK_TREE": resource.sandbox_path}
+    return Git(resource.sandbox_path, places)
+
+
+def _own_objects(resource: PlanResource) -> dict[str, str]:
+    folder = folder_of(resource)
+    folder.make(_objects(resource))
+    return {"GIT_OBJECT_DIRECTORY": folder.file("objects")}
+
+
+def _objects(resource: PlanResource) -> str:
+    return os.path.join(str(resource.details["git_dir"]), "objects")
+
+
+def _copy_settings_files(folder: GitFolder, resource: PlanResource, project: Git) -> None:
+    """Attributes, excludes and sparse patterns, and where the history of a shallow clone ends."""
+    common = str(resource.details["git_dir"])
+    own = project.text("rev-parse", "--absolute-git-dir")
+    for place, name in (
+        (common, "shallow"),
+        (common, "info/attributes"),
+        (common, "info/exclude"),
+        (own, "info/sparse-checkout"),
+    ):
+        source = os.path.join(place, name)
+        if os.path.isfile(source):
+            _put(folder, name, Path(source).read_bytes())
+
+
+def _put(folder: GitFolder, name: str, data: bytes) -> None:
+    # Without a sync: until the sandbox is recorded as made, it is made again after a crash.
+    path = Path(folder.file(name))
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(data)
+
+
+def _not_checked_out(resource: PlanResource, settings: Settings, error: GitError) -> SandboxError:
+    if not settings.is_partial():
+        return error
+    return SandboxError(
+        f"{resource.location} is a partial clone, and files of {resource.base[:12]} are not in it: "
+        f"{error.stderr}",
+        f"fetch them: git -C {resource.location} fetch --refetch --no-filter",
+    )
