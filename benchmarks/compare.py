@@ -26,6 +26,7 @@ from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+from cleveragents.infrastructure.sandbox.git_repository import make_repository
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
@@ -44,21 +45,21 @@ class World:
         self.git("init", "-q", "-b", "main", cwd=self.project)
         self.git("add", "-A", cwd=self.project)
         self.git("commit", "-qm", "base", cwd=self.project)
-        self.git("worktree", "add", "-q", "-b", "plan", str(self.sandbox), cwd=self.project)
-        for name in ("shadow", "plain"):
-            self.git("init", "-q", env=self.directory(name))
-            self.git("add", "-A", env=self.directory(name))
-            self.git("commit", "-qm", "base", env=self.directory(name))
-        base = self.git("rev-parse", "HEAD", cwd=self.project).strip()
         self.resource = PlanResource(
             resource_id=TREE,
             plan_id=PLAN,
             name="code",
             type=ResourceType.GIT_CHECKOUT,
             location=str(self.project),
-            base=base,
+            base=self.git("rev-parse", "HEAD", cwd=self.project).strip(),
             sandbox_path=str(self.sandbox),
+            details={"git_dir": str(self.project / ".git")},
         )
+        make_repository(self.resource)
+        for name in ("shadow", "plain"):
+            self.git("init", "-q", env=self.directory(name))
+            self.git("add", "-A", env=self.directory(name))
+            self.git("commit", "-qm", "base", env=self.directory(name))
         self.store = self.new_store()
 
     def new_store(self) -> CheckpointManager:

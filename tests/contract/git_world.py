@@ -81,9 +81,16 @@ class Project:
             "reflog": self.git("reflog", "show", "HEAD"),
             "stash": self.git("stash", "list"),
             "config": (common / "config").read_bytes(),
-            "branches": [ref for ref in self.refs() if "refs/heads/cleveragents/" not in ref],
-            "strays": sorted(p.name for p in git_dir.iterdir() if p.name not in ("worktrees",)),
+            "refs": [ref for ref in self.refs("") if not ref.startswith("refs/cleveragents/")],
+            "strays": sorted(p.name for p in git_dir.iterdir()),
         }
+
+    def repository(self) -> dict[str, bytes]:
+        """Every file of the repository but pins of ours."""
+        top = Path(self.git("rev-parse", "--path-format=absolute", "--git-common-dir"))
+        found = (path for path in top.rglob("*") if path.is_file())
+        named = {str(path.relative_to(top)): path.read_bytes() for path in found}
+        return {k: v for k, v in named.items() if not k.startswith("refs/cleveragents/")}
 
     def files(self) -> list[Path]:
         found = self.path.rglob("*")

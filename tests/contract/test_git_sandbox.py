@@ -259,7 +259,7 @@ def test_the_registry_meets_the_port_and_knows_its_types(world: World) -> None:
     assert "git-checkout" in caught.value.hint
 
 
-def test_a_sandbox_is_a_worktree_of_the_base_on_the_plans_branch(world: World) -> None:
+def test_a_sandbox_is_a_checkout_of_the_base_on_the_plans_branch(world: World) -> None:
     project = world.project()
     base = project.head
     resource = world.inspected(project)
@@ -308,10 +308,10 @@ def test_creating_twice_replaces_what_an_interrupted_creation_left(world: World)
     world.registry.create(resource)
     assert not (sandbox.path / "half").exists()
     assert sandbox.status() == ""
-    assert project.git("worktree", "list").count("\n") == 1
+    assert sandbox.head == resource.base
 
 
-@pytest.mark.parametrize("left", ["folder", "registration", "branch", "file", "link"])
+@pytest.mark.parametrize("left", ["folder", "repository", "file", "link"])
 def test_each_leftover_of_a_creation_alone_is_no_obstacle(world: World, left: str) -> None:
     project = world.project()
     resource = world.inspected(project)
@@ -324,12 +324,9 @@ def test_each_leftover_of_a_creation_alone_is_no_obstacle(world: World, left: st
         path.mkdir()
         (path / "file").write_text("x")
         path.chmod(0o500)
-    elif left == "registration":
+    elif left == "repository":
         world.registry.create(resource)
         shutil.rmtree(path)
-        project.git("branch", "-D", f"cleveragents/plan-{PLAN}", check=False)
-    elif left == "branch":
-        project.git("branch", f"cleveragents/plan-{PLAN}")
     elif left == "file":
         path.write_text("x")
     else:
@@ -375,14 +372,12 @@ def test_two_resources_of_one_repository_have_a_sandbox_each(world: World) -> No
     two = world.inspected(project, name="two")
     world.registry.create(one)
     world.registry.create(two)
-    branches = [ref.split()[0] for ref in project.refs("refs/heads/cleveragents")]
-    assert branches == [
-        f"refs/heads/cleveragents/plan-{PLAN}",
-        f"refs/heads/cleveragents/plan-{PLAN}-two",
-    ]
+    Project(Path(one.sandbox_path)).git("tag", "mine")
+    assert Project(Path(two.sandbox_path)).git("tag") == ""
+    assert project.refs("refs/heads/cleveragents") == []
     world.registry.remove(one)
     world.registry.check(two)
-    assert len(project.our_refs()) == 2
+    assert len(project.our_refs()) == 1
     world.registry.remove(two)
     assert project.our_refs() == []
 
@@ -465,8 +460,7 @@ def test_a_failed_creation_leaves_nothing(world: World) -> None:
     with pytest.raises(SandboxError):
         world.registry.create(broken)
     assert not Path(broken.sandbox_path).exists()
-    assert project.refs("refs/heads/cleveragents") == []
-    assert not (project.path / ".git/worktrees").exists()
+    assert not Path(f"{broken.sandbox_path}.git").exists()
 
 
 def test_a_sandbox_that_is_gone_or_not_ours_is_missing(world: World) -> None:
@@ -487,9 +481,9 @@ def test_a_sandbox_that_is_gone_or_not_ours_is_missing(world: World) -> None:
     sandbox.path.unlink()
     shutil.move(aside, sandbox.path)
     world.registry.check(resource)
-    shutil.rmtree(project.path / ".git/worktrees")
-    with pytest.raises(SandboxMissingError):
-        world.registry.check(resource)
+    # The repository alone can be put back, by a rollback.
+    shutil.rmtree(f"{sandbox.path}.git")
+    world.registry.check(resource)
 
 
 @pytest.mark.parametrize("damage", ["deleted", "garbage", "folder"])
@@ -515,7 +509,6 @@ def test_removing_takes_everything_of_ours_and_may_be_repeated(world: World) -> 
     world.registry.remove(resource)
     assert project.our_refs() == []
     assert project.everything() == before
-    assert not (project.path / ".git/worktrees").exists()
     assert not (world.sandboxes / PLAN).exists()
     again, sandbox = world.sandbox(project)
     shutil.rmtree(project.path)
@@ -533,12 +526,8 @@ def test_releasing_lets_go_of_the_base(world: World) -> None:
     assert project.our_refs() == []
     resource, sandbox = world.sandbox(project)
     world.registry.release(resource)
-    assert [ref.split()[0] for ref in project.our_refs()] == [
-        f"refs/heads/cleveragents/plan-{PLAN}"
-    ], "the branch of a sandbox that is there stays"
-    shutil.rmtree(sandbox.path)
-    world.registry.release(resource)
     assert project.our_refs() == []
+    assert sandbox.head == resource.base, "the sandbox itself stays"
 
 
 # --- diff ---------------------------------------------------------------------------------------
@@ -701,11 +690,10 @@ def test_a_split_index_gets_no_new_shared_part(world: World) -> None:
     project.write("d", "d\n")
     before, shared = project.everything(), _shared_indexes(project)
     resource, sandbox = world.sandbox(project, uncommitted=True)
-    made = _shared_indexes(project) - shared  # by git itself, for the worktree
     sandbox.write("e", "e\n")
+    sandbox.git("add", "e")
     assert changed(world.registry.diff(resource)) == {"e": "added"}
-    assert _shared_indexes(project) == shared | made
-    assert all("worktrees" in path.parts for path in made)
+    assert _shared_indexes(project) == shared
     assert project.everything() == before
 
 

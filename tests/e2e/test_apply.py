@@ -1,7 +1,7 @@
 """The user's own project: untouched until apply, and then changed whole or not at all."""
 
 import pytest
-from tests.support.projects import USER
+from tests.support.projects import USER, Project
 from tests.support.trees import Tree, tree_of
 from tests.support.world import PlanHandle, World, shell, wait_for, write
 
@@ -64,7 +64,6 @@ def test_nothing_before_apply_touches_the_users_project(world: World) -> None:
     assert project.fingerprint() == before
 
 
-@pytest.mark.xfail(reason="a worktree shares stash, config, tags and branches with its repository")
 @pytest.mark.parametrize(
     "command",
     [
@@ -72,6 +71,7 @@ def test_nothing_before_apply_touches_the_users_project(world: World) -> None:
         "git config user.name Somebody",
         "git branch -q -f other HEAD^",
         "git tag -f v1 HEAD^",
+        "git gc -q --prune=now",
     ],
 )
 def test_git_commands_of_a_step_do_not_reach_what_is_the_users(world: World, command: str) -> None:
@@ -79,14 +79,33 @@ def test_git_commands_of_a_step_do_not_reach_what_is_the_users(world: World, com
     world.project.git("tag", "v1")
     before = world.project.fingerprint()
     plan = world.run(shell(command, "git"))
+    assert world.project.fingerprint() == before
     plan.rollback("start").ok()
     assert world.project.fingerprint() == before
 
 
+def test_a_rollback_takes_back_what_git_commands_did_to_the_sandboxes_repository(
+    world: World,
+) -> None:
+    name = world.project.git("config", "user.name")
+    plan = world.run(
+        shell("echo x > README.md; git stash -q; git tag mine; git branch mine", "git"),
+        shell("git config user.name Somebody; git reflog expire --expire=now --all; git gc", "gc"),
+    )
+    look = "git stash list; git tag; git branch --list mine; git config user.name"
+    sandbox = Project(plan.sandbox, world.agents.environ)
+    after = sandbox.git("-c", f"alias.look=!{look}", "look")
+    assert after.splitlines()[1:] == ["mine", "  mine", "Somebody"]
+    plan.rollback("start").ok()
+    assert sandbox.git("-c", f"alias.look=!{look}", "look") == name
+    plan.execute().ok()
+    assert sandbox.git("-c", f"alias.look=!{look}", "look") == after
+
+
 def test_a_plan_leaves_only_its_own_refs_and_cancel_keeps_the_work(world: World) -> None:
     plan = world.run(write("a", "1"))
-    own = (plan.id.encode(), b"worktrees")
-    assert all(any(name in trace for name in own) for trace in world.project.traces())
+    pin = b"refs/cleveragents/plan-%s/base/code %s"
+    assert world.project.traces() == [pin % (plan.id.encode(), world.project.head.encode())]
     plan("cancel").ok()
     assert (plan.sandbox / "a").read_text() == "1"
 

@@ -69,7 +69,7 @@ class Project:
         return [line for line in lines if not line.startswith(_OURS)]
 
     def traces(self) -> list[bytes]:
-        """What plans have left in the repository: refs, branches and registered worktrees."""
+        """What plans have left in the repository: refs and branches, or even worktrees."""
         refs = [line for line in self._for_each_ref() if line.startswith(_OURS)]
         worktrees = self.git_dir / "worktrees"
         names = sorted(worktrees.iterdir()) if worktrees.is_dir() else []

@@ -22,8 +22,8 @@ from cleveragents.domain.plan import Plan, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 
-# Of the parent's own: what it is about to apply, and the branch that it has in the repository.
-_NOT_PASSED_ON = ("apply", "sandbox_branch")
+# Of the parent's own: what it is about to apply.
+_NOT_PASSED_ON = ("apply",)
 
 _NOTHING_LEFT = (EffectState.COMPENSATED, EffectState.SKIPPED)
 
@@ -126,11 +126,7 @@ class SubplanSpawner:
 
     def _resource(self, parent: PlanResource, plan_id: PlanId, root: PlanId) -> PlanResource:
         kept = {k: v for k, v in parent.details.items() if k not in _NOT_PASSED_ON}
-        details: Mapping[str, object] = {
-            **kept,
-            "store": root,
-            "sandbox_branch": f"cleveragents/plan-{plan_id}-{parent.name}",
-        }
+        details: Mapping[str, object] = {**kept, "store": root}
         path = self._sandboxes.path_for(plan_id, parent.name, parent.type, parent.location)
         return replace(
             parent,

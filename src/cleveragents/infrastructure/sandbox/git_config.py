@@ -34,12 +34,10 @@ class Settings:
 
     def is_partial(self) -> bool:
         """A clone that fetches objects only when they are needed."""
-        return "extensions.partialclone" in self.values or any(
-            key.startswith("remote.") and key.endswith(".promisor") for key in self.values
-        )
+        return any(map(_allows_gaps, self.values))
 
-    def config_file(self, hooks: str) -> bytes:
-        """The configuration of a sandbox's repository. `hooks` is its own folder for them."""
+    def config_file(self) -> bytes:
+        """The configuration of a sandbox's repository."""
         object_format = self.values.get("extensions.objectformat")
         own: dict[str, str | None] = {
             "core.repositoryformatversion": "1" if object_format else "0",
@@ -54,7 +52,7 @@ class Settings:
         if object_format:
             own["extensions.objectformat"] = object_format
         if "core.hookspath" in self.values:
-            own["core.hookspath"] = hooks
+            own["core.hookspath"] = "/dev/null"
         taken = {key: value for key, value in self.values.items() if _is_taken_over(key)}
         return _file({**own, **taken}).encode("utf-8", "surrogateescape")
 
@@ -66,7 +64,15 @@ def _key_value(item: str) -> tuple[str, str | None]:
 
 def _is_taken_over(key: str) -> bool:
     section, _, rest = key.partition(".")
-    return section in _SECTIONS or (section == "core" and rest in _CORE)
+    return section in _SECTIONS or (section == "core" and rest in _CORE) or _allows_gaps(key)
+
+
+def _allows_gaps(key: str) -> bool:
+    """Says that objects may be missing, without which git takes a partial clone for a broken one.
+
+    The address to fetch them from is another setting, and is not taken over.
+    """
+    return key.startswith("remote.") and key.endswith(".promisor")
 
 
 def _file(settings: Mapping[str, str | None]) -> str:

@@ -1,6 +1,6 @@
 """Owns which files make up the state of populated submodules.
 
-A submodule's own repository is not in the sandbox but in the worktree's git folder. Its objects
+A submodule's own repository is not in the sandbox but in the sandbox's git folder. Its objects
 stay there whatever is rolled back; its HEAD, refs, index and operations are state.
 """
 

@@ -9,11 +9,18 @@ from pathlib import Path
 
 from cleveragents.domain.errors import SandboxError, SandboxMissingError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_config import Settings
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder
-from cleveragents.infrastructure.sandbox.git_ref_files import refs_of_project, write_refs
+from cleveragents.infrastructure.sandbox.git_ref_files import (
+    head_commit,
+    read_refs,
+    refs_of_project,
+    write_refs,
+)
 from cleveragents.infrastructure.sandbox.git_refs import sandbox_branch
+from cleveragents.infrastructure.snapshots.excludes import excludes
 
 # Plumbing that writes an index of ours must leave no part of it in the user's repository.
 _WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
@@ -27,7 +34,7 @@ def make_repository(resource: PlanResource) -> None:
     settings = Settings.read(project)
     branch = f"refs/heads/{sandbox_branch(resource)}"
     _put(folder, "HEAD", f"ref: {branch}\n".encode())
-    _put(folder, "config", settings.config_file(hooks=folder.file("hooks")))
+    _put(folder, "config", settings.config_file())
     _copy_settings_files(folder, resource, project)
     refs = refs_of_project(project)
     write_refs(folder.path, {**refs, branch.encode(): resource.base.encode()})
@@ -36,6 +43,21 @@ def make_repository(resource: PlanResource) -> None:
         index_git(resource).run(*_WHOLE_INDEX, "read-tree", "-m", "-u", resource.base)
     except GitError as error:
         raise _not_checked_out(resource, settings, error) from error
+
+
+def branch_repository(parent: PlanResource, child: PlanResource) -> None:
+    """The parent's repository over again, as it is now, on a branch of the child's own."""
+    ours, theirs = folder_of(parent), folder_of(child)
+    # Its objects too, those few that are not the user's: a gc in one must not harm the other.
+    copy_folder(ours.path, theirs.path, excludes((), frozenset()))
+    theirs.make(_objects(child))
+    theirs.clear()
+    refs = read_refs(theirs.path)
+    commit = head_commit(theirs.read("HEAD") or b"", refs) or child.base
+    branch = f"refs/heads/{sandbox_branch(child)}"
+    write_refs(theirs.path, {**refs, branch.encode(): commit.encode()})
+    _put(theirs, "HEAD", f"ref: {branch}\n".encode())
+    theirs.write_pointer()
 
 
 def folder_of(resource: PlanResource) -> GitFolder:

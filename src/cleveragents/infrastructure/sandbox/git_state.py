@@ -34,7 +34,7 @@ _OTHER_HEADS = (
     *("rebase-apply/orig-head", "rebase-apply/onto", "rebase-apply/autostash", "sequencer/head"),
 )
 _EMPTY_PACK = 0
-# The references that the sandbox began with. Their objects are the user's, and not stored.
+# The references that the sandbox had from the user's repository. Their objects are not stored.
 _FIRST_REFS = "first-refs"
 
 
@@ -178,7 +178,7 @@ class GitState:
         contents["refs"] = text_of(refs)
         if (index := self._folder.read("index")) is not None:
             contents["index"] = index
-        first = before.stored.content(_FIRST_REFS) if before else contents["refs"]
+        first = before.stored.content(_FIRST_REFS) if before else text_of(self._of_project(refs))
         tips = _tips(git, files, refs, refs_in(first))
         packs, inherited = self._objects(git, tips, before)
         if before:
@@ -186,6 +186,11 @@ class GitState:
         else:
             contents[_FIRST_REFS] = first
         return {**contents, "tips": "\n".join(tips).encode("ascii"), **packs}, inherited
+
+    def _of_project(self, refs: Refs) -> dict[bytes, bytes]:
+        """Those of which the user has the object; a parent plan may have made others."""
+        theirs = set(_existing(self._project, objects_in(refs)))
+        return {name: oid for name, oid in refs.items() if oid.decode("ascii", "replace") in theirs}
 
     def _base(self) -> list[str]:
         """What is kept alive for us, and need neither be stored nor looked through."""

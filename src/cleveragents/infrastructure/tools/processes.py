@@ -112,6 +112,9 @@ class ProcessRunner:
     def _environment(self, command: Command) -> dict[str, str]:
         # Without GIT_*: a GIT_DIR of the caller would lead git out of the sandbox.
         kept = {k: v for k, v in self._environ.items() if not k.startswith("GIT_")}
+        # Nor may git look above a sandbox that has no repository: a home folder often is one.
+        tops = {os.path.dirname(path) for path in command.sandboxes.values()}
+        kept["GIT_CEILING_DIRECTORIES"] = os.pathsep.join(sorted(tops))
         return kept | {
             f"CLEVERAGENTS_SANDBOX_{_variable(name)}": path
             for name, path in command.sandboxes.items()
