@@ -216,8 +216,16 @@ def test_settings_that_lead_git_elsewhere_are_not_passed_on(run: Run) -> None:
 
     lines = run("env", environ=environ).output.splitlines()
 
-    assert [line for line in lines if line.startswith("GIT_")] == []
+    assert [line for line in lines if line.startswith("GIT_")] == ["GIT_CEILING_DIRECTORIES="]
     assert "HOME=/h" in lines
+
+
+def test_git_does_not_look_for_a_repository_above_a_sandbox(run: Run, tmp_path: Path) -> None:
+    sandbox = tmp_path / "sandboxes" / "code"
+    (sandbox / "below").mkdir(parents=True)
+    script = "git init -q; cd sandboxes/code/below; git rev-parse --git-dir || echo none"
+
+    assert run(script, sandboxes={"code": str(sandbox)}).output.endswith("none\n")
 
 
 def test_every_sandbox_is_named_in_the_environment(run: Run) -> None:

@@ -49,6 +49,7 @@ def branch_repository(parent: PlanResource, child: PlanResource) -> None:
     """The parent's repository over again, as it is now, on a branch of the child's own."""
     ours, theirs = folder_of(parent), folder_of(child)
     # Its objects too, those few that are not the user's: a gc in one must not harm the other.
+    os.mkdir(theirs.path, 0o700)
     copy_folder(ours.path, theirs.path, excludes((), frozenset()))
     theirs.make(_objects(child))
     theirs.clear()

@@ -1,9 +1,9 @@
 """The repository of a sandbox is part of the snapshot, and nothing but that is written."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from conftest import look
 
 from cleveragents.infrastructure.sandbox.git_repository import make_repository
 
@@ -90,7 +90,7 @@ def test_a_damaged_repository_is_put_right(world, command: str) -> None:
 def test_links_planted_in_the_repository_lead_no_write_to_the_user(world, name: str) -> None:
     first, before = world.capture(), _own(world)
     world.sh("mkdir -p .git/hooks; git add -A")
-    user = look(world.project / ".git")
+    user = _bytes(world.project / ".git")
     world.work(
         f"rm -rf ../sandbox.git{name}; ln -s {world.project}/.git{name} ../sandbox.git{name}; "
         "echo x > a.txt"
@@ -98,7 +98,11 @@ def test_links_planted_in_the_repository_lead_no_write_to_the_user(world, name: 
     world.capture()
     world.restore(first.ref)
     assert _own(world) == before
-    assert look(world.project / ".git") == user
+    assert _bytes(world.project / ".git") == user
+
+
+def _bytes(top: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in top.rglob("*") if path.is_file()}
 
 
 def test_a_branch_that_the_user_deletes_and_prunes_stops_nothing(make_world) -> None:
