@@ -81,7 +81,9 @@ class Project:
             "reflog": self.git("reflog", "show", "HEAD"),
             "stash": self.git("stash", "list"),
             "config": (common / "config").read_bytes(),
-            "branches": [ref for ref in self.refs("") if not ref.startswith("refs/cleveragents/")],
+            "branches": [
+                ref for ref in self.refs("refs") if not ref.startswith("refs/cleveragents/")
+            ],
             "strays": sorted(p.name for p in git_dir.iterdir()),
         }
 

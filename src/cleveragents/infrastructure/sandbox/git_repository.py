@@ -29,7 +29,7 @@ _WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
 def make_repository(resource: PlanResource) -> None:
     """A new repository with the base checked out into the sandbox, on the plan's branch."""
     folder, project = folder_of(resource), Git(resource.location)
-    os.mkdir(resource.sandbox_path, 0o755)
+    os.mkdir(resource.sandbox_path)
     folder.make(_objects(resource))
     settings = Settings.read(project)
     branch = f"refs/heads/{sandbox_branch(resource)}"

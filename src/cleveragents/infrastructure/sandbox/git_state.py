@@ -6,6 +6,7 @@ may run a `git gc` there, or remove the repository altogether.
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypedDict
@@ -145,7 +146,7 @@ class GitState:
     def write(self, target: StoredSide, memory: str) -> None:  # noqa: ARG002 - the port's name
         state: _Identity = json.loads(target.identity)
         files = {
-            name: StateFile(mode=int(described.split()[0], 8), data=target.content(f"file:{name}"))
+            name: StateFile(mode=int(described.split()[0], 8), data=target.content(_stored(name)))
             for name, described in state["files"].items()
         }
         try:
@@ -174,7 +175,7 @@ class GitState:
         self, git: Git, files: Mapping[str, StateFile], refs: Refs, before: Before | None
     ) -> tuple[dict[str, bytes], dict[str, bytes]]:
         """What is to be stored, and the hashes of what is needed still and is stored already."""
-        contents = {f"file:{name}": file.data for name, file in files.items()}
+        contents = {_stored(name): file.data for name, file in files.items()}
         contents["refs"] = text_of(refs)
         if (index := self._folder.read("index")) is not None:
             contents["index"] = index
@@ -223,6 +224,11 @@ class GitState:
             put_file(self._folder.path, "index", target.content("index"))
             return
         remove(self._folder.file("index"))
+
+
+def _stored(name: str) -> str:
+    """The name under which the store has a file; it takes no name that is not UTF-8."""
+    return "file:" + os.fsencode(name).decode("latin-1")
 
 
 def _tips(git: Git, files: Mapping[str, StateFile], refs: Refs, first: Refs) -> list[str]:

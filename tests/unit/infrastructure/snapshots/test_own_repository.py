@@ -21,6 +21,7 @@ OWN_CHANGES = {
     "setting": "git config user.name Somebody; git config core.autocrlf true",
     "hook": 'd=$(git rev-parse --git-path hooks); mkdir -p $d; echo "exit 1" > $d/pre-commit; '
     "chmod +x $d/pre-commit; ln -s pre-commit $d/commit-msg",
+    "odd name": 'd=$(git rev-parse --git-path hooks); mkdir -p $d; : > "$d/$(printf "\\377")"',
     "exclude": "echo '*.o' >> $(git rev-parse --git-path info/exclude)",
     "packed": "git pack-refs --all; git tag v2; git symbolic-ref refs/heads/alias refs/heads/main",
     "note": "git notes add -m noted",
