@@ -90,7 +90,7 @@ def test_a_rollback_takes_back_what_git_commands_did_to_the_sandboxes_repository
     name = world.project.git("config", "user.name")
     plan = world.run(
         shell("echo x > README.md; git stash -q; git tag mine; git branch mine", "git"),
-        shell("git config user.name Somebody; git reflog expire --expire=now --all; git gc", "gc"),
+        shell("git config user.name Somebody; git reflog expire --expire=now HEAD; git gc", "gc"),
     )
     look = "git stash list; git tag; git branch --list mine; git config user.name"
     sandbox = Project(plan.sandbox, world.agents.environ)

@@ -10,7 +10,7 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.merging.databases import DatabaseMerge, DatabaseStates
 from cleveragents.infrastructure.merging.text import TextMerge
 from cleveragents.infrastructure.merging.trees import TreeMerge, TreeSnapshots
-from cleveragents.infrastructure.sandbox.git_checkout import sandbox_git
+from cleveragents.infrastructure.sandbox.git_repository import sandbox_git
 from cleveragents.infrastructure.sandbox.git_trees import nul_ended
 
 

@@ -49,6 +49,7 @@ def branch_repository(parent: PlanResource, child: PlanResource) -> None:
     """The parent's repository over again, as it is now, on a branch of the child's own."""
     ours, theirs = folder_of(parent), folder_of(child)
     # Its objects too, those few that are not the user's: a gc in one must not harm the other.
+    os.mkdir(theirs.sandbox, 0o700)
     os.mkdir(theirs.path, 0o700)
     copy_folder(ours.path, theirs.path, excludes((), frozenset()))
     theirs.make(_objects(child))
@@ -91,11 +92,7 @@ def applying_git(resource: PlanResource) -> Git:
 def index_git(resource: PlanResource) -> Git:
     """Git over the index and the objects of the sandbox; references are not to be written."""
     folder = folder_of(resource)
-    own = {
-        **_own_objects(resource),
-        "GIT_INDEX_FILE": folder.file("index"),
-        "GIT_SHALLOW_FILE": folder.file("shallow"),
-    }
+    own = {**_own_objects(resource), "GIT_SHALLOW_FILE": folder.file("shallow")}
     if folder.has_split_index():
         # Its halves find each other only in the folder of the repository. Nothing may be
         # fetched: from where, a step could have written into the configuration.
@@ -104,7 +101,12 @@ def index_git(resource: PlanResource) -> Git:
 
 
 def _project_over_sandbox(resource: PlanResource) -> Git:
-    places = {"GIT_DIR": f"{resource.location}/.git", "GIT_WORK_TREE": resource.sandbox_path}
+    places = {
+        "GIT_DIR": f"{resource.location}/.git",
+        "GIT_WORK_TREE": resource.sandbox_path,
+        # Named in any case: no command of ours may take up the user's, let alone write it.
+        "GIT_INDEX_FILE": folder_of(resource).file("index"),
+    }
     return Git(resource.sandbox_path, places)
 
 

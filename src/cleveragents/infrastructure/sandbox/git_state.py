@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
@@ -101,7 +101,7 @@ class GitState:
                 known[path] = oid
         return known
 
-    def hidden(self, memory: str | None) -> frozenset[bytes]:  # noqa: ARG002 - the port's name
+    def hidden(self) -> frozenset[bytes]:
         """The top `.git` is no content as long as it is the one that the sandbox was made with."""
         return frozenset({b".git"}) if self._folder.pointer_is_ours() else frozenset()
 
@@ -132,7 +132,7 @@ class GitState:
         fingerprint = self._folder.fingerprint(time.time_ns())
         return bool(fingerprint) and fingerprint == before.fingerprint and self._folder.is_tidy()
 
-    def prepare(self, target: StoredSide, memory: str, known_refs: Collection[str]) -> None:  # noqa: ARG002 - the port's names
+    def prepare(self, target: StoredSide) -> None:
         git = index_git(self._resource)
         request = _revisions(_lines(target.content("tips")), self._base())
         if _is_whole(git, request):
@@ -143,7 +143,7 @@ class GitState:
         if not _is_whole(git, request):
             raise RestoreFailedError(self._resource.name, "git objects of the snapshot are missing")
 
-    def write(self, target: StoredSide, memory: str) -> None:  # noqa: ARG002 - the port's name
+    def write(self, target: StoredSide) -> None:
         state: _Identity = json.loads(target.identity)
         files = {
             name: StateFile(mode=int(described.split()[0], 8), data=target.content(_stored(name)))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cleveragents.domain.ids import ResourceId
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.git_folder import write_file
+from cleveragents.infrastructure.sandbox.private_files import write_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

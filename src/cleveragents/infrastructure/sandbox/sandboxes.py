@@ -1,6 +1,7 @@
 """Owns which adapter makes the sandboxes of which resource type: the port `Sandboxes`."""
 
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -56,6 +57,8 @@ class SandboxRegistry:
         sqlite = SqliteDatabases(sandboxes_dir, scratch_dir, databases)
         self._sandboxes = Path(sandboxes_dir)
         self._branches = Branches()
+        # Two that let go of references in one repository at once trip over its lock.
+        self._removing = threading.Lock()
         self._checkouts: dict[ResourceType, SandboxMaker] = {
             ResourceType.GIT_CHECKOUT: GitCheckouts(sandboxes_dir, scratch_dir),
             ResourceType.FS_DIRECTORY: FsDirectories(sandboxes_dir, folders),
@@ -95,7 +98,7 @@ class SandboxRegistry:
         self._checkout(resource.name, resource.type).check(resource)
 
     def remove(self, resource: PlanResource) -> None:
-        with self._branches.worktrees:
+        with self._removing:
             self._checkout(resource.name, resource.type).remove(resource)
 
     def release(self, resource: PlanResource) -> None:

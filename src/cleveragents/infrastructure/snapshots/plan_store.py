@@ -46,8 +46,7 @@ CREATE TABLE side_contents (
     FOREIGN KEY (tree, seq) REFERENCES snapshots(tree, seq) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE trees (
-    tree TEXT PRIMARY KEY, generation INTEGER NOT NULL, fingerprint TEXT NOT NULL,
-    memory TEXT NOT NULL
+    tree TEXT PRIMARY KEY, generation INTEGER NOT NULL, fingerprint TEXT NOT NULL
 ) STRICT;
 CREATE TABLE entries (
     tree TEXT NOT NULL, path BLOB NOT NULL, kind INTEGER NOT NULL, mode INTEGER NOT NULL,

@@ -18,12 +18,10 @@ class Manifest:
     seen: Entries
     generation: int = 0
     fingerprint: str = ""
-    memory: str | None = None
 
     def move_on(self, saved: "Saved") -> None:
         """Take over what was saved, in place: whoever knows this one knows the next."""
-        self.generation = saved.generation
-        self.fingerprint, self.memory = saved.fingerprint, saved.memory
+        self.generation, self.fingerprint = saved.generation, saved.fingerprint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +42,6 @@ class Saved:
 
     generation: int
     fingerprint: str
-    memory: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,19 +52,17 @@ class Present:
     def load(self, cached: Manifest | None) -> Manifest:
         """The stored manifest; `cached` itself if that is still it."""
         row = self.db.execute(
-            "SELECT generation, fingerprint, memory FROM trees WHERE tree=?", (self.tree,)
+            "SELECT generation, fingerprint FROM trees WHERE tree=?", (self.tree,)
         ).fetchone()
         if row is None:
             return Manifest(Entries(self.tree))
-        generation, fingerprint, memory = row
+        generation, fingerprint = row
         if cached is None or cached.generation != generation:
-            cached = Manifest(Entries(self.tree), generation, fingerprint, memory)
+            cached = Manifest(Entries(self.tree), generation, fingerprint)
         cached.seen.bind(self.db)
         return cached
 
-    def save(
-        self, before: Manifest, delta: Delta, exclude: Excludes, fingerprint: str, memory: str
-    ) -> Saved:
+    def save(self, before: Manifest, delta: Delta, exclude: Excludes, fingerprint: str) -> Saved:
         """Write what changed; the result is true once the transaction is committed."""
         generation = before.generation + 1
         outlines = Outlines(self.db, self.tree)
@@ -84,10 +79,10 @@ class Present:
             ((self.tree, *seen) for seen in delta.now.values() if seen is not None),
         )
         self.db.execute(
-            "INSERT OR REPLACE INTO trees VALUES (?, ?, ?, ?)",
-            (self.tree, generation, fingerprint, memory),
+            "INSERT OR REPLACE INTO trees VALUES (?, ?, ?)",
+            (self.tree, generation, fingerprint),
         )
-        return Saved(generation=generation, fingerprint=fingerprint, memory=memory)
+        return Saved(generation=generation, fingerprint=fingerprint)
 
     def below(self, folder: bytes) -> list[bytes]:
         """The paths below a folder."""

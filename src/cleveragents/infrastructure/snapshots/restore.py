@@ -42,7 +42,6 @@ def restore(
     session: Session, target: SnapshotRow, tracker: ChangeTracker, staging: Staging
 ) -> Outcome:
     """Killed anywhere, it can be done again: what is on disk is compared anew each time."""
-    memory = session.manifest.memory or ""
     with open_sandbox(session.resource, open_up=True) as anchor:
         exclude = session.exclude
         delta = _present(session, anchor, tracker)
@@ -54,13 +53,13 @@ def restore(
         stands = session.side_stands(side)
         if not stands:
             session.contents.check({key: name for name, key in side.hashes.items()})
-            session.side.prepare(side, memory, session.versions.known_refs())
+            session.side.prepare(side)
         # From here on the sandbox changes.
         with told(session):
             TreeWriter(anchor, staging, exclude).apply(wanted)
     after = proven(session, delta, differences, tracker)
     if not stands:
-        session.side.write(side, memory)
+        session.side.write(side)
     recorded = session.record(after, None if stands else session.read_side_after(target))
     if recorded.row.state_hash != target.state_hash:
         raise RestoreFailedError(session.resource.name, _why(recorded.row, target))

@@ -51,7 +51,7 @@ class Session:
 
     @property
     def exclude(self) -> Excludes:
-        return excludes(self.resource.exclude, self.side.hidden(self.manifest.memory))
+        return excludes(self.resource.exclude, self.side.hidden())
 
     @property
     def known(self) -> Known:
@@ -103,7 +103,6 @@ class Session:
         return Before(
             stored=self.stored_side(row),
             fingerprint=fingerprint,
-            memory=self.manifest.memory or "",
         )
 
     def differences(self, delta: Delta) -> list[Difference]:
@@ -155,19 +154,10 @@ class Session:
     def _save(self, delta: Delta, side: SideRecord | None) -> Saved | None:
         manifest = self.manifest
         fingerprint = side.fingerprint if side else manifest.fingerprint
-        memory = side.memory if side else manifest.memory or ""
-        if (
-            self.head
-            and not delta.now
-            and delta.outline is None
-            and (fingerprint, memory)
-            == (
-                manifest.fingerprint,
-                manifest.memory,
-            )
-        ):
+        unchanged = not delta.now and delta.outline is None
+        if self.head and unchanged and fingerprint == manifest.fingerprint:
             return None
-        return self.present.save(manifest, delta, self.exclude, fingerprint, memory)
+        return self.present.save(manifest, delta, self.exclude, fingerprint)
 
 
 def open_session(

@@ -1,6 +1,6 @@
-"""Owns what belongs to a snapshot beside the files: for git the HEAD, the branch and the index."""
+"""Owns what belongs to a snapshot beside the files: for git HEAD, references, index, settings."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -13,13 +13,12 @@ class SideRecord:
 
     `identity` is what counts as state, in one canonical spelling. `contents` is stored with it,
     `inherited` are hashes of contents stored before that are needed still. An equal `fingerprint`
-    promises an equal identity; the empty one promises nothing. `memory` is for the next read.
+    promises an equal identity; the empty one promises nothing.
     """
 
     identity: str = ""
     sandbox_ref: str = ""
     fingerprint: str = ""
-    memory: str = ""
     contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     inherited: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
@@ -40,7 +39,6 @@ class Before:
 
     stored: StoredSide
     fingerprint: str
-    memory: str
 
 
 class SideState(Protocol):
@@ -51,7 +49,7 @@ class SideState(Protocol):
         """Blobs that are kept for good anyway, by the path they were checked out to."""
         ...
 
-    def hidden(self, memory: str | None) -> frozenset[bytes]:
+    def hidden(self) -> frozenset[bytes]:
         """Names at the top of the tree that are no content."""
         ...
 
@@ -63,11 +61,11 @@ class SideState(Protocol):
         """True if it certainly is as `target` has it, and `write` would change nothing."""
         ...
 
-    def prepare(self, target: StoredSide, memory: str, known_refs: Collection[str]) -> None:
-        """Make sure that `write` can be done. `known_refs` are the states the plan has been in."""
+    def prepare(self, target: StoredSide) -> None:
+        """Make sure that `write` can be done."""
         ...
 
-    def write(self, target: StoredSide, memory: str) -> None:
+    def write(self, target: StoredSide) -> None:
         """Make it the present again."""
         ...
 
@@ -81,7 +79,7 @@ class NoSide:
     def base(self) -> Mapping[bytes, str]:
         return {}
 
-    def hidden(self, memory: str | None) -> frozenset[bytes]:  # noqa: ARG002 - the port's name
+    def hidden(self) -> frozenset[bytes]:
         return frozenset()
 
     def read(self, before: Before | None) -> SideRecord | None:
@@ -90,8 +88,8 @@ class NoSide:
     def stands(self, target: StoredSide, before: Before) -> bool:  # noqa: ARG002 - the port's names
         return True
 
-    def prepare(self, target: StoredSide, memory: str, known_refs: Collection[str]) -> None:
+    def prepare(self, target: StoredSide) -> None:
         """Nothing to do."""
 
-    def write(self, target: StoredSide, memory: str) -> None:
+    def write(self, target: StoredSide) -> None:
         """Nothing to do."""

@@ -33,10 +33,6 @@ class Versions:
     def snapshot(self, seq: int) -> SnapshotRow | None:
         return self._snapshot("AND seq=?", (seq,))
 
-    def known_refs(self) -> frozenset[str]:
-        rows = self.db.execute("SELECT sandbox_ref FROM snapshots WHERE tree=?", (self.tree,))
-        return frozenset(ref for (ref,) in rows)
-
     def add_snapshot(self, row: SnapshotRow, side: dict[str, bytes]) -> None:
         self.db.execute(
             "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)",
