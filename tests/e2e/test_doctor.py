@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.agents import Answer
+from tests.support.projects import Project
 from tests.support.refusals import refused
 from tests.support.trees import tree_of
 from tests.support.world import PlanHandle, World, shell, wait_for, write
@@ -147,9 +148,9 @@ def test_what_belongs_to_no_plan_is_removed_and_what_is_the_users_stays(world: W
     known = project.traces()
     project.git("branch", f"cleveragents/plan-{other}")
     project.git("update-ref", f"refs/cleveragents/plan-{other}/base/code", "HEAD")
-    orphan = data / "sandboxes" / other / "code"
-    orphan.parent.mkdir()
-    project.git("worktree", "add", "-q", "--detach", str(orphan), "HEAD")
+    orphan = _copied(plan, data / "sandboxes" / other / "code")
+    (orphan / "a").unlink()
+    shutil.copytree(f"{orphan}.git", orphan.parent / "alone.git", symlinks=True)
     (data / "sandboxes" / other / "empty").mkdir()
     (data / "snapshots" / f"{other}.db").write_bytes(b"")
     scratch = data / "scratch" / "left.tmp"
@@ -169,22 +170,41 @@ def test_what_belongs_to_no_plan_is_removed_and_what_is_the_users_stays(world: W
     assert not scratch.exists()
     assert not (data / "snapshots" / f"{other}.db").exists()
     assert project.traces() == known
-    assert project.git("rev-parse", "--verify", "mine")
+    assert project.git("rev-parse", "mine", f"cleveragents/plan-{other}")
     assert (world.top / "mine" / "README.md").exists()
     assert plan.tree() == files
 
 
+def _copied(plan: PlanHandle, place: Path) -> Path:
+    """The sandbox of a plan over again, with its repository."""
+    place.parent.mkdir(exist_ok=True)
+    shutil.copytree(plan.sandbox, place, symlinks=True)
+    shutil.copytree(f"{plan.sandbox}.git", f"{place}.git", symlinks=True)
+    (place / ".git").write_text(f"gitdir: ../{place.name}.git\n")
+    return place
+
+
 def test_work_of_an_unknown_plan_is_never_removed(world: World) -> None:
-    world.run(write("a", "1"))
+    plan = world.run(write("a", "1"))
     other = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
     lost = world.agents.data_dir / "sandboxes" / other / "docs"
     lost.mkdir(parents=True)
     (lost / "thesis.txt").write_text("the only copy")
     project = world.project
-    project.git("checkout", "-q", "-b", f"cleveragents/plan-{other}")
+    project.git("checkout", "-q", "--detach")
     project.write("only here", "x")
-    project.commit()
+    pin = f"refs/cleveragents/plan-{other}/base/code"
+    project.git("update-ref", pin, project.commit())
     project.git("checkout", "-q", "main")
+    committed = Project(_copied(plan, lost.with_name("committed")), world.agents.environ)
+    committed.commit()
+    tagged = Project(_copied(plan, lost.with_name("tagged")), world.agents.environ)
+    tagged.git("tag", "mine", tagged.commit())
+    tagged.git("reset", "-q", "--hard", "HEAD^")
+    edited = _copied(plan, lost.with_name("edited"))
+    alone = _copied(plan, lost.with_name("alone"))
+    Project(alone, world.agents.environ).commit()
+    shutil.rmtree(alone)
 
     answer, findings = examine(world, "--fix", "--yes")
 
@@ -193,13 +213,16 @@ def test_work_of_an_unknown_plan_is_never_removed(world: World) -> None:
     assert any(f"rm -r {lost}" in item["remedy"] for item in findings)
     assert any("update-ref -d" in item["remedy"] for item in findings)
     assert (lost / "thesis.txt").read_text() == "the only copy"
-    assert project.git("rev-parse", "--verify", f"cleveragents/plan-{other}")
+    assert project.git("rev-parse", "--verify", pin)
+    for kept in (committed.path, tagged.path, edited, Path(f"{alone}.git")):
+        assert any(item["remedy"].endswith(f"rm -r {kept}") for item in findings), kept
+        assert kept.exists()
 
 
 def test_what_an_interrupted_clean_up_of_an_applied_plan_left_is_removed(world: World) -> None:
     plan = world.run(write("a", "1"))
     plan("apply", "--yes").ok()
-    world.project.git("branch", f"cleveragents/plan-{plan.id}", "HEAD~1")
+    world.project.git("update-ref", f"refs/cleveragents/plan-{plan.id}/base/code", "HEAD~1")
 
     answer, findings = examine(world, "--fix", "--yes")
 

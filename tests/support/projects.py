@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.support.trees import tree_of
 
 USER = ("Uma User", "uma@example.com")
-_OURS = (b"refs/heads/cleveragents/", b"refs/cleveragents/")
+_OURS = b"refs/cleveragents/"
 
 
 class Project:
@@ -69,7 +69,7 @@ class Project:
         return [line for line in lines if not line.startswith(_OURS)]
 
     def traces(self) -> list[bytes]:
-        """What plans have left in the repository: refs and branches, or even worktrees."""
+        """What plans have left in the repository: refs, and never a worktree."""
         refs = [line for line in self._for_each_ref() if line.startswith(_OURS)]
         worktrees = self.git_dir / "worktrees"
         names = sorted(worktrees.iterdir()) if worktrees.is_dir() else []

@@ -45,14 +45,13 @@ class PlanFacts:
 
 
 class LeftoverKind(StrEnum):
-    WORKTREE = "worktree"
     REF = "ref"
     FOLDER = "folder"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """Something of ours: a worktree's registration or a ref in somebody's repository, or a folder.
+    """Something of ours: a ref in somebody's repository, or the folder of a sandbox.
 
     `path` is the sandbox it belongs to, `there` whether that is still on disk. `precious`: it holds
     what exists nowhere else, as far as can be told.

@@ -6,6 +6,7 @@ sandbox's `.git` says may have been altered by a step.
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -33,6 +34,9 @@ _OWN_FOLDERS = ("info", "hooks")
 # Every stash but the newest is named in this log alone.
 STASH_LOG = "logs/refs/stash"
 _SPLIT_INDEX = "sharedindex."
+# No resource has a dot in its name, so that this is never another resource's sandbox.
+REPOSITORY = ".git"
+_ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\n": b"\\n"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +56,7 @@ class GitFolder:
 
     @property
     def path(self) -> str:
-        # No resource has a dot in its name, so this is no other resource's sandbox.
-        return f"{self.sandbox}.git"
+        return self.sandbox + REPOSITORY
 
     def file(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -69,6 +72,19 @@ class GitFolder:
         borrowed = _quoted(objects) + b"\n"
         if self.read("objects/info/alternates") != borrowed:
             put_file(self.path, "objects/info/alternates", borrowed)
+
+    def borrowed(self) -> str | None:
+        """The folder of objects that `make` was given; None if there is no repository."""
+        named = self.read("objects/info/alternates")
+        return None if named is None else _unquoted(named.removesuffix(b"\n"))
+
+    def as_work_tree(self) -> dict[str, str]:
+        """The sandbox with its own index and objects, for git over another repository."""
+        return {
+            "GIT_WORK_TREE": self.sandbox,
+            "GIT_INDEX_FILE": self.file("index"),
+            "GIT_OBJECT_DIRECTORY": self.file("objects"),
+        }
 
     # --- the pointer in the sandbox -------------------------------------------------------------
 
@@ -168,11 +184,12 @@ class GitFolder:
 
 def _quoted(path: str) -> bytes:
     """As git reads it: in quotes, a line end or a quote in the path is no end of it."""
-    escapes = {b"\\": b"\\\\", b'"': b'\\"', b"\n": b"\\n"}
-    text = os.fsencode(path)
-    for plain, escaped in escapes.items():
-        text = text.replace(plain, escaped)
-    return b'"' + text + b'"'
+    return b'"' + re.sub(rb'[\\"\n]', lambda found: _ESCAPES[found[0]], os.fsencode(path)) + b'"'
+
+
+def _unquoted(text: bytes) -> str:
+    plain = {escaped: byte for byte, escaped in _ESCAPES.items()}
+    return os.fsdecode(re.sub(rb"\\(.)", lambda found: plain.get(found[0], found[1]), text[1:-1]))
 
 
 def _stamp(path: str) -> tuple[int, int, int, int] | None:

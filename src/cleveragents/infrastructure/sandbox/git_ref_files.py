@@ -85,6 +85,15 @@ def objects_in(refs: Refs) -> set[str]:
     return {oid.decode("ascii") for oid in refs.values() if _OID.fullmatch(oid)}
 
 
+def existing(git: Git, oids: set[str]) -> list[str]:
+    """Those of these objects that git has."""
+    if not oids:
+        return []
+    request = "".join(f"{oid}\n" for oid in sorted(oids)).encode()
+    said = git.run("cat-file", "--batch-check=%(objectname)", input=request).stdout.decode()
+    return [line for line in said.splitlines() if " " not in line]
+
+
 def head_commit(head: bytes, refs: Refs) -> str:
     """The commit that HEAD stands for; "" on a branch without one."""
     value = head.strip()

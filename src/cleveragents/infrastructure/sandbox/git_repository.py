@@ -67,9 +67,12 @@ def folder_of(resource: PlanResource) -> GitFolder:
 
 
 def require_sandbox(resource: PlanResource) -> None:
-    """Raises SandboxMissingError. Its repository can be put back by a rollback, its place not."""
+    """Raises SandboxMissingError if it is gone, or the user's repository that it stands on.
+
+    Its own repository may be: a rollback puts that back.
+    """
     path = Path(resource.sandbox_path)
-    if path.is_symlink() or not path.is_dir():
+    if path.is_symlink() or not path.is_dir() or not os.path.isdir(_objects(resource)):
         raise SandboxMissingError(resource.name, resource.sandbox_path)
 
 

@@ -17,6 +17,7 @@ from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_folder import STASH_LOG, GitFolder, StateFile
 from cleveragents.infrastructure.sandbox.git_ref_files import (
     Refs,
+    existing,
     head_commit,
     objects_in,
     read_refs,
@@ -190,7 +191,7 @@ class GitState:
 
     def _of_project(self, refs: Refs) -> dict[bytes, bytes]:
         """Those of which the user has the object; a parent plan may have made others."""
-        theirs = set(_existing(self._project, objects_in(refs)))
+        theirs = set(existing(self._project, objects_in(refs)))
         return {name: oid for name, oid in refs.items() if oid.decode("ascii", "replace") in theirs}
 
     def _base(self) -> list[str]:
@@ -242,7 +243,8 @@ def _tips(git: Git, files: Mapping[str, StateFile], refs: Refs, first: Refs) -> 
     if STASH_LOG in files:
         # "<old> <new> <who> <when>\t<why>"
         named.update(line.split(b" ")[1].decode() for line in files[STASH_LOG].data.splitlines())
-    return sorted({*_existing(git, named), *_staged(git)})
+    # A stale name may stand for what is gone already; that must not stop a snapshot.
+    return sorted({*existing(git, named), *_staged(git)})
 
 
 def _staged(git: Git) -> list[str]:
@@ -253,15 +255,6 @@ def _staged(git: Git) -> list[str]:
     listing = git.run("ls-files", "--stage", "-z").stdout.split(b"\0")[:-1]
     entries = (line.split(b"\t")[0].decode("ascii").split(" ") for line in listing)
     return [oid for mode, oid, _ in entries if mode != "160000"]
-
-
-def _existing(git: Git, names: set[str]) -> list[str]:
-    """A stale name may stand for what is gone already; that must not stop a snapshot."""
-    if not names:
-        return []
-    request = "".join(f"{name}\n" for name in sorted(names)).encode()
-    said = git.run("cat-file", "--batch-check=%(objectname)", input=request).stdout.decode()
-    return [line for line in said.splitlines() if " " not in line]
 
 
 def _revisions(wanted: Sequence[str], known: Sequence[str]) -> bytes:

@@ -1,8 +1,7 @@
-"""Owns finding what plans have left: sandboxes, and worktrees and refs in users' repositories."""
+"""Owns finding what plans have left: sandboxes, and refs in users' repositories."""
 
 import os
 import re
-import shutil
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,10 +11,17 @@ from cleveragents.domain.doctor import Leftover, LeftoverKind
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.git_refs import delete_ref
+from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, GitFolder
+from cleveragents.infrastructure.sandbox.git_ref_files import (
+    existing,
+    head_commit,
+    objects_in,
+    read_refs,
+)
+from cleveragents.infrastructure.sandbox.git_refs import base_pin, delete_ref, value_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
 
-_OURS = ("refs/heads/cleveragents/", "refs/cleveragents/")
+_OURS = "refs/cleveragents/"
 _PLAN = re.compile(r"/plan-([0-9A-HJKMNP-TV-Z]{26})")
 _ULID_LENGTH = 26
 
@@ -34,70 +40,54 @@ class SandboxLeftovers:
         found = list(self._folders())
         for repository in repositories:
             if os.path.isdir(repository):
-                found += [*self._worktrees(repository), *self._refs(repository, paths)]
+                found += self._refs(repository, paths)
         return found
 
     def remove(self, leftover: Leftover) -> None:
         if leftover.kind is LeftoverKind.FOLDER:
             remove_sandbox(self._sandboxes, Path(leftover.path))
+            remove_sandbox(self._sandboxes, Path(GitFolder(leftover.path).path))
             with suppress(OSError):  # another sandbox of the plan may still be there
                 Path(leftover.path).parent.rmdir()
-        elif leftover.kind is LeftoverKind.WORKTREE:
-            shutil.rmtree(Path(leftover.repository, "worktrees", leftover.name))
-            with suppress(OSError):  # as git does: the last one takes the folder along
-                Path(leftover.repository, "worktrees").rmdir()
         else:
             delete_ref(_git(leftover.repository), leftover.name)
 
     def moved_to(self, resource: PlanResource) -> str | None:
-        """Where a repository is that has the sandbox's registration, here or beside the old one."""
+        """Where a repository is that has the plan's ref, here or beside the old one."""
         if resource.type is not ResourceType.GIT_CHECKOUT or os.path.lexists(resource.location):
             return None
         parent = Path(resource.location).parent
         beside = sorted(parent.iterdir()) if parent.is_dir() else []
         here = [Path(self._cwd), *Path(self._cwd).parents]
+        pin = base_pin(resource.plan_id, resource.name)
         for candidate in (*here, *beside):
-            for _, sandbox in _registered(str(candidate / ".git")):
-                if sandbox == resource.sandbox_path:
-                    return str(candidate)
+            git_dir = candidate / ".git"
+            if git_dir.is_dir() and value_of(_git(str(git_dir)), pin) == resource.base:
+                return str(candidate)
         return None
 
     def _folders(self) -> Iterator[Leftover]:
-        """The sandbox of each resource; one folder per plan, one in it per resource."""
+        """The sandbox of each resource; one folder per plan, one in it per resource.
+
+        A repository goes with its sandbox. One whose sandbox is gone stands for it.
+        """
         for plan in _listed(self._sandboxes):
-            for sandbox in _listed(plan):
+            names = {path.name.removesuffix(REPOSITORY) for path in _listed(plan)}
+            for sandbox in (plan / name for name in sorted(names)):
                 if len(plan.name) == _ULID_LENGTH:
                     yield Leftover(
                         kind=LeftoverKind.FOLDER,
                         repository="",
-                        name=str(sandbox),
+                        name=str(sandbox if os.path.lexists(sandbox) else f"{sandbox}{REPOSITORY}"),
                         plan_id=plan.name,
                         path=str(sandbox),
-                        there=True,
+                        there=os.path.lexists(sandbox),
                         precious=_holds_work(sandbox),
                     )
 
-    def _worktrees(self, repository: str) -> Iterator[Leftover]:
-        real = self._sandboxes.resolve()
-        for name, sandbox in _registered(repository):
-            ours = [top for top in (self._sandboxes, real) if Path(sandbox).is_relative_to(top)]
-            if not ours:
-                continue  # the user's own
-            inside = Path(sandbox).relative_to(ours[0])
-            yield Leftover(
-                kind=LeftoverKind.WORKTREE,
-                repository=repository,
-                name=name,
-                plan_id=inside.parts[0],
-                path=str(self._sandboxes / inside),
-                there=os.path.lexists(sandbox),
-                # With its folder gone it holds nothing but the name of a commit.
-                precious=os.path.lexists(sandbox) and _holds_work(Path(sandbox)),
-            )
-
     def _refs(self, repository: str, paths: dict[str, str]) -> Iterator[Leftover]:
         git = _git(repository)
-        listing = git.text("for-each-ref", "--format=%(refname) %(objectname)", *_OURS)
+        listing = git.text("for-each-ref", "--format=%(refname) %(objectname)", _OURS)
         for line in filter(None, listing.split("\n")):
             ref, _, commit = line.partition(" ")
             plan = _PLAN.search(ref)
@@ -121,28 +111,34 @@ def _holds_work(sandbox: Path) -> bool:
         return False
     if sandbox.is_dir() and not any(sandbox.iterdir()):
         return False
-    if not (sandbox / ".git").is_file():
-        return True
-    git = Git(str(sandbox))
+    folder = GitFolder(str(sandbox))
+    borrowed = folder.borrowed()
+    if borrowed is None:
+        return os.path.lexists(sandbox)
     try:
-        if git.text("status", "--porcelain", "--ignored"):
-            return True
-        return _only_we_hold(git, git.text("rev-parse", "HEAD"))
+        return _differs_from_project(folder, os.path.dirname(borrowed))
     except PlanError:
-        return True  # its repository is gone or broken: these may be the only copies
+        return True  # a repository is gone or broken: these may be the only copies
+
+
+def _differs_from_project(folder: GitFolder, repository: str) -> bool:
+    """Whether files or commits of a sandbox are not in the user's repository. Raises PlanError."""
+    project = _git(repository)
+    refs = read_refs(folder.path)
+    commit = head_commit(folder.read("HEAD") or b"", refs)
+    if {commit, *objects_in(refs)} - set(existing(project, {commit, *objects_in(refs)})):
+        return True
+    if not os.path.lexists(folder.sandbox):
+        return _only_we_hold(project, commit)
+    # With the user's settings, not with those that a step may have made.
+    git = Git(folder.sandbox, {"GIT_DIR": repository, **folder.as_work_tree()})
+    changed = git.run("diff", "--quiet", "--no-ext-diff", commit, check=False).code != 0
+    return changed or bool(git.text("ls-files", "--others")) or _only_we_hold(project, commit)
 
 
 def _only_we_hold(git: Git, commit: str) -> bool:
     holders = git.text("for-each-ref", f"--contains={commit}", "--format=%(refname)").split("\n")
     return not any(ref and not ref.startswith(_OURS) for ref in holders)
-
-
-def _registered(repository: str) -> Iterator[tuple[str, str]]:
-    """The worktrees of a repository: the name of each, and where it says that it is."""
-    for admin in _listed(Path(repository, "worktrees")):
-        with suppress(OSError):
-            named = os.fsdecode((admin / "gitdir").read_bytes()).removesuffix("\n")
-            yield admin.name, named.removesuffix("/.git")
 
 
 def _listed(folder: Path) -> Sequence[Path]:
