@@ -80,6 +80,17 @@ def test_a_branch_is_the_parents_present_with_its_index(family: MakeFamily) -> N
     assert branches[0] != branches[1]
 
 
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
+def test_modes_do_not_depend_on_the_umask(family: MakeFamily, umask: int) -> None:
+    made = family("touch a b c; chmod 777 a; chmod 4755 b; chmod 000 c; mkdir d; chmod 2770 d")
+    before = os.umask(umask)
+    try:
+        made.sandboxes.branch(made.parent, made.child)
+    finally:
+        os.umask(before)
+    assert tree_of(made.place) == tree_of(Path(made.parent.sandbox_path))
+
+
 def test_times_come_along(family: MakeFamily) -> None:
     made = family("touch -d 2001-02-03 src/app.py src")
     made.sandboxes.branch(made.parent, made.child)
@@ -101,6 +112,7 @@ def test_the_first_snapshot_reads_nothing_that_is_proven(
         return real(folder, name, path, sink)
 
     monkeypatch.setattr(examine, "_look_at_file", noted)
+    time.sleep(0.15)  # what was made just now might change without showing it, and would be read
     adopted = made.snapshots.adopt(made.parent, made.child, copied)
     assert read == []
     other = replace(made.child, resource_id=ResourceId("01J0000000000000000000000Z"))

@@ -6,14 +6,12 @@ again here: whatever does not go smoothly is an OSError, and the caller copies t
 
 import os
 import stat
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cleveragents.infrastructure.sandbox.fs_bytes import ByteCopy
-from cleveragents.infrastructure.snapshots.entry import RACY_NS
 
 _WORKERS = 2
 _SMALL = 256 * 1024
@@ -40,6 +38,7 @@ class BranchCopy:
     hidden: frozenset[bytes]
     marks: dict[bytes, CopyMarks] = field(default_factory=dict[bytes, CopyMarks])
     _we: tuple[int, int] = field(default_factory=lambda: (os.geteuid(), os.getegid()))
+    _umask: int = field(default_factory=lambda: _umask_now())
     _bytes: ByteCopy = field(default_factory=ByteCopy)
     _folders: list[tuple[bytes, os.stat_result]] = field(
         default_factory=list[tuple[bytes, os.stat_result]]
@@ -54,7 +53,7 @@ class BranchCopy:
                     pool.submit(self._copy_folder, inner) for inner in waiting.pop(0).result()
                 ]
         self._dress_folders()
-        return self._settled()
+        return self.marks
 
     def _copy_folder(self, folder: bytes) -> list[bytes]:
         """Its files and links; gives back the folders in it, which are made and still empty."""
@@ -91,12 +90,15 @@ class BranchCopy:
         one = os.open(name, _READ, dir_fd=source)
         try:
             before = os.fstat(one)
-            two = os.open(name, _NEW, 0o600, dir_fd=target)
+            mode = before.st_mode & _MODE_BITS
+            two = os.open(name, _NEW, mode & 0o777, dir_fd=target)
             try:
                 self._copy_bytes(one, two, before)
                 if (before.st_uid, before.st_gid) != self._we:
                     _give(two, before)  # before the mode, which it can change
-                os.fchmod(two, before.st_mode & _MODE_BITS)
+                    os.fchmod(two, mode)
+                elif mode & (self._umask | ~0o777):
+                    os.fchmod(two, mode)
                 os.utime(two, ns=(before.st_atime_ns, before.st_mtime_ns))
                 return CopyMarks(before, os.fstat(two))
             finally:
@@ -127,11 +129,6 @@ class BranchCopy:
             finally:
                 os.close(fd)
 
-    def _settled(self) -> dict[bytes, CopyMarks]:
-        """The clock has moved on when this returns: a later change of a copy shows in its times."""
-        time.sleep(2 * RACY_NS / 1e9)
-        return self.marks
-
 
 def _copy_link(name: bytes, source: int, target: int) -> CopyMarks:
     found = os.lstat(name, dir_fd=source)
@@ -145,3 +142,12 @@ def _give(fd: int, found: os.stat_result) -> None:
     """To its owner, where we may."""
     with suppress(PermissionError):
         os.fchown(fd, found.st_uid, found.st_gid)
+
+
+def _umask_now() -> int:
+    """What the system takes from the mode of a new file; asking by `os.umask` would change it."""
+    with suppress(OSError), open("/proc/self/status", encoding="ascii") as status:
+        for line in status:
+            if line.startswith("Umask:"):
+                return int(line.split()[1], 8)
+    return 0o777
