@@ -8,7 +8,8 @@
 
 `work` is a function without arguments. It runs in a fork of this process, where everything is
 imported already; what a child patches is its own. Two runs of `work` from the same beginning must
-do the same things in the same order: names and times may differ, the sequence may not.
+do the same things in the same order: names and times may differ, the sequence may not. So other
+threads are not counted: those that keep house do what they do at any time. `cut_short` counts all.
 
 What counts as lasting: changes of files and folders through `os` (and so through `pathlib`,
 `shutil` and `tempfile`), files opened for writing, `fsync`, statements of SQLite that end a
@@ -85,7 +86,8 @@ def killed(work: Work, point: Point) -> None:
 
 def cut_short(work: Work, number: int) -> bool:
     """Run the work in a child that dies before its n-th action; False if it was done before."""
-    report = _in_child(work, lambda _: _Kill(Point(number=number, after=False, what="?")))
+    point = Point(number=number, after=False, what="?")
+    report = _in_child(work, lambda _: _Kill(point), every_thread=True)
     return report.status == -signal.SIGKILL
 
 
@@ -121,13 +123,15 @@ class _Kill:
             signal.pause()  # nothing more may happen before the signal has arrived
 
 
-def _in_child(work: Work, make: Callable[[int], Callable[..., None]]) -> _Report:
+def _in_child(
+    work: Work, make: Callable[[int], Callable[..., None]], *, every_thread: bool = False
+) -> _Report:
     gc.collect()  # connections of earlier work end here, not in the child
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         os.close(reading)
-        _be_the_child(work, make(writing), writing)
+        _be_the_child(work, _Moments(make(writing), every_thread=every_thread), writing)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         text = pipe.read().decode("utf-8", "replace")
@@ -135,10 +139,10 @@ def _in_child(work: Work, make: Callable[[int], Callable[..., None]]) -> _Report
     return _Report(status=status, text=text)
 
 
-def _be_the_child(work: Work, moment: Callable[..., None], pipe: int) -> NoReturn:
+def _be_the_child(work: Work, moments: "_Moments", pipe: int) -> NoReturn:
     # What was open in the parent is the parent's: it must not be closed from here.
     gc.freeze()
-    _Moments(moment).install()
+    moments.install()
     status = 1
     try:
         work()
@@ -152,8 +156,9 @@ def _be_the_child(work: Work, moment: Callable[..., None], pipe: int) -> NoRetur
 class _Moments:
     """Puts itself around everything that lasts, and numbers it."""
 
-    def __init__(self, moment: Callable[..., None]) -> None:
+    def __init__(self, moment: Callable[..., None], *, every_thread: bool) -> None:
         self._moment = moment
+        self._every_thread = every_thread
         self._last = 0
         self._thread = threading.local()
 
@@ -171,7 +176,8 @@ class _Moments:
     @contextmanager
     def action(self, what: str) -> Iterator[None]:
         """One that is part of another one is not counted again."""
-        if getattr(self._thread, "inside", False):
+        ours = self._every_thread or threading.current_thread() is threading.main_thread()
+        if getattr(self._thread, "inside", False) or not ours:
             yield
             return
         self._thread.inside = True
