@@ -22,7 +22,7 @@ nox.options.error_on_missing_interpreters = False
 
 REPORTS = pathlib.Path("build/reports")
 # Thousands of small worlds are made and thrown away: in memory, where there is room for them, which
-# saves half of the time. What is proved about disks is proved by kills and by order, not by waiting.
+# saves half of the time. What is proved about disks is proved by kills and order, not by waiting.
 MEMORY = pathlib.Path("/dev/shm")
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
     os.environ.setdefault("TMPDIR", str(MEMORY))
