@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.support.agents import Answer
-from tests.support.kill_points import Point, kill_points, killed
+from tests.support.kill_points import Point, kill_points, killed, share
 from tests.support.trees import tree_of
 from tests.support.world import Step, World, write
 
@@ -100,7 +100,7 @@ def kills(corrected: Corrected, part: int) -> Iterator[Point]:
     points = kill_points(lambda: corrected.correct().ok(), watched=corrected.watched)
     assert corrected.gone()
     assert len(points) > 12
-    for point in points[part::PARTS]:
+    for point in share(points, part, PARTS):
         corrected.reset()
         killed(corrected.correct, point)
         yield point

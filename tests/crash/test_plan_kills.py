@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.histories import KnownPlan
-from tests.support.kill_points import Point, kill_points, killed
+from tests.support.kill_points import Point, kill_points, killed, share
 
 PARTS = 2  # of one suite, so that as many processes can share it
 
@@ -35,7 +35,7 @@ class Scene:
         self._reset()
         points = kill_points(work, watched)
         assert len(points) > 4
-        for point in points[part::PARTS]:
+        for point in share(points, part, PARTS):
             self._reset()
             killed(work, point)
             yield point

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.kill_points import cut_short
+from tests.support.kill_points import THOROUGH, cut_short
 from tests.support.world import PlanHandle, Step, World, shell
 
-STRIDE = 47
+STRIDE = 47 * min(THOROUGH, 3)
 PARTS = 2
 
 
@@ -54,7 +54,7 @@ def test_a_family_killed_anywhere_comes_to_the_same_end(world: World, part: int)
             break
         _goes_on(plan, wanted, number)
         number, kills = number + STRIDE, kills + 1
-    assert kills >= 5
+    assert kills >= 2
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from tests.support.histories import GATED, Facts, KnownPlan
-from tests.support.kill_points import cut_short
+from tests.support.kill_points import THOROUGH, cut_short
 from tests.support.world import Group, World
 
 PICKS = st.integers(0, 10_000)
@@ -178,7 +178,7 @@ def test_no_history_differs_from_the_model(template: World, share: int) -> None:
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=100,
+                max_examples=100 // THOROUGH,
                 stateful_step_count=8,
                 deadline=None,
                 database=None,

@@ -40,6 +40,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 Work = Callable[[], object]
+# 1: every point, as `nox -s crash` has it. More: only every so manieth of each suite.
+THOROUGH = int(os.environ.get("CLEVERAGENTS_TEST_STRIDE", "1"))
 
 _CHANGES = (
     *("fsync", "fdatasync", "write", "pwrite", "sendfile", "copy_file_range"),
@@ -76,6 +78,11 @@ def kill_points(work: Work, watched: Sequence[Path] = ()) -> list[Point]:
             points.append(Point(number=number, after=after, what=what))
         seen.add(state)
     return points
+
+
+def share(points: Sequence[Point], part: int, parts: int) -> Sequence[Point]:
+    """One part of all points; of that every THOROUGH-th, so that `make test` stays quick."""
+    return points[part::parts][::THOROUGH]
 
 
 def killed(work: Work, point: Point) -> None:
