@@ -31,7 +31,9 @@ OWN_CHANGES = {
 def _own(world) -> tuple:
     refs = "git for-each-ref --format='%(refname) %(objectname) %(symref)'; git stash list"
     folder = "cd $(git rev-parse --absolute-git-dir)"
-    files = f"{folder}; cat config info/exclude; find . -path './hooks/*' -printf '%p %M %l '"
+    files = (
+        f"{folder}; cat config info/exclude; find . -path './hooks/*' -printf '%p %M %l\\n' | sort"
+    )
     head = "git symbolic-ref -q HEAD || true; git rev-parse -q --verify HEAD; git ls-files -s -v"
     status = "git status --porcelain=v2 --branch"
     return (world.state(), *map(world.work, (head, status, refs, files)))
