@@ -45,13 +45,11 @@ class SqlPlans:
         self._connection = connection
 
     def add(self, plan: Plan) -> None:
-        insert(self._connection, "plans", _plan_values(plan))
+        action = {"action_json": action_to_json(plan.action)}
+        insert(self._connection, "plans", {**_plan_values(plan), **action})
 
     def save(self, plan: Plan) -> None:
-        # What the action file said never changes after `plan use`, and may be large.
-        values = _plan_values(plan)
-        del values["action_json"]
-        if update(self._connection, "plans", "plan_id", values) != 1:
+        if update(self._connection, "plans", "plan_id", _plan_values(plan)) != 1:
             raise PlanNotFoundError(plan.plan_id)
 
     def get(self, plan_id: PlanId) -> Plan:
@@ -95,10 +93,10 @@ class SqlResources:
 
 
 def _plan_values(plan: Plan) -> dict[str, object]:
+    """All but the action, which is large and never changes: it is written once, by `add`."""
     return {
         "plan_id": plan.plan_id,
         "action_name": plan.action.name,
-        "action_json": action_to_json(plan.action),
         "phase": plan.phase,
         "state": plan.state,
         "attempt": plan.attempt,
