@@ -80,6 +80,8 @@ class Course:
 
     def declared(self, decision_id: DecisionId, step: Step, action: Action) -> list[Dependency]:
         """What the step's `uses` comes to."""
+        if not step.uses:
+            return []  # most steps; looking all others up would make long plans slow
         numbers = {other.name: index for index, other in enumerate(action.steps)}
         sources = [(name, self.done.get(numbers.get(name, -1))) for name in step.uses]
         return [
