@@ -15,7 +15,7 @@ from cleveragents.application.services.subplan_spawner import SubplanSpawner
 from cleveragents.application.services.tool_runner import Crossing, StepRunner, Task
 from cleveragents.domain.action import Step, Subplan, Subplans
 from cleveragents.domain.changes import FileChange
-from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.checkpoint import CheckpointReason, Trigger
 from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.errors import SubplansFailedError
 from cleveragents.domain.ids import PlanId
@@ -81,7 +81,7 @@ class SubplanService:
     def _before_spawn(self, plan: Plan, task: Task) -> Plan:
         if self._current(plan, task):
             return plan  # an earlier run of this step has spawned already
-        moment = _moment(task, CheckpointReason.ON_SUBPLAN_SPAWN, f"before {task.step.name}")
+        moment = task.moment(CheckpointReason.ON_SUBPLAN_SPAWN, f"before {task.step.name}")
         trigger = Trigger.ON_SUBPLAN_SPAWN
         return self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
 
@@ -124,7 +124,7 @@ class SubplanService:
         )
         plan = plan.fail(failure, self._clock.now())
         label = f"error in {task.step.name}"
-        moment = _moment(task, CheckpointReason.ON_ERROR, label, mid_step=True)
+        moment = task.moment(CheckpointReason.ON_ERROR, label, mid_step=True)
         return self._checkpoints.auto_create_if_configured(Trigger.ON_ERROR, plan, moment)
 
 
@@ -139,16 +139,3 @@ def _told(child: ChildPlan) -> str:
     if child.outcome is MergeOutcome.FAILED:
         return f"child `{child.name}` failed: {child.reason}"
     return f"child `{child.name}` was stopped"
-
-
-def _moment(
-    task: Task, reason: CheckpointReason, label: str, *, mid_step: bool = False
-) -> CheckpointMoment:
-    return CheckpointMoment(
-        reason=reason,
-        source=task.step.tool,
-        label=label,
-        decision_id=task.decision.decision_id,
-        step_index=task.step_index,
-        mid_step=mid_step,
-    )

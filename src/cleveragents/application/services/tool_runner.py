@@ -49,6 +49,19 @@ class Task:
     skip: Effect | None = None
     choice: EffectChoice = EffectChoice.STOP
 
+    def moment(
+        self, reason: CheckpointReason, label: str, *, mid_step: bool = False
+    ) -> CheckpointMoment:
+        """For a group that belongs to this step."""
+        return CheckpointMoment(
+            reason=reason,
+            source=self.step.tool,
+            label=label,
+            decision_id=self.decision.decision_id,
+            step_index=self.step_index,
+            mid_step=mid_step,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
@@ -181,7 +194,7 @@ class ToolRunner:
             )
 
     def _before_write(self, plan: Plan, task: Task) -> Plan:
-        moment = _moment(task, CheckpointReason.ON_TOOL_WRITE, f"before {_what(task)}")
+        moment = task.moment(CheckpointReason.ON_TOOL_WRITE, f"before {_what(task)}")
         return self._checkpoints.auto_create_if_configured(Trigger.ON_TOOL_WRITE, plan, moment).plan
 
     # --- once more ------------------------------------------------------------------------------
@@ -211,7 +224,7 @@ class ToolRunner:
         if not spec.writes:
             plan = self._checkpoints.save_progress(plan, additions)
             return Committed(plan=plan, group=None, changes=())
-        moment = _moment(task, CheckpointReason.ON_TOOL_WRITE_COMPLETE, f"after {_what(task)}")
+        moment = task.moment(CheckpointReason.ON_TOOL_WRITE_COMPLETE, f"after {_what(task)}")
         return self._checkpoints.auto_create_if_configured(
             Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, additions
         )
@@ -242,7 +255,7 @@ class ToolRunner:
             checkpoint=plan.head,
         )
         plan = plan.fail(failure, self._clock.now())
-        moment = _moment(task, CheckpointReason.ON_ERROR, f"error in {_what(task)}", mid_step=True)
+        moment = task.moment(CheckpointReason.ON_ERROR, f"error in {_what(task)}", mid_step=True)
         return self._checkpoints.auto_create_if_configured(
             Trigger.ON_ERROR, plan, moment, ended.additions
         )
@@ -273,19 +286,6 @@ class ToolRunner:
             finished_at=self._clock.now(),
         )
         return _Ended(plan=plan, call=call, effect=None, error=error)
-
-
-def _moment(
-    task: Task, reason: CheckpointReason, label: str, *, mid_step: bool = False
-) -> CheckpointMoment:
-    return CheckpointMoment(
-        reason=reason,
-        source=task.step.tool,
-        label=label,
-        decision_id=task.decision.decision_id,
-        step_index=task.step_index,
-        mid_step=mid_step,
-    )
 
 
 def _what(task: Task) -> str:
