@@ -18,12 +18,13 @@ import pytest
 
 from cleveragents.domain.errors import DataDirError, PlanLockedError
 from cleveragents.domain.ids import PlanId
-from cleveragents.infrastructure.clock import SystemClock
+from cleveragents.infrastructure.clock import SystemClock, UlidSource
 from cleveragents.infrastructure.lock_owners import is_alive, ourselves, read_owner
 from cleveragents.infrastructure.locks import FilePlanLocks
 
-PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
-OTHER = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
+# Nobody else's: taking over a dead owner's lock ends whatever on this machine works for that plan.
+ULIDS = UlidSource()
+PLAN, OTHER = PlanId(ULIDS.new()), PlanId(ULIDS.new())
 
 
 class Noon:

@@ -27,10 +27,11 @@ from cleveragents.domain.errors import (
     ToolTimeoutError,
 )
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.clock import UlidSource
 from cleveragents.infrastructure.tools.processes import ProcessRunner
 from cleveragents.infrastructure.tools.toolbox import BUILT_IN, ToolBox
 
-PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+PLAN = PlanId(UlidSource().new())
 PRINT_ARGV = [sys.executable, "-c", "import json, sys; print(json.dumps(sys.argv[1:]))"]
 
 
