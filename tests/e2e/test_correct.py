@@ -457,3 +457,12 @@ def test_what_cannot_be_added_is_refused_and_nothing_changes(world: World) -> No
     waiting = world.use(SIX[0])
     root = waiting("tree").ok().data["tree"]["id"]
     refused(append(waiting, root, "--step-file", step_file(world, SIX[0])), "correction-refused")
+
+
+def test_advice_that_no_step_can_hear_is_told_as_such(world: World) -> None:
+    plan = world.run(write("a.txt", "one"))
+    decision = plan("tree").ok().data["tree"]["children"][0]["id"]
+    words = ("plan", "correct", "--mode", "revert", "--guidance", "say two", "--yes", decision)
+    answer = world.agents(*words).ok()
+    assert answer.envelope["status"] == "warn"
+    assert "--step-file" in " ".join(answer.envelope["messages"])

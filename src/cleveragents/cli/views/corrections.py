@@ -15,6 +15,7 @@ from cleveragents.cli.render.blocks import Block, Cell, Fields, Grid, Outcome
 from cleveragents.cli.views.plans import status
 from cleveragents.cli.views.words import count, toned
 from cleveragents.domain.checkpoint import RevertedFile
+from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import Decision
 
 
@@ -50,8 +51,18 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
             f" {correction.correction_id} {found.plan.plan_id}",
             f"undo it: agents plan rollback {found.plan.plan_id} {undo}",
         ],
-        warnings=[*result.done.effects.sentences(), *after.warnings],
+        warnings=[*_unheard(correction), *result.done.effects.sentences(), *after.warnings],
     )
+
+
+def _unheard(correction: Correction) -> list[str]:
+    """Steps of a file are what they are; without another one, advice is only on record."""
+    if correction.replacement is not None:
+        return []
+    return [
+        "the plan's steps come from its action file, so the same step ran again and the guidance"
+        " is only on record: give the step that shall take its place with --step-file"
+    ]
 
 
 def appended(done: Appended, found: PlanStatus) -> Outcome:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cleveragents.cli.render.blocks import Block, Cell, Fields, Grid, Outcome
-from cleveragents.cli.views.words import toned
+from cleveragents.cli.views.words import count, toned
 from cleveragents.domain.checkpoint import RollbackImpact, RollbackPreview, RollbackResult
 from cleveragents.domain.plan import State
 
@@ -62,7 +62,7 @@ def _blocks(impact: RollbackImpact, data: dict[str, Any]) -> Sequence[Block]:
 
 
 def _data(impact: RollbackImpact) -> dict[str, Any]:
-    restored = f"{len(impact.reverted)} files of" if impact.only else "restored to"
+    restored = f"{count(len(impact.reverted), 'file')} of" if impact.only else "restored to"
     waiting = " (awaiting input)" if impact.state == State.QUEUED else ""
     only = {"only": list(impact.only)} if impact.only else {}
     return {
