@@ -344,7 +344,12 @@ class MemoryCheckpoints:
     def count(self, plan_id: PlanId) -> int:
         return len(self.of_plan(plan_id))
 
-    def outlines(self, plan_id: PlanId) -> Sequence[GroupOutline]:
+    def outlines(
+        self,
+        plan_id: PlanId,
+        *,
+        with_sizes: bool = True,
+    ) -> Sequence[GroupOutline]:
         return [
             GroupOutline(
                 group_id=group.group_id,

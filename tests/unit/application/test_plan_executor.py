@@ -30,8 +30,10 @@ def test_every_decision_is_stored_in_one_commit_with_the_group_to_go_back_to() -
         key = decision.decision_id
         tables = next(tables for tables in world.database.history if key in tables.decisions)
         groups = [group for group in tables.groups.values() if group.decision_id == key]
-        assert [group.reason for group in groups] == [CheckpointReason.DECISION]
-        assert plan_of(world, tables).head == groups[0].head
+        reasons = [group.reason for group in groups]
+        assert reasons == [CheckpointReason.DECISION, CheckpointReason.ON_TOOL_WRITE]
+        assert groups[0].resource_states == groups[1].resource_states
+        assert plan_of(world, tables).head == groups[1].head
         assert plan_of(world, tables).last_completed_step == (decision.step_index or 0) - 1
 
 

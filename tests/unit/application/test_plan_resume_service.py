@@ -58,7 +58,7 @@ def test_a_snapshot_that_cannot_be_taken_stops_the_step_before_it_writes(
     world: ServiceWorld,
 ) -> None:
     full = SnapshotFailedError("the disk is full", "make room")
-    world.faults.fail("capture", *[None] * 8, full)
+    world.faults.fail("capture", *[None] * 6, full)
 
     with pytest.raises(SnapshotFailedError):
         world.run()

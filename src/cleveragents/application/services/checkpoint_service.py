@@ -79,15 +79,26 @@ class CheckpointService:
         self._events = events
         self._triggers = policy.triggers
         self._pruning = Pruning(unit_of_work, snapshots, clock, policy.limits)
+        self._latest: CheckpointGroup | None = None
 
     # --- recording ------------------------------------------------------------------------------
 
     def record_decision(
-        self, plan: Plan, moment: CheckpointMoment, additions: Additions = NOTHING_ELSE
+        self,
+        plan: Plan,
+        moment: CheckpointMoment,
+        additions: Additions = NOTHING_ELSE,
+        before_write: CheckpointMoment | None = None,
     ) -> Plan:
-        """Store a decision with the group that lets people come back to the moment before it."""
+        """Store a decision with the group that lets people come back to the moment before it.
+
+        Where a write follows at once, the group before it is stored in the same transaction.
+        """
         wanted = plan.action.rollback_policy.enabled
-        return self._commit(plan, moment, additions, with_group=wanted).plan
+        moments = [moment]
+        if before_write is not None and self.is_on(Trigger.ON_TOOL_WRITE):
+            moments.append(before_write)
+        return self._commit(plan, moments, additions, with_group=wanted).plan
 
     def auto_create_if_configured(
         self,
@@ -98,13 +109,13 @@ class CheckpointService:
     ) -> Committed:
         """Store the plan's progress, and a group with it if the settings name this trigger."""
         wanted = self.is_on(trigger) and plan.action.rollback_policy.enabled
-        return self._commit(plan, moment, additions, with_group=wanted)
+        return self._commit(plan, [moment], additions, with_group=wanted)
 
     def record(
         self, plan: Plan, moment: CheckpointMoment, additions: Additions = NOTHING_ELSE
     ) -> tuple[Plan, CheckpointGroup]:
         """A group whatever the settings say: by hand, or as the safety net of a rollback."""
-        done = self._commit(plan, moment, additions, with_group=True)
+        done = self._commit(plan, [moment], additions, with_group=True)
         return done.plan, self._head_of(done.plan)
 
     def save_progress(self, plan: Plan, additions: Additions = NOTHING_ELSE) -> Plan:
@@ -140,8 +151,15 @@ class CheckpointService:
         return group
 
     def _commit(
-        self, plan: Plan, moment: CheckpointMoment, additions: Additions, *, with_group: bool
+        self,
+        plan: Plan,
+        moments: Sequence[CheckpointMoment],
+        additions: Additions,
+        *,
+        with_group: bool,
     ) -> Committed:
+        """One transaction, with a group for each of the moments, which are one state of things."""
+        moment = moments[0]
         # Files before record: a record whose files are missing cannot be restored (ADR 0002).
         resources = self.resources(plan.plan_id)
         captured: Captured = {}
@@ -150,11 +168,12 @@ class CheckpointService:
         changes = _all_changes(resources, captured)
         touched = _all_touched(resources, captured)
         additions = additions.with_outcome(changes, touched)
-        group: CheckpointGroup | None = None
+        groups: list[CheckpointGroup] = []
         with self._unit_of_work() as uow:
             plan = store(uow, plan, additions)
-            if with_group:
-                plan, group = self._add_group(uow, plan, moment, resources, captured)
+            for each in moments if with_group else ():
+                plan, group = self._add_group(uow, plan, each, resources, captured)
+                groups.append(group)
             if not moment.mid_step:
                 _move_boundaries(uow, resources, captured)
             uow.plans.save(plan)
@@ -164,9 +183,9 @@ class CheckpointService:
             uow.commit()
         if additions.tool_call is not None and additions.writers is not None:
             additions.writers.add(additions.tool_call.decision_id, touched)
-        if group is not None:
-            self._announce(group, pruned)
-        return Committed(plan=plan, group=group, changes=changes)
+        for group in groups:
+            self._announce(group, pruned if group is groups[-1] else 0)
+        return Committed(plan=plan, group=groups[-1] if groups else None, changes=changes)
 
     def _add_group(
         self,
@@ -177,21 +196,29 @@ class CheckpointService:
         captured: Captured,
     ) -> tuple[Plan, CheckpointGroup]:
         plan = plan.tick()
-        previous = uow.checkpoints.holding(plan.head) if plan.head else None
         draft = GroupDraft(
             plan=plan,
             moment=moment,
             resources=resources,
             captured=captured,
-            previous=previous,
+            previous=self._previous(uow, plan),
             created_at=self._clock.now(),
         )
         group = build_group(draft, self._ids.new)
         uow.checkpoints.add(group)
+        self._latest = group
         if moment.rollback_target is not None:
             only = moment.rollback_only
             plan = plan.begin_rollback(moment.rollback_target, group.group_id, only)
         return plan.at(group.head), group
+
+    def _previous(self, uow: UnitOfWork, plan: Plan) -> CheckpointGroup | None:
+        if plan.head is None:
+            return None
+        # Nearly always the one that was just added; what it captured never changes.
+        if self._latest is not None and plan.head in self._latest.names():
+            return self._latest
+        return uow.checkpoints.holding(plan.head)
 
     def _announce(self, group: CheckpointGroup, pruned: int) -> None:
         self._events.emit(

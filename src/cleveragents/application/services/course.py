@@ -27,6 +27,13 @@ class Course:
     done: dict[int, DecisionId] = field(default_factory=dict[int, DecisionId])
     writers: Writers = field(default_factory=Writers)
     corrections: Sequence[Correction] = ()
+    # Looked up at every step: going through all decisions each time would make long plans slow.
+    _of_steps: dict[int, Decision] = field(default_factory=dict[int, Decision], init=False)
+    _advice: list[Decision] = field(default_factory=list[Decision], init=False)
+
+    def __post_init__(self) -> None:
+        for decision in self.decisions:
+            self._index(decision)
 
     @classmethod
     def of(cls, uow: UnitOfWork, plan: Plan) -> "Course":
@@ -52,14 +59,19 @@ class Course:
     def latest(self) -> Decision:
         return self.decisions[-1]
 
+    def add(self, decision: Decision) -> None:
+        self.decisions.append(decision)
+        self._index(decision)
+
+    def _index(self, decision: Decision) -> None:
+        if decision.type is DecisionType.USER_INTERVENTION:
+            self._advice.append(decision)
+        elif decision.step_index is not None:
+            self._of_steps[decision.step_index] = decision
+
     def pending(self, index: int) -> Decision | None:
         """The step's decision, if it was made before and is still to be carried out."""
-        made = [
-            decision
-            for decision in self.decisions
-            if decision.step_index == index and decision.type is not DecisionType.USER_INTERVENTION
-        ]
-        return made[-1] if made else None
+        return self._of_steps.get(index)
 
     def parent_of(self, index: int) -> DecisionId:
         """A step that is done again because of a correction belongs to that correction."""
@@ -73,9 +85,8 @@ class Course:
         steps = {item.intervention_id: item.steps for item in self.corrections}
         return [
             decision.chosen
-            for decision in self.decisions
-            if decision.type is DecisionType.USER_INTERVENTION
-            and index in steps.get(decision.decision_id, (index,))
+            for decision in self._advice
+            if index in steps.get(decision.decision_id, (index,))
         ]
 
     def declared(self, decision_id: DecisionId, step: Step, action: Action) -> list[Dependency]:

@@ -1,6 +1,7 @@
 """Owns Execute: decide, checkpoint, run the tool, commit the step."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NoReturn
 
 from cleveragents.application.ports import (
@@ -150,21 +151,24 @@ class PlanExecutor:
         step = proposal.step
         self._events.emit(StepStarted(step_index=index, name=step.name, tool=step.tool))
         plan = self._at_step(Trigger.BEFORE_STEP, plan, proposal, index, course)
-        plan, decision = self._decide(plan, proposal, index, course)
+        # A step that was decided before an interruption is carried out, not decided again.
+        pending = course.pending(index)
         task = Task(
             step=step,
             step_index=index,
-            decision=decision,
+            decision=pending or self._decided(plan, proposal, index, course),
             next_actor_state=proposal.actor_state,
             resources=self._checkpoints.sandboxes(plan.plan_id),
             skip=_skipping(crossing),
             choice=crossing.choice,
             writers=course.writers,
         )
+        if pending is None:
+            plan, task = self._record(plan, task, course)
         done = self._runner.run(plan, task)
         plan = done.plan
         if plan.state is State.PROCESSING:
-            course.done[index] = decision.decision_id
+            course.done[index] = task.decision.decision_id
             plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, course)
         self._events.emit(
             StepFinished(
@@ -176,14 +180,8 @@ class PlanExecutor:
         )
         return plan
 
-    def _decide(
-        self, plan: Plan, proposal: Proposal, index: int, course: Course
-    ) -> tuple[Plan, Decision]:
-        # A step that was decided before an interruption is carried out, not decided again.
-        pending = course.pending(index)
-        if pending is not None:
-            return plan, pending
-        decision = Decision(
+    def _decided(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Decision:
+        return Decision(
             decision_id=DecisionId(self._ids.new()),
             plan_id=plan.plan_id,
             parent_id=course.parent_of(index),
@@ -200,18 +198,17 @@ class PlanExecutor:
             attempt=plan.attempt,
             created_at=self._clock.now(),
         )
-        moment = CheckpointMoment(
-            reason=CheckpointReason.DECISION,
-            source=proposal.step.tool,
-            label=f"decision {index}: {proposal.step.name}",
-            decision_id=decision.decision_id,
-            step_index=index,
-        )
-        uses = course.declared(decision.decision_id, proposal.step, plan.action)
-        additions = Additions(decision=decision, dependencies=tuple(uses))
-        plan = self._checkpoints.record_decision(plan, moment, additions)
-        course.decisions.append(decision)
-        return plan, decision
+
+    def _record(self, plan: Plan, task: Task, course: Course) -> tuple[Plan, Task]:
+        label = f"decision {task.step_index}: {task.step.name}"
+        moment = task.moment(CheckpointReason.DECISION, label)
+        uses = course.declared(task.decision.decision_id, task.step, plan.action)
+        additions = Additions(decision=task.decision, dependencies=tuple(uses))
+        is_prepared = self._runner.writes_at_once(plan, task)
+        before_write = task.before_write() if is_prepared else None
+        plan = self._checkpoints.record_decision(plan, moment, additions, before_write)
+        course.add(task.decision)
+        return plan, replace(task, is_prepared=is_prepared)
 
     def _at_step(
         self,

@@ -75,7 +75,7 @@ class Pruning:
         if rule.counts_only and uow.checkpoints.count(plan.plan_id) <= rule.max_groups:
             return {}
         # The head needs no pin: it is in the group that was just added, the most recent.
-        outlines = uow.checkpoints.outlines(plan.plan_id)
+        outlines = uow.checkpoints.outlines(plan.plan_id, with_sizes=not rule.counts_only)
         pinned = {**_compared(uow, plan), **pins(plan), **also}
         removed = self._explained(plan, outlines, pinned).decision.removed
         uow.checkpoints.delete(removed, self._clock.now())

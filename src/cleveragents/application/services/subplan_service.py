@@ -37,6 +37,9 @@ class StepRunners:
     def settle(self, plan_id: PlanId) -> Sequence[Effect]:
         return self.tools.settle(plan_id)
 
+    def writes_at_once(self, plan: Plan, task: Task) -> bool:
+        return task.step.subplans is None and self.tools.writes_at_once(plan, task)
+
     def run(self, plan: Plan, task: Task) -> Committed:
         if task.step.subplans is None:
             return self.tools.run(plan, task)

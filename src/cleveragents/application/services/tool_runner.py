@@ -37,7 +37,7 @@ class Task:
 
     `writers` are the live steps that ran before it. `skip` is the earlier run whose outside effect
     a person takes as done: then nothing runs. `choice` is what the person said about all such
-    steps, for child plans.
+    steps, for child plans. `is_prepared` says that the group before a write was just made.
     """
 
     step: Step
@@ -48,6 +48,10 @@ class Task:
     writers: Writers
     skip: Effect | None = None
     choice: EffectChoice = EffectChoice.STOP
+    is_prepared: bool = False
+
+    def before_write(self) -> CheckpointMoment:
+        return self.moment(CheckpointReason.ON_TOOL_WRITE, f"before {_what(self)}")
 
     def moment(
         self, reason: CheckpointReason, label: str, *, mid_step: bool = False
@@ -101,6 +105,7 @@ class StepRunner(Protocol):
         self, plan: Plan, step: Step, step_index: int, choice: EffectChoice
     ) -> Crossing: ...
     def settle(self, plan_id: PlanId) -> Sequence[Effect]: ...
+    def writes_at_once(self, plan: Plan, task: Task) -> bool: ...
     def run(self, plan: Plan, task: Task) -> Committed: ...
 
 
@@ -136,6 +141,15 @@ class ToolRunner:
         """The effects of which only the beginning is known; the caller holds the plan's lock."""
         return self._ledger.settle(plan_id)
 
+    def writes_at_once(self, plan: Plan, task: Task) -> bool:
+        """Whether running the task begins with a write, for which there has to be a group."""
+        try:
+            spec = self._tools.find(plan.action, task.step.tool)
+            self._refuse_without_checkpoint(plan, spec, task)
+        except ToolError:
+            return False  # running it tells the reason
+        return spec.writes and task.skip is None
+
     def run(self, plan: Plan, task: Task) -> Committed:
         """Carry the task out and store that it is done; an errored plan means that it failed."""
         try:
@@ -146,6 +160,7 @@ class ToolRunner:
         if task.skip is not None:
             return self._skipped(plan, task, spec, task.skip)
         ended, tries = self._attempt(plan, task, spec), 1
+        task = replace(task, is_prepared=False)
         while ended.error is not None and self._tries_again(ended, task, spec, tries):
             ended, tries = self._attempt(self._take_back(ended, tries), task, spec), tries + 1
         if spec.validation is not None:
@@ -160,7 +175,7 @@ class ToolRunner:
     # --- one call -------------------------------------------------------------------------------
 
     def _attempt(self, plan: Plan, task: Task, spec: ToolSpec) -> _Ended:
-        if spec.writes:
+        if spec.writes and not task.is_prepared:
             plan = self._before_write(plan, task)
         effect: Effect | None = None
         if spec.outside_effects:
@@ -194,8 +209,9 @@ class ToolRunner:
             )
 
     def _before_write(self, plan: Plan, task: Task) -> Plan:
-        moment = task.moment(CheckpointReason.ON_TOOL_WRITE, f"before {_what(task)}")
-        return self._checkpoints.auto_create_if_configured(Trigger.ON_TOOL_WRITE, plan, moment).plan
+        return self._checkpoints.auto_create_if_configured(
+            Trigger.ON_TOOL_WRITE, plan, task.before_write()
+        ).plan
 
     # --- once more ------------------------------------------------------------------------------
 

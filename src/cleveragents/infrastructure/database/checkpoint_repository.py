@@ -31,6 +31,7 @@ SELECT c.*, COALESCE(r.name, ?) AS resource FROM checkpoints c
 LEFT JOIN plan_resources r ON r.resource_id = c.resource_id
 WHERE {where} ORDER BY c.rowid
 """
+_SIZE_OF_GROUP = "(SELECT SUM(c.size_bytes) FROM checkpoints c WHERE c.group_id = g.group_id)"
 
 
 class SqlCheckpoints:
@@ -114,10 +115,10 @@ class SqlCheckpoints:
         ).fetchone()
         return int(row[0])
 
-    def outlines(self, plan_id: PlanId) -> Sequence[GroupOutline]:
+    def outlines(self, plan_id: PlanId, *, with_sizes: bool = True) -> Sequence[GroupOutline]:
+        size = _SIZE_OF_GROUP if with_sizes else "0"
         rows = self._connection.execute(
-            "SELECT g.group_id, g.label, g.labelled_by_hand, g.created_at, (SELECT"
-            " SUM(c.size_bytes) FROM checkpoints c WHERE c.group_id = g.group_id) AS size_bytes"
+            f"SELECT g.group_id, g.label, g.labelled_by_hand, g.created_at, {size} AS size_bytes"
             " FROM checkpoint_groups g WHERE g.plan_id = ? ORDER BY g.seq",
             (plan_id,),
         )
