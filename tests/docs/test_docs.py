@@ -68,7 +68,7 @@ def test_every_runtime_dependency_is_explained() -> None:
 def test_the_action_file_of_the_readme_runs_as_the_readme_says(tmp_path: Path) -> None:
     readme = _text(ROOT / "README.md")
     (example,) = re.findall(r"^```yaml\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
-    label = re.search(r"agents plan rollback PLAN_ID '([^']+)'", readme)
+    label = re.search(r"agents plan rollback latest '([^']+)'", readme)
     assert label is not None
     shop = _repository(tmp_path)
     (tmp_path / "hello.yaml").write_text(example)

@@ -28,6 +28,10 @@ class PlanRepository(Protocol):
         """Raises PlanNotFoundError."""
         ...
 
+    def starting_with(self, prefix: str) -> Sequence[PlanId]:
+        """The oldest first; the prefix is in upper case."""
+        ...
+
     def list(self) -> Sequence[Plan]:
         """All plans, newest first."""
         ...

@@ -27,6 +27,9 @@ from cleveragents.domain.errors import (
     DeclinedError,
     PlanError,
 )
+from cleveragents.domain.ids import PlanId
+
+_WHOLE_ID = 26
 
 
 class App:
@@ -39,6 +42,7 @@ class App:
         self.command = ""
         self.format_hint: str | None = None
         self.exit_code = 0
+        self._plans: dict[str, PlanId] = {}
 
     def use_options(self, *, data_dir: str | None, config_path: str | None, verbose: int) -> None:
         self._data_dir = data_dir
@@ -74,6 +78,15 @@ class App:
             return str(Path.cwd())
         except FileNotFoundError:
             raise CurrentFolderError from None
+
+    def plan(self, wanted: str) -> PlanId:
+        """The plan that an argument names: an id, the beginning of one, or `latest`."""
+        if len(wanted) == _WHOLE_ID:
+            return PlanId(wanted)
+        # Once: a newer plan must not take the place of the one that a person has just confirmed.
+        if wanted not in self._plans:
+            self._plans[wanted] = self.container.plan_queries.find(wanted)
+        return self._plans[wanted]
 
     @contextmanager
     def working(self) -> Generator[Container]:

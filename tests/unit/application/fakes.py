@@ -214,6 +214,9 @@ class MemoryPlans:
             raise PlanNotFoundError(plan_id)
         return self._corrected(self._tables.plans[plan_id])
 
+    def starting_with(self, prefix: str) -> Sequence[PlanId]:
+        return sorted(PlanId(key) for key in self._tables.plans if key.startswith(prefix))
+
     def _corrected(self, plan: Plan) -> Plan:
         action = self._tables.actions[plan.plan_id]
         for item in sorted(self._tables.corrections.values(), key=lambda c: c.correction_id):

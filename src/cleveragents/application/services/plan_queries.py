@@ -7,6 +7,7 @@ from datetime import timedelta
 from cleveragents.application.ports import Clock, PlanLocks, UnitOfWork, UnitOfWorkFactory
 from cleveragents.application.services.course import done_steps
 from cleveragents.application.services.decision_lookup import find_decision
+from cleveragents.application.services.plan_lookup import find_plan
 from cleveragents.application.services.subplan_queries import (
     ChildStatus,
     children_of_plan,
@@ -111,6 +112,11 @@ class PlanQueries:
         with self._unit_of_work.reading() as uow:
             plans = uow.plans.list()
         return with_children(plans) if children else [p for p in plans if p.child_of is None]
+
+    def find(self, wanted: str) -> PlanId:
+        """The plan that a person means. Raises PlanNotFoundError or PlanAmbiguousError."""
+        with self._unit_of_work.reading() as uow:
+            return find_plan(uow, wanted)
 
     def get(self, plan_id: PlanId) -> Plan:
         with self._unit_of_work.reading() as uow:

@@ -6,7 +6,6 @@ from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import checkpoints as views
 from cleveragents.cli.views.words import count
-from cleveragents.domain.ids import PlanId
 
 _PLAN = click.argument("plan_id", metavar="PLAN_ID")
 _CHECKPOINT = click.argument("checkpoint_id", metavar="CHECKPOINT_ID")
@@ -22,8 +21,8 @@ def checkpoint() -> None:
 @click.pass_obj
 def list_checkpoints(app: App, plan_id: str) -> None:
     """List the checkpoints of a plan, the oldest first."""
-    groups = app.container.checkpoint_service.list_checkpoints(PlanId(plan_id))
-    app.show(views.listed(app.container.plan_queries.get(PlanId(plan_id)), groups))
+    groups = app.container.checkpoint_service.list_checkpoints(app.plan(plan_id))
+    app.show(views.listed(app.container.plan_queries.get(app.plan(plan_id)), groups))
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint show <PLAN_ID> <CHECKPOINT_ID>"))
@@ -33,7 +32,7 @@ def list_checkpoints(app: App, plan_id: str) -> None:
 def show(app: App, plan_id: str, checkpoint_id: str) -> None:
     """Show one checkpoint group with everything in it."""
     service = app.container.checkpoint_service
-    app.show(views.shown(service.get_checkpoint(PlanId(plan_id), checkpoint_id)))
+    app.show(views.shown(service.get_checkpoint(app.plan(plan_id), checkpoint_id)))
 
 
 @checkpoint.command(
@@ -47,7 +46,7 @@ def create(app: App, plan_id: str, label: str) -> None:
     if not label.strip():
         raise click.UsageError("--label must not be empty")
     with app.working() as container:
-        group = container.manual_checkpoints.create(PlanId(plan_id), label.strip())
+        group = container.manual_checkpoints.create(app.plan(plan_id), label.strip())
     app.show(views.created(group))
 
 
@@ -59,9 +58,9 @@ def create(app: App, plan_id: str, label: str) -> None:
 def delete(app: App, plan_id: str, checkpoint_id: str, *, yes: bool) -> None:
     """Delete a checkpoint group for good, and free what only it needed."""
     service = app.container.checkpoint_service
-    wanted = service.get_checkpoint(PlanId(plan_id), checkpoint_id)
+    wanted = service.get_checkpoint(app.plan(plan_id), checkpoint_id)
     app.require(f"Delete {wanted.group_id} ({wanted.label})", yes=yes)
-    group, freed = app.container.manual_checkpoints.delete(PlanId(plan_id), wanted.group_id)
+    group, freed = app.container.manual_checkpoints.delete(app.plan(plan_id), wanted.group_id)
     app.show(views.deleted(group, freed))
 
 
@@ -72,7 +71,7 @@ def delete(app: App, plan_id: str, checkpoint_id: str, *, yes: bool) -> None:
 @click.pass_obj
 def prune(app: App, plan_id: str, *, yes: bool, dry_run: bool) -> None:
     """Delete the checkpoints that are beyond the limits, and free their room."""
-    plan, service = PlanId(plan_id), app.container.manual_checkpoints
+    plan, service = app.plan(plan_id), app.container.manual_checkpoints
     found = service.explain_retention(plan)
     gone = len(found.decision.removed)
     if dry_run or not gone:
@@ -90,7 +89,7 @@ def prune(app: App, plan_id: str, *, yes: bool, dry_run: bool) -> None:
 @click.pass_obj
 def verify(app: App, plan_id: str, checkpoint_id: str | None) -> None:
     """Prove by hash that a checkpoint, or every one, can be restored."""
-    service, plan = app.container.checkpoint_service, PlanId(plan_id)
+    service, plan = app.container.checkpoint_service, app.plan(plan_id)
     groups = (
         [service.get_checkpoint(plan, checkpoint_id)]
         if checkpoint_id
@@ -107,6 +106,6 @@ def verify(app: App, plan_id: str, checkpoint_id: str | None) -> None:
 def diff(app: App, plan_id: str, old: str, new: str) -> None:
     """Show which files differ between two checkpoints."""
     service = app.container.checkpoint_service
-    before = service.get_checkpoint(PlanId(plan_id), old)
-    after = service.get_checkpoint(PlanId(plan_id), new)
+    before = service.get_checkpoint(app.plan(plan_id), old)
+    after = service.get_checkpoint(app.plan(plan_id), new)
     app.show(views.compared(before, after, service.changes_between(before, after)))

@@ -12,7 +12,6 @@ from cleveragents.cli.views import corrections as views
 from cleveragents.cli.views.words import count
 from cleveragents.domain.correction import CorrectionMode
 from cleveragents.domain.errors import UsageError
-from cleveragents.domain.ids import PlanId
 
 _NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; leave it queued.")
 
@@ -92,7 +91,7 @@ def prompt(
             "say once what the plan shall know", f"agents plan prompt {plan_id} 'what to do'"
         )
     with app.working() as container:
-        told = container.prompt_service.prompt(PlanId(plan_id), _text(text or guidance or ""))
+        told = container.prompt_service.prompt(app.plan(plan_id), _text(text or guidance or ""))
         if not no_execute:
             finished(container.correction_service.go_on(told.plan.plan_id))
     app.show(views.prompted(told, app.container.plan_queries.status(told.plan.plan_id)))

@@ -90,7 +90,7 @@ def list_plans(app: App, *, children: bool) -> None:
 @click.pass_obj
 def execute(app: App, plan_id: str, effects: str | None) -> None:
     """Start a plan, or go on with one that was interrupted or has failed."""
-    _run(app, PlanId(plan_id), _choice(effects))
+    _run(app, app.plan(plan_id), _choice(effects))
 
 
 @plan.command(
@@ -106,9 +106,9 @@ def resume(app: App, plan_id: str, effects: str | None, *, dry_run: bool) -> Non
     """Go on with a plan from its last finished step."""
     if dry_run:
         service = app.container.plan_resume_service
-        app.show(plan_views.resume_point(service.preview(PlanId(plan_id), _choice(effects))))
+        app.show(plan_views.resume_point(service.preview(app.plan(plan_id), _choice(effects))))
         return
-    _run(app, PlanId(plan_id), _choice(effects))
+    _run(app, app.plan(plan_id), _choice(effects))
 
 
 @plan.command(epilog=examples("agents plan status <PLAN_ID> --format json"))
@@ -116,7 +116,7 @@ def resume(app: App, plan_id: str, effects: str | None, *, dry_run: bool) -> Non
 @click.pass_obj
 def status(app: App, plan_id: str) -> None:
     """Show where a plan stands."""
-    app.show(plan_views.status(app.container.plan_queries.status(PlanId(plan_id))))
+    app.show(plan_views.status(app.container.plan_queries.status(app.plan(plan_id))))
 
 
 @plan.command(epilog=examples("agents plan cancel <PLAN_ID>"))
@@ -124,7 +124,7 @@ def status(app: App, plan_id: str) -> None:
 @click.pass_obj
 def cancel(app: App, plan_id: str) -> None:
     """End a plan for good. Work in its sandboxes stays where it is."""
-    app.show(plan_views.cancelled(app.container.plan_service.cancel(PlanId(plan_id))))
+    app.show(plan_views.cancelled(app.container.plan_service.cancel(app.plan(plan_id))))
 
 
 @plan.command(epilog=examples("agents plan discard <PLAN_ID>"))
@@ -134,7 +134,7 @@ def cancel(app: App, plan_id: str) -> None:
 def discard(app: App, plan_id: str, *, yes: bool) -> None:
     """Remove what a plan that is over still has in its sandboxes, applied or not."""
     result = app.container.sandbox_cleanup.discard(
-        PlanId(plan_id),
+        app.plan(plan_id),
         lambda kept: app.confirm(f"Discard the sandboxes: {', '.join(kept)}", yes=yes),
     )
     app.show(plan_views.discarded(result))
@@ -152,7 +152,7 @@ def discard(app: App, plan_id: str, *, yes: bool) -> None:
 @click.pass_obj
 def diff(app: App, plan_id: str, correction: str | None) -> None:
     """Show what applying the plan would change in the project."""
-    service, wanted = app.container.plan_diff_service, PlanId(plan_id)
+    service, wanted = app.container.plan_diff_service, app.plan(plan_id)
     if correction is None:
         found = service.diff(wanted)
     else:
@@ -184,7 +184,7 @@ def apply(
     """Bring the plan's result into the project: all of it, or nothing."""
     if no_commit and branch:
         raise click.UsageError("--no-commit and --branch exclude each other")
-    wanted = app.container.plan_queries.get(PlanId(plan_id))
+    wanted = app.container.plan_queries.get(app.plan(plan_id))
     options = ApplyOptions(message=message or _message(wanted), branch=branch, commit=not no_commit)
     with app.working() as container:
         result = container.apply_service.apply(
@@ -203,7 +203,7 @@ def apply(
 @click.pass_obj
 def tree(app: App, plan_id: str, *, show_superseded: bool) -> None:
     """Show the plan's decisions and the checkpoint of each."""
-    history = app.container.plan_queries.history(PlanId(plan_id))
+    history = app.container.plan_queries.history(app.plan(plan_id))
     app.show(decision_tree.tree(history, show_superseded=show_superseded))
 
 
@@ -224,7 +224,7 @@ def explain(app: App, decision_id: str) -> None:
 @click.pass_obj
 def artifacts(app: App, plan_id: str) -> None:
     """Show what each step wrote and said."""
-    app.show(decision_views.artifacts(app.container.plan_queries.record(PlanId(plan_id))))
+    app.show(decision_views.artifacts(app.container.plan_queries.record(app.plan(plan_id))))
 
 
 @plan.command(epilog=examples("agents plan errors <PLAN_ID>"))
@@ -232,7 +232,7 @@ def artifacts(app: App, plan_id: str) -> None:
 @click.pass_obj
 def errors(app: App, plan_id: str) -> None:
     """Show what failed, and what to do about it."""
-    app.show(decision_views.errors(app.container.plan_queries.failures(PlanId(plan_id))))
+    app.show(decision_views.errors(app.container.plan_queries.failures(app.plan(plan_id))))
 
 
 @plan.command(epilog=examples("agents plan effects <PLAN_ID>"))
@@ -240,7 +240,7 @@ def errors(app: App, plan_id: str) -> None:
 @click.pass_obj
 def effects(app: App, plan_id: str) -> None:
     """Show what the steps have done outside their sandboxes, and what is known of it."""
-    app.show(effect_views.ledger(app.container.plan_queries.effects(PlanId(plan_id))))
+    app.show(effect_views.ledger(app.container.plan_queries.effects(app.plan(plan_id))))
 
 
 def _choice(effects: str | None) -> EffectChoice:

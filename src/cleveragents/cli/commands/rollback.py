@@ -6,7 +6,6 @@ from cleveragents.application.services.rollback_service import RollbackQuestion
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import rollbacks as views
-from cleveragents.domain.ids import PlanId
 
 
 @click.command(
@@ -43,7 +42,7 @@ def rollback(
     CHECKPOINT_ID is a checkpoint, its group, the beginning of either, or a label.
     """
     if dry_run:
-        preview = app.container.rollback_service.preview(PlanId(plan_id), checkpoint_id, only)
+        preview = app.container.rollback_service.preview(app.plan(plan_id), checkpoint_id, only)
         app.show(views.previewed(preview))
         return
 
@@ -57,5 +56,6 @@ def rollback(
         )
 
     with app.working() as container:
-        result = container.rollback_service.rollback(PlanId(plan_id), checkpoint_id, confirm, only)
+        wanted = app.plan(plan_id)
+        result = container.rollback_service.rollback(wanted, checkpoint_id, confirm, only)
     app.show(views.rolled_back(result))

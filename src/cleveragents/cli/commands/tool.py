@@ -6,7 +6,6 @@ from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.render.blocks import Cell, Grid, Outcome
 from cleveragents.domain.action import Parameter, ToolSpec
-from cleveragents.domain.ids import PlanId
 
 
 @click.group("tool", cls=LazyGroup)
@@ -19,7 +18,7 @@ def tool() -> None:
 @click.pass_obj
 def list_tools(app: App, plan_id: str | None) -> None:
     """List the tools, what they take, and whether they write."""
-    action = app.container.plan_queries.get(PlanId(plan_id)).action if plan_id else None
+    action = app.container.plan_queries.get(app.plan(plan_id)).action if plan_id else None
     specs = app.container.tools.specs(action)
     app.show(
         Outcome(

@@ -12,6 +12,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── ActionNotFoundError        action-not-found
 ├── StepFileError              step-file-invalid
 ├── PlanNotFoundError          plan-not-found
+├── PlanAmbiguousError         plan-ambiguous
 ├── PlanStateError             plan-state
 ├── PlanAppliedError           plan-applied
 ├── PlanCancelledError         plan-cancelled
@@ -112,6 +113,7 @@ from cleveragents.domain.errors.plans import (
     EffectUncertainError,
     InterruptedApplyError,
     InterruptedPlanError,
+    PlanAmbiguousError,
     PlanAppliedError,
     PlanCancelledError,
     PlanLockedError,
@@ -186,6 +188,7 @@ __all__ = [
     "PlanCancelledError",
     "PlanError",
     "PlanLockedError",
+    "PlanAmbiguousError",
     "PlanNotFoundError",
     "PlanStateError",
     "ResourceError",

@@ -49,6 +49,16 @@ class PlanNotFoundError(PlanError):
         super().__init__(f"there is no plan {plan_id}", "list the plans with `agents plan list`")
 
 
+class PlanAmbiguousError(PlanError):
+    code = "plan-ambiguous"
+
+    def __init__(self, prefix: str, matches: Sequence[str]) -> None:
+        listing = "\n".join(f"  {plan_id}" for plan_id in matches)
+        super().__init__(
+            f"several plans begin with {prefix}:\n{listing}", "type more of the one you mean"
+        )
+
+
 class PlanStateError(PlanError):
     """The plan is in a state in which this cannot be done."""
 

@@ -11,7 +11,7 @@ class InvalidIdError(UsageError):
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(
             f"{text!r} is not a {kind}: expected 26 letters and digits",
-            "list the plans with `agents plan list`, all else with `agents plan tree <PLAN_ID>`",
+            "see the ids with `agents plan list` and `agents plan tree latest`",
         )
 
 

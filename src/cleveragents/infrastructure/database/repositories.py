@@ -63,6 +63,13 @@ class SqlPlans:
         )
         return _corrected(replace(_plan(row), child_of=child_of(self._connection, plan_id)), steps)
 
+    def starting_with(self, prefix: str) -> Sequence[PlanId]:
+        rows = self._connection.execute(
+            "SELECT plan_id FROM plans WHERE plan_id >= ? AND plan_id < ? ORDER BY plan_id",
+            (prefix, prefix + "~"),
+        )
+        return [PlanId(row[0]) for row in rows]
+
     def list(self) -> Sequence[Plan]:
         rows = self._connection.execute("SELECT * FROM plans ORDER BY plan_id DESC").fetchall()
         steps: dict[str, list[Row]] = {}
