@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.store_service import StoreService
     from cleveragents.application.services.subplan_care import SubplanCare
     from cleveragents.application.services.subplan_service import SubplanService
+    from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock, UlidSource
     from cleveragents.infrastructure.database.engine import Database
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
@@ -63,7 +64,7 @@ class Container:
 
         return PlanService(
             self._unit_of_work,
-            self._actions,
+            (self._actions, self._actors),
             self._sandboxes,
             self._locks,
             (self._clock, self._ids),
@@ -245,8 +246,7 @@ class Container:
         from cleveragents.application.services.step_boundary import StepBoundary
         from cleveragents.application.services.subplan_service import StepRunners
         from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
-        from cleveragents.infrastructure.actors.scripted import ScriptedActor
-        from cleveragents.infrastructure.actors.validating import ValidatingActor
+        from cleveragents.application.services.turns import ActingLimits, Turns
 
         runner = ToolRunner(
             self.tools,
@@ -262,7 +262,7 @@ class Container:
             self._unit_of_work,
             self.checkpoint_service,
             StepRunners(tools=runner, children=self._subplan_service),
-            ValidatingActor(ScriptedActor()),
+            Turns(self._unit_of_work, self._actors, ActingLimits(recoveries=3)),
             (self._clock, self._ids),
             self._events,
         )
@@ -343,6 +343,12 @@ class Container:
         return YamlActionReader(
             base_dir=self._cwd, builtin_names=names, check_step=self.tools.check
         )
+
+    @cached_property
+    def _actors(self) -> "ActorRegistry":
+        from cleveragents.infrastructure.actors.registry import ActorRegistry
+
+        return ActorRegistry({})
 
     @cached_property
     def _sandboxes(self) -> "Sandboxes":

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from cleveragents.application.ports import UnitOfWork, UnitOfWorkFactory
+from cleveragents.domain.acting import Message
 from cleveragents.domain.action import (
     Action,
     Parameter,
@@ -42,6 +43,7 @@ from cleveragents.domain.correction import (
     Supersession,
 )
 from cleveragents.domain.decision import (
+    Decided,
     Decision,
     DecisionType,
     Dependency,
@@ -202,9 +204,13 @@ FULL_DECISION = Decision(
     confidence=0.75,
     context={"tool": "shell", "actor_state": {"n": 1}},
     phase="execute",
-    step_index=3,
+    step_index=1,
     attempt=2,
     superseded=True,
+    decided=Decided(
+        step=Step(name="s", tool="shell", arguments={"command": TRICKY}, uses=("a",)),
+        state={"head": "k"},
+    ),
     created_at=WHEN,
 )
 FULL_CALL = ToolCall(
@@ -521,7 +527,8 @@ def test_a_step_is_replaced_as_long_as_the_decision_to_do_so_counts(
         uow.decisions.mark_superseded(PLAN, [])
         uow.commit()
     with factory.reading() as uow:
-        assert uow.plans.get(PLAN).action.steps == (FULL_CORRECTION.replacement,)
+        decided = FULL_DECISION.decided.step if FULL_DECISION.decided else None
+        assert uow.plans.get(PLAN).action.steps == (FULL_CORRECTION.replacement, decided)
         assert [plan.action.steps[0].name for plan in uow.plans.list()] == ["two"]
 
     with factory() as uow:
@@ -1151,3 +1158,58 @@ def test_two_processes_that_begin_at_once_both_find_the_database_made(tmp_path: 
         assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [
             (engine.REVISIONS[-1],)
         ]
+
+
+def test_a_chain_of_messages_comes_back_oldest_first(database: SqlUnitOfWorkFactory) -> None:
+    fill(database)
+    first = Message.after(None, TRICKY)
+    second = Message.after(first.key, "two")
+    other = Message.after(first.key, "another two")
+    with database() as uow:
+        uow.messages.add(PLAN, [first, second])
+        uow.messages.add(PLAN, [first, other])
+        uow.commit()
+
+    with database.reading() as uow:
+        assert list(uow.messages.chain(PLAN, second.key)) == [first, second]
+        assert list(uow.messages.chain(PLAN, other.key)) == [first, other]
+        assert list(uow.messages.chain(PLAN, "unknown")) == []
+    with database() as uow:
+        assert uow.messages.keep_only(PLAN, [other.key]) == 1
+        assert list(uow.messages.chain(PLAN, second.key)) == []
+        assert list(uow.messages.chain(PLAN, other.key)) == [first, other]
+
+
+def test_steps_that_were_decided_become_steps_of_the_action(
+    database: SqlUnitOfWorkFactory,
+) -> None:
+    fill(database)
+    written = len(FULL_PLAN.action.steps)
+    judging = {"type": DecisionType.VALIDATION_RESPONSE, "step_index": written + 1}
+    later = (
+        {"step_index": written},
+        judging,
+        {"step_index": written + 2},
+        {**judging, "step_index": written + 3},
+    )
+    with database() as uow:
+        for number, fields in enumerate(later):
+            step = Step(name=f"step {number}", tool="shell")
+            uow.decisions.add(
+                dataclasses.replace(
+                    FULL_DECISION,
+                    decision_id=DecisionId(ulid(900 + number)),
+                    position=Position(timeline=2, seq=900 + number),
+                    superseded=False,
+                    decided=Decided(step=step, state={}),
+                    **fields,
+                )
+            )
+        uow.commit()
+
+    with database.reading() as uow:
+        listed = next(plan for plan in uow.plans.list() if plan.plan_id == PLAN)
+        for plan in (uow.plans.get(PLAN), listed):
+            added = [step.name for step in plan.action.steps[written:]]
+            # A validation after which the work went on keeps its place; the last is none.
+            assert added == ["step 0", "step 1", "step 2"]

@@ -14,6 +14,7 @@ from cleveragents.application.repositories import (
     CorrectionRepository,
     DecisionRepository,
     EffectRepository,
+    MessageRepository,
     PlanRepository,
     ResourceRepository,
     TimelineRepository,
@@ -94,6 +95,8 @@ class UnitOfWork(Protocol):
     def subplans(self) -> SubplanRepository: ...
     @property
     def corrections(self) -> CorrectionRepository: ...
+    @property
+    def messages(self) -> MessageRepository: ...
     def commit(self) -> None: ...
 
 
@@ -245,7 +248,7 @@ class SnapshotDiffs(Protocol):
         ...
 
 
-# --- tools and actors ---------------------------------------------------------------------------
+# --- tools --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -284,30 +287,6 @@ class Tools(Protocol):
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Raises ToolError."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """What an actor wants to do next, and the state it will be in once that is done."""
-
-    step: Step
-    question: str
-    rationale: str
-    actor_state: Mapping[str, Any]
-    alternatives: tuple[str, ...] = ()
-    confidence: float | None = None
-
-
-class Actor(Protocol):
-    def outline(self, action: Action) -> Sequence[str]:
-        """The names of the steps it expects to take, for progress."""
-        ...
-
-    def decide(
-        self, action: Action, step_index: int, actor_state: Mapping[str, Any]
-    ) -> Proposal | None:
-        """The next step, or None when the work is done."""
         ...
 
 

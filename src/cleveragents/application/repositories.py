@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
+from cleveragents.domain.acting import Message
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.correction import Correction, Supersession
 from cleveragents.domain.decision import Decision, Dependency, Fork, ToolCall
@@ -142,3 +143,19 @@ class CorrectionRepository(Protocol):
 
     def supersede(self, plan_id: PlanId, items: Collection[Supersession]) -> None: ...
     def supersessions(self, plan_id: PlanId) -> Sequence[Supersession]: ...
+
+
+class MessageRepository(Protocol):
+    """What actors remember; a state names the last message, which names the one before it."""
+
+    def add(self, plan_id: PlanId, messages: Collection[Message]) -> None:
+        """What is there already stays as it is."""
+        ...
+
+    def chain(self, plan_id: PlanId, head: str) -> Sequence[Message]:
+        """Oldest first, up to this one; empty if it is not there."""
+        ...
+
+    def keep_only(self, plan_id: PlanId, heads: Collection[str]) -> int:
+        """Remove what does not lead to one of these; gives back how many went."""
+        ...

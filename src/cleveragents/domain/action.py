@@ -110,7 +110,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subplan:
-    """One child plan as the action declares it; `resources` are those of the parent it gets."""
+    """One child plan as the action declares it; `resources` are those of the parent it gets.
+
+    Without `steps` the parent's actor decides them.
+    """
 
     name: str
     description: str
@@ -131,9 +134,30 @@ class Subplans:
     max_retries: int = 2
 
 
+SCRIPTED = "scripted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorSpec:
+    """Who decides the steps. `tools` are patterns of those it may use; empty means all of them.
+
+    A limit that is None is left to the settings. `options` are the actor's own.
+    """
+
+    type: str = SCRIPTED
+    tools: tuple[str, ...] = ()
+    max_steps: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    options: JsonMap = field(default_factory=dict[str, Any])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """`validations` run when the steps are done; those of a child plan are its parent's."""
+    """`validations` run when the steps are done; those of a child plan are its parent's.
+
+    `steps` grow as an actor decides them. `invariants` are what must stay true whatever it does.
+    """
 
     name: str
     description: str
@@ -143,6 +167,13 @@ class Action:
     rollback_policy: RollbackPolicy = RollbackPolicy()
     max_retries_per_step: int | None = None
     validations: tuple[Step, ...] = ()
+    actor: ActorSpec = ActorSpec()
+    invariants: tuple[str, ...] = ()
+
+    @property
+    def decides(self) -> bool:
+        """Its steps are not written down: an actor decides each when it comes to it."""
+        return self.actor.type != SCRIPTED
 
     def validation(self, tool: str) -> Validation | None:
         """What it means if this tool fails; None for one that is no validation."""
@@ -165,4 +196,6 @@ class Action:
             tools=self.tools,
             rollback_policy=self.rollback_policy,
             max_retries_per_step=self.max_retries_per_step,
+            actor=ActorSpec() if child.steps else self.actor,
+            invariants=self.invariants,
         )

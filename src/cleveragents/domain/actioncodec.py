@@ -5,6 +5,7 @@ from typing import Any
 
 from cleveragents.domain.action import (
     Action,
+    ActorSpec,
     MergeStrategy,
     Parameter,
     ResourceSpec,
@@ -39,6 +40,8 @@ def action_to_json(action: Action) -> str:
             },
             "max_retries_per_step": action.max_retries_per_step,
             "validations": [_step_to_map(step) for step in action.validations],
+            "actor": _actor_to_map(action.actor),
+            "invariants": action.invariants,
         },
         separators=(",", ":"),
         allow_nan=False,
@@ -69,6 +72,8 @@ def _action_from_map(data: dict[str, Any]) -> Action:
         ),
         max_retries_per_step=data["max_retries_per_step"],
         validations=tuple(_step_from_map(item) for item in data["validations"]),
+        actor=_actor_from_map(data["actor"]),
+        invariants=tuple(data["invariants"]),
     )
 
 
@@ -78,6 +83,28 @@ def step_to_json(step: Step) -> str:
 
 def step_from_json(text: str) -> Step:
     return _step_from_map(json.loads(text))
+
+
+def _actor_to_map(spec: ActorSpec) -> dict[str, Any]:
+    return {
+        "type": spec.type,
+        "tools": spec.tools,
+        "max_steps": spec.max_steps,
+        "max_tokens": spec.max_tokens,
+        "max_cost": spec.max_cost,
+        "options": spec.options,
+    }
+
+
+def _actor_from_map(item: dict[str, Any]) -> ActorSpec:
+    return ActorSpec(
+        type=item["type"],
+        tools=tuple(item["tools"]),
+        max_steps=item["max_steps"],
+        max_tokens=item["max_tokens"],
+        max_cost=item["max_cost"],
+        options=item["options"],
+    )
 
 
 def _resource_to_map(spec: ResourceSpec) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from cleveragents.domain.action import Step
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import DecisionId, PlanId, ToolCallId
@@ -34,7 +35,20 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """The step that an actor made up, and what it remembers from then on.
+
+    On record before the step runs: nobody is asked twice for the same decision (ADR 0027).
+    """
+
+    step: Step
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
+    """`decided` is there for a step that is not written in the action."""
+
     decision_id: DecisionId
     plan_id: PlanId
     parent_id: DecisionId | None
@@ -50,6 +64,7 @@ class Decision:
     step_index: int | None
     attempt: int
     superseded: bool = False
+    decided: Decided | None = None
     created_at: datetime
 
 

@@ -135,6 +135,13 @@ class Plan:
     def advance(self, step_index: int, actor_state: Mapping[str, Any]) -> "Plan":
         return replace(self, last_completed_step=step_index, actor_state=actor_state)
 
+    def remembering(self, actor_state: Mapping[str, Any]) -> "Plan":
+        return replace(self, actor_state=actor_state)
+
+    def with_action(self, action: Action) -> "Plan":
+        """The same with a step more; what is stored is the decision that brought it."""
+        return self if action is self.action else replace(self, action=action)
+
     def complete(self, now: datetime) -> "Plan":
         return replace(self, state=State.COMPLETE, finished_at=now)
 

@@ -4,10 +4,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from cleveragents.domain.action import Action, Step
+from cleveragents.domain.action import SCRIPTED, Action, ActorSpec, Step
 from cleveragents.domain.errors import ActionFileError, ActionNotFoundError, StepFileError
+from cleveragents.infrastructure.actionactors import actor_spec
 from cleveragents.infrastructure.actionrules import Rules
-from cleveragents.infrastructure.actionschema import MOST_FINDINGS, ActionShape, Finding, shaped
+from cleveragents.infrastructure.actionschema import (
+    MOST_FINDINGS,
+    ActionShape,
+    Finding,
+    quoted,
+    shaped,
+)
 from cleveragents.infrastructure.actionsubplans import (
     Loc,
     Surroundings,
@@ -133,8 +140,10 @@ class YamlActionReader:
         tool_specs = rules.tools(tools, resources)
         # Against sections with mistakes in them, right steps would look wrong.
         trusted = not any(item.loc[:1] in {("resources",), ("tools",)} for item in rules.findings)
+        actor = actor_spec(sections.get("actor"), rules.findings)
         around = Surroundings(resources=list(resources))
         steps = rules.steps(sections.get("steps"), ("steps",), around)
+        rules.findings.extend(_who_decides(sections, actor))
         validations = rules.validations(sections.get("validations"), tool_specs)
         action = Action(
             name=top.name if top else "",
@@ -145,6 +154,8 @@ class YamlActionReader:
             rollback_policy=rules.policy(_mapping(sections.get("rollback_policy"))),
             max_retries_per_step=top.max_retries_per_step if top else None,
             validations=tuple(validations.values()),
+            actor=actor,
+            invariants=tuple(top.invariants) if top else (),
         )
         if trusted:
             rules.findings.extend(self._step_findings(action, steps, rules.findings))
@@ -187,6 +198,23 @@ class YamlActionReader:
     def _call_findings(self, action: Action, step: Step, loc: Loc) -> Iterator[Finding]:
         for sentence in self._check_step(action, step):
             yield Finding(loc=loc, text=sentence)
+
+
+def _who_decides(sections: Mapping[str, Any], actor: ActorSpec) -> Iterator[Finding]:
+    """Steps are written down, or somebody decides them; never both, never neither."""
+    if not sections:
+        return
+    if actor.type != SCRIPTED and "steps" in sections:
+        text = f"the actor {quoted(actor.type)} decides its own steps; leave one of the two out"
+        yield Finding(loc=("steps",), text=text)
+    elif actor.type == SCRIPTED and sections.get("steps") is None and not _named(sections):
+        text = "this key is required" if "steps" not in sections else "it must be a list"
+        yield Finding(loc=("steps",), text=f"{text}, or an `actor` that decides the steps")
+
+
+def _named(sections: Mapping[str, Any]) -> bool:
+    """There is an actor, though its section may have mistakes; those are told already."""
+    return sections.get("actor") not in (None, SCRIPTED, {"type": SCRIPTED})
 
 
 def _decoded(content: bytes) -> str:

@@ -114,7 +114,9 @@ class ActionShape(Shape):
     rollback_policy: Section = {}
     max_retries_per_step: Annotated[int, Field(ge=0, le=100)] | None = None
     tools: Section = {}
-    steps: Annotated[list[Any], Field(min_length=1)]
+    actor: Any = None
+    invariants: list[Text] = []
+    steps: Annotated[list[Any], Field(min_length=1)] | None = None
     validations: list[Any] = []
 
 

@@ -12,10 +12,21 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
+from cleveragents.application.actor_ports import Actor
 from cleveragents.application.ports import (
-    Proposal,
     Restored,
     ToolContext,
+)
+from cleveragents.domain.acting import (
+    Finished,
+    Memory,
+    Message,
+    Outcome,
+    PlacedStep,
+    Proposal,
+    Situation,
+    Strategy,
+    grown,
 )
 from cleveragents.domain.action import (
     Action,
@@ -29,7 +40,14 @@ from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint, Snapshot
 from cleveragents.domain.correction import Correction, Supersession
-from cleveragents.domain.decision import Decision, Dependency, Fork, ToolCall, ToolResult
+from cleveragents.domain.decision import (
+    Decision,
+    DecisionType,
+    Dependency,
+    Fork,
+    ToolCall,
+    ToolResult,
+)
 from cleveragents.domain.effects import Effect
 from cleveragents.domain.errors import (
     ApplyConflictError,
@@ -177,6 +195,7 @@ class Tables:
     supersessions: dict[tuple[str, str, str], Supersession] = field(
         default_factory=dict[tuple[str, str, str], Supersession]
     )
+    messages: dict[tuple[str, str], Message] = field(default_factory=dict[tuple[str, str], Message])
 
     def copy(self) -> "Tables":
         return Tables(
@@ -193,6 +212,7 @@ class Tables:
             dict(self.dependencies),
             dict(self.corrections),
             dict(self.supersessions),
+            dict(self.messages),
         )
 
 
@@ -218,13 +238,22 @@ class MemoryPlans:
         return sorted(PlanId(key) for key in self._tables.plans if key.startswith(prefix))
 
     def _corrected(self, plan: Plan) -> Plan:
-        action = self._tables.actions[plan.plan_id]
-        for item in sorted(self._tables.corrections.values(), key=lambda c: c.correction_id):
+        placed: list[tuple[int, PlacedStep]] = []
+        for item in self._tables.corrections.values():
             made = self._tables.decisions.get(item.intervention_id or "")
-            counts = item.plan_id == plan.plan_id and made is not None and not made.superseded
-            if counts and item.replacement is not None and item.step_index is not None:
-                action = action.with_step(item.step_index, item.replacement)
-        return replace(plan, action=action)
+            if made is None or item.plan_id != plan.plan_id or made.superseded:
+                continue
+            if item.replacement is not None and item.step_index is not None:
+                step = PlacedStep(index=item.step_index, step=item.replacement)
+                placed.append((made.position.seq, step))
+        for made in self._tables.decisions.values():
+            if made.plan_id == plan.plan_id and made.decided and not made.superseded:
+                judges = made.type is DecisionType.VALIDATION_RESPONSE
+                index = made.step_index or 0
+                step = PlacedStep(index=index, step=made.decided.step, judges=judges)
+                placed.append((made.position.seq, step))
+        ordered = [step for _, step in sorted(placed, key=lambda item: item[0])]
+        return replace(plan, action=grown(self._tables.actions[plan.plan_id], ordered))
 
     def list(self) -> Sequence[Plan]:
         plans = sorted(self._tables.plans.values(), key=lambda plan: plan.plan_id, reverse=True)
@@ -452,6 +481,30 @@ class MemoryCorrections:
         return sorted(found, key=lambda item: (item.position.seq, item.decision_id))
 
 
+class MemoryMessages:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def add(self, plan_id: PlanId, messages: Collection[Message]) -> None:
+        for item in messages:
+            self._tables.messages.setdefault((plan_id, item.key), item)
+
+    def chain(self, plan_id: PlanId, head: str) -> Sequence[Message]:
+        found: list[Message] = []
+        current: str | None = head
+        while current is not None and (plan_id, current) in self._tables.messages:
+            found.append(self._tables.messages[plan_id, current])
+            current = found[-1].parent
+        return found[::-1]
+
+    def keep_only(self, plan_id: PlanId, heads: Collection[str]) -> int:
+        kept = {item.key for head in heads for item in self.chain(plan_id, head)}
+        mine = [key for key in self._tables.messages if key[0] == plan_id and key[1] not in kept]
+        for key in mine:
+            del self._tables.messages[key]
+        return len(mine)
+
+
 class MemoryUnitOfWork:
     def __init__(self, database: "MemoryDatabase", *, writing: bool) -> None:
         self._database = database
@@ -466,6 +519,7 @@ class MemoryUnitOfWork:
         self.effects = MemoryEffects(tables)
         self.subplans = MemorySubplans(tables)
         self.corrections = MemoryCorrections(tables)
+        self.messages = MemoryMessages(tables)
 
     def commit(self) -> None:
         assert self._writing
@@ -846,24 +900,38 @@ class ListActor:
     def __init__(self) -> None:
         self.asked: list[int] = []
 
-    def outline(self, action: Action) -> Sequence[str]:
-        return [step.name for step in action.steps]
+    def strategize(self, situation: Situation) -> Strategy:
+        return Strategy(steps=tuple(step.name for step in situation.action.steps))
 
-    def decide(
-        self, action: Action, step_index: int, actor_state: Mapping[str, Any]
-    ) -> Proposal | None:
-        self.asked.append(step_index)
-        if step_index >= len(action.steps):
-            return None
-        step = action.steps[step_index]
+    def decide(self, situation: Situation) -> Proposal | Finished:
+        index, steps, state = situation.step_index, situation.action.steps, situation.state
+        self.asked.append(index)
+        if index >= len(steps):
+            return Finished(memory=Memory(state=state))
         return Proposal(
-            step=step,
-            question=f"What is step {step_index}?",
+            step=steps[index],
+            question=f"What is step {index}?",
             rationale="the list says so",
-            actor_state={"seen": [*actor_state.get("seen", []), step.name]},
+            memory=Memory(state={"seen": [*state.get("seen", []), steps[index].name]}),
             alternatives=("wait",),
             confidence=0.5,
         )
+
+    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:
+        return Memory(state=state)
+
+
+class OneActor:
+    """Implements the port Actors with the one that is given."""
+
+    def __init__(self, actor: Actor) -> None:
+        self.actor = actor
+
+    def check(self, action: Action) -> None:
+        """It is there."""
+
+    def of(self, action: Action) -> Actor:
+        return self.actor
 
 
 class OneAction:

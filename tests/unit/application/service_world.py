@@ -18,10 +18,12 @@ from fakes import (
     MemorySnapshots,
     MemoryTools,
     OneAction,
+    OneActor,
     Tables,
     TickingClock,
 )
 
+from cleveragents.application.actor_ports import Actor
 from cleveragents.application.services.apply_service import ApplyResult, ApplyService
 from cleveragents.application.services.checkpoint_service import (
     CheckpointPolicy,
@@ -40,6 +42,7 @@ from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
 from cleveragents.application.services.step_boundary import StepBoundary
 from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
+from cleveragents.application.services.turns import ActingLimits, Turns
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
 from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.checkpoint import (
@@ -94,6 +97,7 @@ class ServiceWorld:
         max_groups: int = 50,
         max_age: timedelta | None = None,
         retries: int = 0,
+        decider: Actor | None = None,
         **action_fields: Any,
     ) -> None:
         self.faults = Faults()
@@ -104,7 +108,8 @@ class ServiceWorld:
         self.snapshots = MemorySnapshots(self.disk, self.faults)
         self.sandboxes = MemorySandboxes(self.disk, self.faults)
         self.tools = MemoryTools(self.disk, self.faults)
-        self.actor = ListActor()
+        self.listed = ListActor()
+        self.actor: Actor = decider or self.listed
         self.retries = retries
         limits = RetentionLimits(max_groups=max_groups, max_age=max_age)
         self.policy = CheckpointPolicy(triggers=frozenset(triggers), limits=limits)
@@ -112,7 +117,7 @@ class ServiceWorld:
             name="demo",
             description="Do it",
             resources=resources,
-            steps=steps or THREE_STEPS,
+            steps=steps or (THREE_STEPS if decider is None else ()),
             **action_fields,
         )
         self.restart()
@@ -141,8 +146,10 @@ class ServiceWorld:
             chronicle,
             RunLimits(timeout=DEFAULT_TIMEOUT, retries=self.retries),
         )
+        actors = OneActor(self.actor)
+        turns = Turns(self.database, actors, ActingLimits(recoveries=2))
         executor = PlanExecutor(
-            self.database, self.checkpoints, runner, self.actor, chronicle, self.events
+            self.database, self.checkpoints, runner, turns, chronicle, self.events
         )
         self.resume = PlanResumeService(
             self.database, executor, self.rollbacks, workplace, self.locks, self.events
@@ -158,7 +165,7 @@ class ServiceWorld:
         )
         actions = self.action_reader = OneAction(self.action)
         self.plans = PlanService(
-            self.database, actions, self.sandboxes, self.locks, chronicle, cleanup
+            self.database, (actions, actors), self.sandboxes, self.locks, chronicle, cleanup
         )
         self.manual = ManualCheckpoints(self.database, self.checkpoints, self.rollbacks, self.locks)
         self.queries = PlanQueries(self.database, self.locks, self.clock)

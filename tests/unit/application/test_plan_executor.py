@@ -336,7 +336,7 @@ def test_resuming_undoes_the_half_done_step_and_does_it_again(errored: ServiceWo
 
 
 def test_no_step_after_the_one_that_failed_is_run(errored: ServiceWorld) -> None:
-    assert errored.actor.asked == [0, 1]
+    assert errored.listed.asked == [0, 1]
     assert errored.events.of(PlanFinished)[-1].state == "errored"
     assert errored.events.of(StepFinished)[-1].error == "the tool is broken"
 

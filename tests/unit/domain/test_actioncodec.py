@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cleveragents.domain.action import (
     Action,
+    ActorSpec,
     MergeStrategy,
     Parameter,
     ResourceSpec,
@@ -108,6 +109,16 @@ FULL_ACTIONS = st.builds(
     ),
     max_retries_per_step=st.integers(min_value=0),
     validations=st.tuples(CALLS),
+    actor=st.builds(
+        ActorSpec,
+        type=NAMES.filter(lambda name: name != "scripted"),
+        tools=MANY,
+        max_steps=st.integers(min_value=1),
+        max_tokens=st.integers(min_value=1),
+        max_cost=st.floats(min_value=0.1, max_value=1000),
+        options=ARGUMENTS,
+    ),
+    invariants=MANY,
 )
 
 
@@ -118,7 +129,7 @@ def test_an_action_with_every_field_set_comes_back_the_same(action: Action) -> N
     spawns = [step.subplans for step in action.steps if step.subplans]
     children = [child for spawn in spawns for child in spawn.plans]
     parts = (*action.resources, *action.tools, *action.steps, *spawns, *children)
-    for value in (action, action.rollback_policy, *parts):
+    for value in (action, action.rollback_policy, action.actor, *parts):
         assert_nothing_is_default(value)
 
     assert action_from_json(action_to_json(action)) == action

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cleveragents.application.ports import ActionReader
 from cleveragents.domain.action import (
     Action,
+    ActorSpec,
     Parameter,
     ResourceSpec,
     ResourceType,
@@ -20,6 +21,7 @@ from cleveragents.domain.action import (
 )
 from cleveragents.domain.actioncodec import action_from_json, action_to_json
 from cleveragents.domain.errors import ActionFileError, ActionNotFoundError
+from cleveragents.infrastructure.actionactors import LlmShape
 from cleveragents.infrastructure.actionfile import YamlActionReader
 from cleveragents.infrastructure.actionschema import (
     ActionShape,
@@ -592,7 +594,7 @@ def test_a_required_key_that_is_missing_is_told(world: World, key: str) -> None:
 
     problem = world.problem("\n".join(line for line in lines if not line.startswith(key)))
 
-    assert problem == f"line 1: {key}: this key is required"
+    assert problem.startswith(f"line 1: {key}: this key is required")
 
 
 @pytest.mark.parametrize(
@@ -607,8 +609,48 @@ def test_a_required_key_may_not_be_empty(world: World, key: str, value: str) -> 
     assert problem == f"line 4: {key}: must not be empty"
 
 
-def test_an_actor_is_an_unknown_key_for_now(world: World) -> None:
-    assert world.problem(HEAD + STEPS + "actor: x\n") == "line 5: actor: unknown key"
+LLM = "actor: {type: llm, model: 'openai:gpt-5'"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("actor: x\n", "actor.type: `x` is not one of scripted, llm"),
+        ("actor: lln\n", "actor.type: `lln` is not one of scripted, llm; did you mean `llm`?"),
+        ("actor: [llm]\n", "actor: must be a mapping of keys to values, not a list"),
+        ("actor: {type: llm}\n", "actor.model: this key is required"),
+        (LLM + ", max_steps: 0}\n", "actor.max_steps: must be at least 1"),
+        (LLM + ", max_token: 3}\n", "actor.max_token: unknown key; did you mean `max_tokens`?"),
+        (LLM + "}\nsteps: [{tool: shell}]\n", "steps: the actor `llm` decides its own steps"),
+        ("actor: scripted\n", "steps: this key is required, or an `actor` that decides"),
+        ("steps:\n", "steps: it must be a list, or an `actor` that decides the steps"),
+        ("actor: {type: scripted, tools: [x]}\nsteps: [{tool: shell}]\n", "actor.tools: is not"),
+    ],
+)
+def test_a_mistake_about_the_actor_is_told(world: World, text: str, expected: str) -> None:
+    assert world.problem(HEAD + text).partition(": ")[2].startswith(expected)
+
+
+def test_an_actor_that_decides_needs_no_steps(world: World) -> None:
+    text = LLM + ", tools: [file.*], max_steps: 9, max_tokens: 8, max_cost: 0.5, strategize: true}"
+
+    action = world.read(HEAD + text + "\ninvariants: [never touch the tests]\n")
+
+    assert action.decides
+    assert action.steps == ()
+    assert action.invariants == ("never touch the tests",)
+    assert action.actor == ActorSpec(
+        type="llm",
+        tools=("file.*",),
+        max_steps=9,
+        max_tokens=8,
+        max_cost=0.5,
+        options={"model": "openai:gpt-5", "strategize": True},
+    )
+
+
+def test_a_scripted_actor_may_be_named(world: World) -> None:
+    assert not world.read(HEAD + STEPS + "actor: scripted\n").decides
 
 
 def test_a_duplicate_key_is_told_with_both_lines(world: World) -> None:
@@ -905,7 +947,7 @@ def test_every_key_is_in_the_reference() -> None:
     page = Path(__file__).parents[3] / "docs" / "reference" / "action-file.md"
     text = page.read_text()
 
-    for shape in (ActionShape, ResourceShape, PolicyShape, ToolShape, StepShape):
+    for shape in (ActionShape, ResourceShape, PolicyShape, ToolShape, StepShape, LlmShape):
         for name, field in shape.model_fields.items():
             assert f"`{field.alias or name}`" in text
 

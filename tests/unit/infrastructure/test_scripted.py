@@ -1,34 +1,46 @@
 """The scripted actor takes the steps of the action in their order, from wherever it stands."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from cleveragents.domain.acting import Finished, Outcome, Proposal, Situation
 from cleveragents.domain.action import Action, Step
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.actors.scripted import ScriptedActor
 
 STEPS = tuple(Step(name=name, tool="shell", arguments={"command": name}) for name in "abc")
 ACTION = Action(name="demo", description="", resources=(), steps=STEPS)
+PLAN = PlanId("01J000000000000000000000P1")
+
+
+def asked(index: int, state: Mapping[str, Any]) -> Situation:
+    return Situation(
+        plan_id=PLAN, action=ACTION, step_index=index, state=state, guidance=(), recall=lambda _: ()
+    )
 
 
 def test_the_outline_names_the_steps() -> None:
-    assert list(ScriptedActor().outline(ACTION)) == ["a", "b", "c"]
+    assert ScriptedActor().strategize(asked(0, {})).steps == ("a", "b", "c")
 
 
 def test_following_its_own_state_it_takes_each_step_once() -> None:
     actor, state, taken = ScriptedActor(), {}, []
 
-    while (proposal := actor.decide(ACTION, len(taken), state)) is not None:
-        taken.append(proposal.step)
-        state = dict(proposal.actor_state)
+    while isinstance(said := actor.decide(asked(len(taken), state)), Proposal):
+        taken.append(said.step)
+        result = Outcome(step_index=len(taken), step=said.step, result=ToolResult())
+        state = dict(actor.hear(ACTION, said.memory.state, result).state)
 
     assert tuple(taken) == STEPS
 
 
 def test_a_proposal_says_why() -> None:
-    proposal = ScriptedActor().decide(ACTION, 1, {})
+    proposal = ScriptedActor().decide(asked(1, {}))
 
-    assert proposal is not None
+    assert isinstance(proposal, Proposal)
     assert proposal.question == "What is step 2 of 3?"
     assert proposal.rationale
     assert proposal.confidence == 1.0
@@ -41,12 +53,12 @@ def test_a_proposal_says_why() -> None:
 def test_its_memory_wins_over_the_number_of_the_step(
     index: int, state: dict[str, Any], step: str
 ) -> None:
-    proposal = ScriptedActor().decide(ACTION, index, state)
+    proposal = ScriptedActor().decide(asked(index, state))
 
-    assert proposal is not None
+    assert isinstance(proposal, Proposal)
     assert proposal.step.name == step
 
 
 @pytest.mark.parametrize(("index", "state"), [(3, {}), (0, {"next_step": 3}), (9, {})])
 def test_after_the_last_step_it_is_done(index: int, state: dict[str, Any]) -> None:
-    assert ScriptedActor().decide(ACTION, index, state) is None
+    assert isinstance(ScriptedActor().decide(asked(index, state)), Finished)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from cleveragents.application.ports import UnitOfWork
+from cleveragents.domain.acting import Message
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.decision import Decision, Dependency, ToolCall
 from cleveragents.domain.effects import Effect
@@ -17,7 +18,8 @@ class Additions:
     """What else becomes true in the same transaction as a group.
 
     `dependencies` are those of the decision; those of the tool call follow from what it touched,
-    what it `reads`, and the steps before it. `also` is done last, with the plan as it will be.
+    what it `reads`, and the steps before it. `messages` are what the plan's actor remembers from
+    now on. `also` is done last, with the plan as it will be.
     """
 
     decision: Decision | None = None
@@ -27,6 +29,7 @@ class Additions:
     writers: Writers | None = None
     effect: Effect | None = None
     merged_child: ChildPlan | None = None
+    messages: tuple[Message, ...] = ()
     also: Callable[[UnitOfWork, Plan], None] | None = None
 
     def with_outcome(self, changes: tuple[FileChange, ...], touched: Touched) -> "Additions":
@@ -42,6 +45,8 @@ NOTHING_ELSE = Additions()
 
 def store(uow: UnitOfWork, plan: Plan, additions: Additions) -> Plan:
     """Each thing that happened moves the plan's history on by one."""
+    if additions.messages:
+        uow.messages.add(plan.plan_id, additions.messages)
     if additions.decision is not None:
         plan = plan.tick()
         uow.decisions.add(replace(additions.decision, position=plan.here))

@@ -16,6 +16,7 @@ from cleveragents.application.services.correction_impact import (
     refuse_if_settled,
     refuse_if_superseded,
 )
+from cleveragents.application.services.course import links_to
 from cleveragents.application.services.decision_lookup import find_decision
 from cleveragents.application.services.rewind import judge_again
 from cleveragents.application.services.rollback_service import RollbackService
@@ -59,7 +60,10 @@ class AppendService:
         self._clock, self._ids = chronicle
 
     def append(self, wanted: str, guidance: str, step_file: str | None) -> Appended:
-        """Keep everything, and add a child plan with the steps of the file; it is queued."""
+        """Keep everything, and add a child plan with the steps of the file; it is queued.
+
+        An actor that decides its own steps needs no file: the child has the same actor.
+        """
         with self._unit_of_work.reading() as uow:
             found = find_decision(uow, wanted)
         with self._locks.hold(found.plan_id, "correct"):
@@ -79,6 +83,8 @@ class AppendService:
                 f"plan {plan.plan_id} has not started, so that there is nothing to add to",
                 f"agents plan execute {plan.plan_id}",
             )
+        if step_file is None and plan.action.decides:
+            return ()
         if step_file is None:
             raise CorrectionRefusedError(
                 "the steps of this plan are written down, so that it cannot find out by itself"
@@ -93,7 +99,7 @@ class AppendService:
         """One transaction: no file changes, nothing but validations is taken back."""
         with self._unit_of_work.reading() as uow:
             live = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
-        judged = [d for d in live if d.type is DecisionType.VALIDATION_RESPONSE]
+        judged = [d for d in live if _is_at_the_end(d, plan)]
         correction = self._correction(plan, decision, guidance, steps, judged)
 
         def take_over(uow: UnitOfWork, plan: Plan) -> None:
@@ -111,7 +117,8 @@ class AppendService:
             step_index=waiting.last_completed_step + 1,
             mid_step=plan.mid_step,
         )
-        additions = Additions(decision=intervention, also=take_over)
+        link = links_to(plan.action, intervention.decision_id, _latest(live, judged))
+        additions = Additions(decision=intervention, dependencies=link, also=take_over)
         self._checkpoints.record(waiting, moment, additions)
         with self._unit_of_work.reading() as uow:
             # Read again, for its action has one more step.
@@ -140,6 +147,17 @@ class AppendService:
             replacement=_spawning(plan.action, guidance, steps, place),
             created_at=self._clock.now(),
         )
+
+
+def _is_at_the_end(decision: Decision, plan: Plan) -> bool:
+    """A validation after which the work did not go on: it has to run again after what is added."""
+    if decision.type is not DecisionType.VALIDATION_RESPONSE or decision.step_index is None:
+        return False
+    return decision.step_index >= len(plan.action.steps)
+
+
+def _latest(live: list[Decision], judged: list[Decision]) -> Decision:
+    return [decision for decision in live if decision not in judged][-1]
 
 
 def _waiting(plan: Plan, judged: list[Decision]) -> Plan:

@@ -50,13 +50,14 @@ class CheckpointPolicy:
 class Committed:
     """The plan as it is stored now, and what had changed since the snapshot before.
 
-    `notice` is what failed without being in the plan's way.
+    `notice` is what failed without being in the plan's way; `failed` says that it was the step.
     """
 
     plan: Plan
     group: CheckpointGroup | None
     changes: tuple[FileChange, ...]
     notice: str | None = None
+    failed: bool = False
 
 
 Captured = Mapping[ResourceId, Snapshot]

@@ -9,6 +9,7 @@ from cleveragents.application.services.additions import Additions
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.compensations import Compensations
 from cleveragents.application.services.correction_impact import impact_of, selection_of
+from cleveragents.application.services.course import links_to
 from cleveragents.application.services.rewind import judge_again
 from cleveragents.application.services.rollback_files import (
     ChangedResource,
@@ -80,13 +81,15 @@ class CorrectionFinisher:
             safety = uow.checkpoints.get(plan.safety_group)
             state = impact_of(uow, plan, correction.decision_id).actor_state
             corrected = uow.decisions.get(correction.decision_id)
+            staying = [d for d in uow.decisions.of_plan(plan.plan_id) if _stays(d, correction)]
         effects = self._compensations.undo_of(plan, correction.affected)
         try:
             changed = self._files.restore_only(plan, target, selection_of(correction.restored))
         except PlanError as error:
             self._put_back(plan, correction, safety, error)
             raise
-        plan, correction = self._record(plan, correction, corrected, state)
+        line = (corrected, staying[-1])
+        plan, correction = self._record(plan, correction, line, state)
         return Corrected(
             plan=plan, correction=correction, safety=safety, changed=changed, effects=effects
         )
@@ -108,9 +111,11 @@ class CorrectionFinisher:
         self,
         plan: Plan,
         correction: Correction,
-        corrected: Decision,
+        line: tuple[Decision, Decision],
         state: Mapping[str, Any],
     ) -> tuple[Plan, Correction]:
+        """`line`: the decision that is corrected, and the last one that stays."""
+        corrected, latest = line
         first = correction.steps[0] if correction.steps else plan.last_completed_step + 1
         done = correction.done()
 
@@ -139,11 +144,16 @@ class CorrectionFinisher:
             step_index=first,
             undo_group=correction.safety_group,
         )
-        additions = Additions(decision=decision, also=take_over)
+        link = links_to(plan.action, decision.decision_id, latest)
+        additions = Additions(decision=decision, dependencies=link, also=take_over)
         self._checkpoints.record(plan, moment, additions)
         with self._unit_of_work.reading() as uow:
             # Read again, for its action has the step that was replaced.
             return uow.plans.get(plan.plan_id), done
+
+
+def _stays(decision: Decision, correction: Correction) -> bool:
+    return not decision.superseded and decision.decision_id not in correction.affected
 
 
 def _intervention(plan: Plan, correction: Correction, corrected: Decision, first: int) -> Decision:

@@ -52,7 +52,9 @@ def impact_of(uow: UnitOfWork, plan: Plan, decision_id: DecisionId) -> Correctio
     target = _target(uow.checkpoints.of_plan(plan.plan_id), decision)
     course = Course.of(uow, plan)
     found = _history(uow, plan, course).affected_by(decision_id, since=target.position.seq)
-    affected = tuple(d for d in course.decisions if d.decision_id in found.decisions or _judges(d))
+    affected = tuple(
+        d for d in course.decisions if d.decision_id in found.decisions or _judges(d, decision)
+    )
     steps = _steps(affected, course)
     first = steps[0] if steps else plan.last_completed_step + 1
     return CorrectionImpact(
@@ -159,9 +161,10 @@ def _steps(affected: Iterable[Decision], course: Course) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def _judges(decision: Decision) -> bool:
+def _judges(decision: Decision, corrected: Decision) -> bool:
     """A validation has judged a result that is no longer there."""
-    return decision.type is DecisionType.VALIDATION_RESPONSE
+    later = decision.position.seq > corrected.position.seq
+    return later and decision.type is DecisionType.VALIDATION_RESPONSE
 
 
 def _kept(course: Course, decision: Decision, found: AffectedSet) -> tuple[Decision, ...]:
@@ -171,7 +174,7 @@ def _kept(course: Course, decision: Decision, found: AffectedSet) -> tuple[Decis
         if other.position.seq > decision.position.seq
         and other.decision_id not in found.decisions
         and other.type is not DecisionType.USER_INTERVENTION
-        and not _judges(other)
+        and not _judges(other, decision)
     )
 
 

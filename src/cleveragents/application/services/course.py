@@ -4,8 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cleveragents.application.ports import UnitOfWork
+from cleveragents.domain.acting import Guidance, PlacedStep, grown
 from cleveragents.domain.action import Action, Step
-from cleveragents.domain.correction import Correction, CorrectionStatus
+from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus
 from cleveragents.domain.decision import (
     Decision,
     DecisionType,
@@ -21,10 +22,14 @@ from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 
 @dataclass(slots=True)
 class Course:
-    """`done` has, for each step that need not run again, the decision that carried it out."""
+    """`done` has, for each step that need not run again, the decision that carried it out.
+
+    `failed` has the last error of each step that was not done.
+    """
 
     decisions: list[Decision]
     done: dict[int, DecisionId] = field(default_factory=dict[int, DecisionId])
+    failed: dict[int, str] = field(default_factory=dict[int, str])
     writers: Writers = field(default_factory=Writers)
     corrections: Sequence[Correction] = ()
     # Looked up at every step: going through all decisions each time would make long plans slow.
@@ -38,11 +43,13 @@ class Course:
     @classmethod
     def of(cls, uow: UnitOfWork, plan: Plan) -> "Course":
         live = [item for item in uow.decisions.of_plan(plan.plan_id) if not item.superseded]
-        calls = successes(uow.tool_calls.of_plan(plan.plan_id))
+        every = uow.tool_calls.of_plan(plan.plan_id)
+        calls = successes(every)
         known = {item.decision_id for item in live}
         return cls(
             decisions=live,
             done=done_steps(uow, plan),
+            failed=failed_steps(every),
             writers=Writers((call.decision_id, call.touched) for call in calls),
             corrections=[
                 item
@@ -89,6 +96,41 @@ class Course:
             if index in steps.get(decision.decision_id, (index,))
         ]
 
+    def told(self) -> list[Guidance]:
+        """What people have said that an actor is to hear, oldest first.
+
+        Not what they added: that is a child plan of its own, of which the actor hears the result.
+        """
+        added = {
+            item.intervention_id for item in self.corrections if item.mode is CorrectionMode.APPEND
+        }
+        return [
+            Guidance(text=decision.chosen, seq=decision.position.seq)
+            for decision in self._advice
+            if decision.decision_id not in added
+        ]
+
+    def failures_before(self, index: int) -> int:
+        """How many steps in a row have failed just before this one."""
+        count = 0
+        while index - count - 1 in self.failed:
+            count += 1
+        return count
+
+    def action_with(self, action: Action, decision: Decision) -> Action:
+        """The action once this decision is made, whose step may be a new one."""
+        placed = _placed([decision])
+        if not placed or placed[0].judges:
+            return action
+        # Validations lie between, which have to be looked up.
+        gap = placed[0].index > len(action.steps)
+        return grown(action, _placed(self.decisions) if gap else placed)
+
+    def known_to(self, decision: Decision, step: Step, action: Action) -> list[Dependency]:
+        """What a decision builds on: what its step `uses`, and all that its actor remembers."""
+        found = self.declared(decision.decision_id, step, action)
+        return [*found, *links_to(action, decision.decision_id, self.latest)]
+
     def declared(self, decision_id: DecisionId, step: Step, action: Action) -> list[Dependency]:
         """What the step's `uses` comes to."""
         if not step.uses:
@@ -110,6 +152,27 @@ class Course:
             if item.depends_on == mine and number is not None and number < index:
                 return item
         return None
+
+
+def links_to(action: Action, decision_id: DecisionId, latest: Decision) -> tuple[Dependency, ...]:
+    """An actor that decides its own steps remembers all that came before: if an earlier decision
+    goes, so does each that was made with it in mind. One link to the latest reaches them all."""
+    if not action.decides or latest.parent_id is None:
+        return ()
+    why = "was decided with this in mind"
+    return (Dependency(decision_id=decision_id, depends_on=latest.decision_id, why=why),)
+
+
+def _placed(decisions: Iterable[Decision]) -> list[PlacedStep]:
+    return [
+        PlacedStep(
+            index=decision.step_index,
+            step=decision.decided.step,
+            judges=decision.type is DecisionType.VALIDATION_RESPONSE,
+        )
+        for decision in decisions
+        if decision.decided is not None and decision.step_index is not None
+    ]
 
 
 def done_steps(uow: UnitOfWork, plan: Plan) -> dict[int, DecisionId]:
@@ -134,6 +197,12 @@ def _spawned_less(plan: Plan, call: ToolCall, children: Sequence[ChildPlan]) -> 
 
 def _is_known(plan: Plan, call: ToolCall) -> bool:
     return call.step_index < len(plan.action.steps)
+
+
+def failed_steps(calls: Iterable[ToolCall]) -> dict[int, str]:
+    """By step, the error of its last call, if that failed and was not taken back."""
+    last = {call.step_index: call for call in calls if not call.undone}
+    return {index: call.error for index, call in last.items() if call.error is not None}
 
 
 def successes(calls: Iterable[ToolCall]) -> list[ToolCall]:

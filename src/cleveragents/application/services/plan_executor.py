@@ -5,19 +5,19 @@ from dataclasses import replace
 from typing import Any, NoReturn
 
 from cleveragents.application.ports import (
-    Actor,
     Clock,
     EventSink,
     IdSource,
-    Proposal,
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoint_service import Additions, CheckpointService
 from cleveragents.application.services.course import Course
 from cleveragents.application.services.tool_runner import Crossing, StepRunner, Task
+from cleveragents.application.services.turns import Turns
+from cleveragents.domain.acting import Finished, Message, Proposal, Strategy
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
-from cleveragents.domain.decision import Decision, DecisionType, Dependency
+from cleveragents.domain.decision import Decided, Decision, DecisionType, Dependency
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
 from cleveragents.domain.errors import EffectDoneError, EffectUncertainError
 from cleveragents.domain.events import (
@@ -39,14 +39,14 @@ class PlanExecutor:
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
         runner: StepRunner,
-        actor: Actor,
+        turns: Turns,
         chronicle: tuple[Clock, IdSource],
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
         self._runner = runner
-        self._actor = actor
+        self._turns = turns
         self._clock, self._ids = chronicle
         self._events = events
 
@@ -59,28 +59,30 @@ class PlanExecutor:
             course = Course.of(uow, plan)
         plan = self._start(plan, course)
         while plan.state is State.PROCESSING:
+            plan = self._overrule(plan, course)
             index = plan.last_completed_step + 1
-            proposal = self._actor.decide(plan.action, index, plan.actor_state)
-            if proposal is None:
-                plan = self._checkpoints.save_progress(plan.complete(self._clock.now()))
+            said = self._turns.next(plan, course)
+            if isinstance(said, Finished):
+                plan = self._finish(plan, said)
                 break
             if index in course.done:
-                plan = self._pass(plan, proposal, index, course)
+                plan = self._pass(plan, said, index, course)
                 continue
-            crossing = self._runner.crossing(plan, proposal.step, index, choice)
+            crossing = self._runner.crossing(plan, said.step, index, choice)
             if crossing.passage is Passage.STOP:
-                self._hold(plan, proposal, index, crossing)
-            plan = self._step(plan, proposal, index, course, crossing)
+                self._hold(plan, said, index, crossing)
+            plan = self._step(plan, said, index, course, crossing)
         if plan.child_of is None:  # children share the store of the plan at the top
             self._checkpoints.free_space(plan.plan_id)
         self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
         return plan
 
     def _start(self, plan: Plan, course: Course) -> Plan:
+        strategy = self._turns.strategy(plan, course)
         self._events.emit(
             PlanStarted(
                 plan_id=plan.plan_id,
-                steps=tuple(self._actor.outline(plan.action)),
+                steps=strategy.steps,
                 first_step=plan.last_completed_step + 1,
             )
         )
@@ -88,7 +90,7 @@ class PlanExecutor:
             self._events.emit(_resumed(plan))
         plan = plan.start(self._clock.now())
         if plan.head is not None:
-            return self._checkpoints.save_progress(plan)
+            return self._adopt(self._checkpoints.save_progress(plan), strategy, course)
         # The root decision was made before there was anything to capture; its group is the
         # point from which everything else can be taken back.
         moment = CheckpointMoment(
@@ -98,7 +100,48 @@ class PlanExecutor:
             decision_id=course.root.decision_id,
             step_index=0,
         )
-        return self._checkpoints.record_decision(plan, moment)
+        plan = self._checkpoints.record_decision(plan, moment)
+        return self._adopt(plan, strategy, course)
+
+    def _adopt(self, plan: Plan, strategy: Strategy, course: Course) -> Plan:
+        """Record how the actor means to go about it, if it has made up its mind about that."""
+        if strategy.memory is None:
+            return plan
+        decision = self._decision(
+            plan,
+            DecisionType.STRATEGY_CHOICE,
+            question="How shall it be done?",
+            chosen=strategy.chosen,
+            parent_id=course.root.decision_id,
+            context={"actor_state": dict(plan.actor_state)},
+        )
+        moment = CheckpointMoment(
+            reason=CheckpointReason.DECISION,
+            source="strategize",
+            label="strategy",
+            decision_id=decision.decision_id,
+            step_index=plan.last_completed_step + 1,
+        )
+        plan = plan.remembering(strategy.memory.state)
+        additions = Additions(decision=decision, messages=strategy.memory.added)
+        plan = self._checkpoints.record_decision(plan, moment, additions)
+        course.add(replace(decision, position=plan.here))
+        return plan
+
+    def _overrule(self, plan: Plan, course: Course) -> Plan:
+        """A person has spoken since a step was decided: its actor hears that, and decides anew."""
+        pending = self._turns.overruled(plan, course)
+        if pending is None:
+            return plan
+        index = plan.last_completed_step + 1
+        memory = self._turns.dropped(plan, pending, course.failed.get(index))
+        course.failed.setdefault(index, "")
+        plan = plan.advance(index, memory.state)
+        return self._checkpoints.save_progress(plan, Additions(messages=memory.added))
+
+    def _finish(self, plan: Plan, said: Finished) -> Plan:
+        plan = plan.remembering(said.memory.state).complete(self._clock.now())
+        return self._checkpoints.save_progress(plan, Additions(messages=said.memory.added))
 
     def settle(self, plan_id: PlanId) -> Sequence[Effect]:
         """Effects whose end is not known are uncertain from now on; gives back those found."""
@@ -119,7 +162,7 @@ class PlanExecutor:
         if reason is not None:
             failure = _outdated(plan, proposal.step, index, reason)
             return self._checkpoints.save_progress(plan.fail(failure, self._clock.now()))
-        return self._checkpoints.save_progress(plan.advance(index, proposal.actor_state))
+        return self._checkpoints.save_progress(plan.advance(index, proposal.memory.state))
 
     def _hold(self, plan: Plan, proposal: Proposal, index: int, crossing: Crossing) -> NoReturn:
         """Wait for a person's word: nothing of this step was begun."""
@@ -157,17 +200,20 @@ class PlanExecutor:
             step=step,
             step_index=index,
             decision=pending or self._decided(plan, proposal, index, course),
-            next_actor_state=proposal.actor_state,
+            remember=self._turns.remembering(plan, proposal.memory.state),
+            recovers=self._turns.recovers(plan, course.failures_before(index)),
             resources=self._checkpoints.sandboxes(plan.plan_id),
             skip=_skipping(crossing),
             choice=crossing.choice,
             writers=course.writers,
         )
         if pending is None:
-            plan, task = self._record(plan, task, course)
+            plan, task = self._record(plan, task, course, proposal.memory.added)
         done = self._runner.run(plan, task)
         plan = done.plan
-        if plan.state is State.PROCESSING:
+        if done.failed:
+            course.failed[index] = done.notice or ""
+        elif plan.state is State.PROCESSING:
             course.done[index] = task.decision.decision_id
             plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, course)
         self._events.emit(
@@ -181,34 +227,47 @@ class PlanExecutor:
         return plan
 
     def _decided(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Decision:
-        return Decision(
-            decision_id=DecisionId(self._ids.new()),
-            plan_id=plan.plan_id,
-            parent_id=course.parent_of(index),
-            position=plan.here,
-            type=_decision_type(plan.action, proposal.step),
+        decided = Decided(step=proposal.step, state=proposal.memory.state)
+        return self._decision(
+            plan,
+            _decision_type(plan.action, proposal.step, failed=index - 1 in course.failed),
             question=proposal.question,
             chosen=f"{proposal.step.tool}: {proposal.step.name}",
             alternatives=proposal.alternatives,
             rationale=proposal.rationale,
             confidence=proposal.confidence,
+            parent_id=course.parent_of(index),
             context=_context(plan, proposal, course.guidance(index)),
-            phase=plan.phase,
             step_index=index,
-            attempt=plan.attempt,
-            created_at=self._clock.now(),
+            decided=decided if plan.action.decides else None,
         )
 
-    def _record(self, plan: Plan, task: Task, course: Course) -> tuple[Plan, Task]:
+    def _record(
+        self, plan: Plan, task: Task, course: Course, messages: tuple[Message, ...]
+    ) -> tuple[Plan, Task]:
         label = f"decision {task.step_index}: {task.step.name}"
         moment = task.moment(CheckpointReason.DECISION, label)
-        uses = course.declared(task.decision.decision_id, task.step, plan.action)
-        additions = Additions(decision=task.decision, dependencies=tuple(uses))
+        known = course.known_to(task.decision, task.step, plan.action)
+        additions = Additions(decision=task.decision, dependencies=tuple(known), messages=messages)
         is_prepared = self._runner.writes_at_once(plan, task)
         before_write = task.before_write() if is_prepared else None
         plan = self._checkpoints.record_decision(plan, moment, additions, before_write)
         course.add(task.decision)
+        plan = plan.with_action(course.action_with(plan.action, task.decision))
         return plan, replace(task, is_prepared=is_prepared)
+
+    def _decision(self, plan: Plan, kind: DecisionType, **told: Any) -> Decision:
+        told = {"step_index": None, **told}
+        return Decision(
+            decision_id=DecisionId(self._ids.new()),
+            plan_id=plan.plan_id,
+            position=plan.here,
+            type=kind,
+            phase=plan.phase,
+            attempt=plan.attempt,
+            created_at=self._clock.now(),
+            **told,
+        )
 
     def _at_step(
         self,
@@ -234,9 +293,11 @@ def _skipping(crossing: Crossing) -> Effect | None:
     return crossing.standing if crossing.passage is Passage.SKIP else None
 
 
-def _decision_type(action: Action, step: Step) -> DecisionType:
+def _decision_type(action: Action, step: Step, *, failed: bool) -> DecisionType:
     if action.validation(step.tool) is not None:
         return DecisionType.VALIDATION_RESPONSE
+    if failed and action.decides:
+        return DecisionType.ERROR_RECOVERY
     if step.subplans is None:
         return DecisionType.TOOL_INVOCATION
     parallel = step.subplans.parallel
@@ -254,6 +315,7 @@ def _context(plan: Plan, proposal: Proposal, guidance: Sequence[str]) -> Mapping
     known: dict[str, Any] = {
         "tool": proposal.step.tool,
         "actor_state": dict(plan.actor_state),
+        **proposal.notes,
     }
     if guidance:
         known["guidance"] = list(guidance)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from cleveragents.application.actor_ports import Actors
 from cleveragents.application.ports import (
     ActionReader,
     Clock,
@@ -43,14 +44,14 @@ class PlanService:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        actions: ActionReader,
+        actions: tuple[ActionReader, Actors],
         sandboxes: Sandboxes,
         locks: PlanLocks,
         chronicle: tuple[Clock, IdSource],
         cleanup: SandboxCleanup,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._actions = actions
+        self._actions, self._actors = actions
         self._sandboxes = sandboxes
         self._locks = locks
         self._clock, self._ids = chronicle
@@ -61,6 +62,7 @@ class PlanService:
     ) -> UsedAction:
         """Make a plan; on any error nothing was created."""
         action = self._actions.read(path, overrides)
+        self._actors.check(action)
         plan = Plan(plan_id=PlanId(self._ids.new()), action=action, created_at=self._clock.now())
         resources: list[PlanResource] = []
         notices: list[str] = []

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from cleveragents.application.ports import Clock, IdSource, PlanLocks, UnitOfWorkFactory
 from cleveragents.application.services.additions import Additions
 from cleveragents.application.services.checkpoint_service import CheckpointService
+from cleveragents.application.services.course import links_to
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
 from cleveragents.domain.decision import Decision, DecisionType
@@ -35,7 +36,10 @@ class PromptService:
         self._clock, self._ids = chronicle
 
     def prompt(self, plan_id: PlanId, guidance: str) -> Told:
-        """Add guidance to a plan that has failed or waits; a half-done step is undone first."""
+        """Add guidance to a plan that has failed or waits; a half-done step is undone first.
+
+        An actor that decides its own steps goes on even if it had finished.
+        """
         with self._locks.hold(plan_id, "prompt"):
             with self._unit_of_work.reading() as uow:
                 plan = uow.plans.get(plan_id)
@@ -43,12 +47,12 @@ class PromptService:
             _refuse_if_it_does_not_wait(plan)
             if plan.head is not None:
                 plan = self._rollbacks.return_to_boundary(plan)
-            decision = self._decision(plan, guidance)
-            return Told(plan=self._record(plan, decision), decision=decision)
+            with self._unit_of_work.reading() as uow:
+                made = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
+            decision = self._decision(plan, guidance, made[0])
+            return Told(plan=self._record(plan, decision, made[-1]), decision=decision)
 
-    def _decision(self, plan: Plan, guidance: str) -> Decision:
-        with self._unit_of_work.reading() as uow:
-            root = next(d for d in uow.decisions.of_plan(plan.plan_id) if d.parent_id is None)
+    def _decision(self, plan: Plan, guidance: str, root: Decision) -> Decision:
         failed = plan.error.message if plan.error else None
         return Decision(
             decision_id=DecisionId(self._ids.new()),
@@ -69,8 +73,11 @@ class PromptService:
             created_at=self._clock.now(),
         )
 
-    def _record(self, plan: Plan, decision: Decision) -> Plan:
-        additions = Additions(decision=decision)
+    def _record(self, plan: Plan, decision: Decision, latest: Decision) -> Plan:
+        link = links_to(plan.action, decision.decision_id, latest)
+        additions = Additions(decision=decision, dependencies=link)
+        if plan.executed:
+            plan = plan.reopened(plan.last_completed_step + 1, plan.actor_state)
         if plan.head is None:
             # Nothing has run yet, so that there is nothing to capture.
             return self._checkpoints.save_progress(plan.advised(), additions)
@@ -89,7 +96,7 @@ def _refuse_if_it_does_not_wait(plan: Plan) -> None:
     plan.refuse_if_applying()
     if plan.child_of is not None:
         plan.child_of.refuse_if_settled(plan.plan_id)
-    if plan.executed:
+    if plan.executed and not plan.action.decides:
         raise PlanStateError(
             f"plan {plan.plan_id} has done all its steps, so that nobody would listen",
             "correct a decision instead: agents plan correct --mode revert --guidance TEXT"

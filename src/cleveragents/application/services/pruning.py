@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from cleveragents.application.ports import Clock, SnapshotStore, UnitOfWork, UnitOfWorkFactory
+from cleveragents.domain.acting import HEAD
+from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.correction import CorrectionStatus
+from cleveragents.domain.decision import Decision
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import (
@@ -100,12 +103,24 @@ class Pruning:
         """Free what no group and no step boundary needs any more; gives back the bytes freed."""
         with self._unit_of_work.reading() as uow:
             groups = uow.checkpoints.of_plan(plan_id)
+        self._forget_messages(plan_id, groups)
         freed = 0
         for resource in resources:
             states = [group.state_of(resource.resource_id) for group in groups]
             refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
             freed += self._snapshots.keep_only(resource, refs | resource.needed_snapshots())
         return freed
+
+    def _forget_messages(self, plan_id: PlanId, groups: Sequence[CheckpointGroup]) -> None:
+        """What its actor said and heard on lines of history that nobody can go back to."""
+        with self._unit_of_work.reading() as uow:
+            plan, decisions = uow.plans.get(plan_id), uow.decisions.of_plan(plan_id)
+        if not plan.action.decides:
+            return
+        heads = _remembered(plan, groups, decisions)
+        with self._unit_of_work() as uow:
+            uow.messages.keep_only(plan_id, heads)
+            uow.commit()
 
     def _explained(
         self, plan: Plan, outlines: Sequence[GroupOutline], pinned: Mapping[GroupId, str]
@@ -123,6 +138,20 @@ def pins(plan: Plan) -> Mapping[GroupId, str]:
     if plan.safety_group is not None:
         pinned[plan.safety_group] = "an unfinished rollback is undone with it"
     return pinned
+
+
+def _remembered(
+    plan: Plan, groups: Sequence[CheckpointGroup], decisions: Sequence[Decision]
+) -> frozenset[str]:
+    """The heads of everything that the plan, or a rollback of it, can still come to."""
+    states = [plan.actor_state, *(group.actor_state for group in groups)]
+    # Going back to a group brings its decision back to life, still to be carried out.
+    named = {group.decision_id for group in groups}
+    for decision in decisions:
+        if not decision.superseded or decision.decision_id in named:
+            states.append(decision.context.get("actor_state", {}))
+            states.append(decision.decided.state if decision.decided else {})
+    return frozenset(state[HEAD] for state in states if state.get(HEAD))
 
 
 def _standing(uow: UnitOfWork, plan: Plan) -> Mapping[GroupId, str]:

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cleveragents.application.ports import Clock, UnitOfWorkFactory
-from cleveragents.application.services.checkpoint_service import CheckpointService, Committed
+from cleveragents.application.services.checkpoint_service import (
+    Additions,
+    CheckpointService,
+    Committed,
+)
 from cleveragents.application.services.subplan_crew import SubplanCrew
 from cleveragents.application.services.subplan_merger import SubplanMerger
 from cleveragents.application.services.subplan_spawner import SubplanSpawner
@@ -16,6 +20,7 @@ from cleveragents.application.services.tool_runner import Crossing, StepRunner, 
 from cleveragents.domain.action import Step, Subplan, Subplans
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointReason, Trigger
+from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.errors import SubplansFailedError
 from cleveragents.domain.ids import PlanId
@@ -77,8 +82,9 @@ class SubplanService:
         missing = self._missing(plan, task)
         if missing or any(child.name not in self._current(plan, task) for child in _specs(task)):
             return self._failed(plan, task, missing)
-        plan = plan.advance(task.step_index, task.next_actor_state)
-        plan = self._checkpoints.save_progress(plan)
+        memory = task.memory(ToolResult(output=f"merged: {', '.join(_names(task))}"))
+        plan = plan.advance(task.step_index, memory.state)
+        plan = self._checkpoints.save_progress(plan, Additions(messages=memory.added))
         return Committed(plan=plan, group=None, changes=tuple(changes))
 
     def _before_spawn(self, plan: Plan, task: Task) -> Plan:
@@ -133,6 +139,10 @@ class SubplanService:
 
 def _specs(task: Task) -> Sequence[Subplan]:
     return task.step.subplans.plans if task.step.subplans else ()
+
+
+def _names(task: Task) -> Sequence[str]:
+    return [child.name for child in _specs(task)]
 
 
 def _told(child: ChildPlan) -> str:

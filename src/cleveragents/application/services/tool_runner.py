@@ -1,9 +1,9 @@
 """Owns one step's tool call: may it run, the groups around it, new tries, and what became of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from cleveragents.application.ports import IdSource, PatientClock, ToolContext, Tools
 from cleveragents.application.services.checkpoint_service import (
@@ -13,6 +13,7 @@ from cleveragents.application.services.checkpoint_service import (
 )
 from cleveragents.application.services.effect_ledger import EffectLedger
 from cleveragents.application.services.step_boundary import StepBoundary
+from cleveragents.domain.acting import Memory
 from cleveragents.domain.action import Step, ToolSpec, Validation
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
@@ -30,11 +31,14 @@ from cleveragents.domain.preflight import refusals
 from cleveragents.domain.retries import may_retry, pause_before
 from cleveragents.domain.sandbox import PlanResource
 
+Remember = Callable[[int, Step, ToolResult, str | None], Memory]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """One step to carry out; `next_actor_state` is where the actor stands once it is done.
+    """One step to carry out; `remember` gives what the actor knows once it has ended.
 
+    `recovers`: if it fails, the actor is told and decides what to do; else the plan has failed.
     `writers` are the live steps that ran before it. `skip` is the earlier run whose outside effect
     a person takes as done: then nothing runs. `choice` is what the person said about all such
     steps, for child plans. `is_prepared` says that the group before a write was just made.
@@ -43,15 +47,19 @@ class Task:
     step: Step
     step_index: int
     decision: Decision
-    next_actor_state: Mapping[str, Any]
+    remember: Remember
     resources: Sequence[PlanResource]
     writers: Writers
+    recovers: bool = False
     skip: Effect | None = None
     choice: EffectChoice = EffectChoice.STOP
     is_prepared: bool = False
 
     def before_write(self) -> CheckpointMoment:
         return self.moment(CheckpointReason.ON_TOOL_WRITE, f"before {_what(self)}")
+
+    def memory(self, result: ToolResult, error: str | None = None) -> Memory:
+        return self.remember(self.step_index, self.step, result, error)
 
     def moment(
         self, reason: CheckpointReason, label: str, *, mid_step: bool = False
@@ -234,9 +242,9 @@ class ToolRunner:
     # --- how it ends ----------------------------------------------------------------------------
 
     def _succeeded(self, task: Task, spec: ToolSpec, ended: _Ended) -> Committed:
-        plan = ended.plan.advance(task.step_index, task.next_actor_state)
+        plan, additions = self._advanced(task, ended)
         reads = self._tools.reads(plan.action, task.step)
-        additions = replace(ended.additions, reads=reads, writers=task.writers)
+        additions = replace(additions, reads=reads, writers=task.writers)
         if not spec.writes:
             plan = self._checkpoints.save_progress(plan, additions)
             return Committed(plan=plan, group=None, changes=())
@@ -249,18 +257,32 @@ class ToolRunner:
         plan = plan.tick()
         ended = self._ended(plan, task, self._clock.now(), earlier.result, spec)
         known = self._ledger.skipped(plan, task.decision, task.step, spec, earlier)
-        plan = plan.advance(task.step_index, task.next_actor_state)
-        plan = self._checkpoints.save_progress(plan, replace(ended, effect=known).additions)
+        plan, additions = self._advanced(task, replace(ended, effect=known))
+        plan = self._checkpoints.save_progress(plan, additions)
         return Committed(plan=plan, group=None, changes=())
 
     def _noted(self, task: Task, ended: _Ended, error: ToolError) -> Committed:
-        plan = ended.plan.advance(task.step_index, task.next_actor_state)
-        plan = self._checkpoints.save_progress(plan, ended.additions)
+        plan, additions = self._advanced(task, ended)
+        plan = self._checkpoints.save_progress(plan, additions)
         return Committed(plan=plan, group=None, changes=(), notice=error.message)
+
+    def _advanced(self, task: Task, ended: _Ended) -> tuple[Plan, Additions]:
+        """Past the step, with what its actor has heard of it."""
+        error = ended.error.message if ended.error else None
+        memory = task.memory(ended.call.result, error)
+        plan = ended.plan.advance(task.step_index, memory.state)
+        return plan, replace(ended.additions, messages=memory.added)
+
+    def _answered(self, task: Task, ended: _Ended, error: ToolError) -> Committed:
+        """The actor hears of it; what the step left in the sandboxes is taken back first."""
+        self._boundary.return_to(ended.plan.plan_id)
+        return replace(self._noted(task, ended, error), failed=True)
 
     def _failed(self, task: Task, ended: _Ended) -> Committed:
         plan, error = ended.plan, ended.error
         assert error is not None
+        if task.recovers:
+            return self._answered(task, ended, error)
         doubt = f"; look with `agents plan effects {plan.plan_id}` at what it did outside"
         failure = PlanFailure(
             message=error.message,

@@ -48,6 +48,9 @@ PlanError                      exit 1: the operation was refused or failed
 │   ├── ToolTimeoutError         tool-timeout
 │   ├── ToolNotStartedError      tool-not-started
 │   └── ToolRefusedError         tool-refused
+├── ActorError                 actor-failed
+│   ├── ActorUnavailableError    actor-unavailable
+│   └── BudgetExhaustedError     budget-exhausted
 ├── ApplyConflictError         apply-conflict
 ├── ApplyRefusedError          apply-refused
 ├── ValidationUnmetError       validation-unmet
@@ -66,6 +69,11 @@ PlanError                      exit 1: the operation was refused or failed
 └── InterruptedCommandError    command-interrupted (exit 130)
 """
 
+from cleveragents.domain.errors.actors import (
+    ActorError,
+    ActorUnavailableError,
+    BudgetExhaustedError,
+)
 from cleveragents.domain.errors.base import (
     PlanError,
     UsageError,
@@ -148,10 +156,13 @@ from cleveragents.domain.errors.work import (
 __all__ = [
     "ActionFileError",
     "ActionNotFoundError",
+    "ActorError",
+    "ActorUnavailableError",
     "ApplyConflictError",
     "ApplyEditsKeptError",
     "ApplyPendingError",
     "ApplyRefusedError",
+    "BudgetExhaustedError",
     "CheckpointAmbiguousError",
     "CheckpointMismatchError",
     "CheckpointNeededError",

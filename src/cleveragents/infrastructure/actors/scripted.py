@@ -1,29 +1,30 @@
 """Owns the actor that takes the steps of the action file in their order."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from cleveragents.application.ports import Proposal
+from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
 from cleveragents.domain.action import Action
 
 
 class ScriptedActor:
     """Its memory is the number of the step to take next."""
 
-    def outline(self, action: Action) -> Sequence[str]:
-        return [step.name for step in action.steps]
+    def strategize(self, situation: Situation) -> Strategy:
+        return Strategy(steps=tuple(step.name for step in situation.action.steps))
 
-    def decide(
-        self, action: Action, step_index: int, actor_state: Mapping[str, Any]
-    ) -> Proposal | None:
-        wanted = int(actor_state.get("next_step", step_index))
-        if wanted >= len(action.steps):
-            return None
-        step = action.steps[wanted]
+    def decide(self, situation: Situation) -> Proposal | Finished:
+        steps, state = situation.action.steps, situation.state
+        wanted = int(state.get("next_step", situation.step_index))
+        if wanted >= len(steps):
+            return Finished(memory=Memory(state=state))
         return Proposal(
-            step=step,
-            question=f"What is step {wanted + 1} of {len(action.steps)}?",
+            step=steps[wanted],
+            question=f"What is step {wanted + 1} of {len(steps)}?",
             rationale="the action file says so",
-            actor_state={"next_step": wanted + 1},
+            memory=Memory(state={"next_step": wanted + 1}),
             confidence=1.0,
         )
+
+    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002  it only counts
+        return Memory(state=state)

@@ -3,8 +3,10 @@
 import sqlite3
 from collections.abc import Collection, Sequence
 
+from cleveragents.domain.actioncodec import step_from_json, step_to_json
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.decision import (
+    Decided,
     Decision,
     DecisionType,
     Dependency,
@@ -26,6 +28,10 @@ from cleveragents.infrastructure.database.rows import (
     to_json,
     to_text,
 )
+
+_DECISIONS = """
+SELECT d.*, s.step_json, s.actor_state_json FROM decisions d
+LEFT JOIN decided_steps s ON s.decision_id = d.decision_id"""
 
 
 class SqlDecisions:
@@ -58,10 +64,24 @@ class SqlDecisions:
                 "created_at": to_text(decision.created_at),
             },
         )
+        if decision.decided is not None:
+            self._add_decided(decision, decision.decided)
+
+    def _add_decided(self, decision: Decision, decided: Decided) -> None:
+        insert(
+            self._connection,
+            "decided_steps",
+            {
+                "decision_id": decision.decision_id,
+                "plan_id": decision.plan_id,
+                "step_json": step_to_json(decided.step),
+                "actor_state_json": to_json(decided.state),
+            },
+        )
 
     def get(self, decision_id: DecisionId) -> Decision:
         row = self._connection.execute(
-            "SELECT * FROM decisions WHERE decision_id = ?", (decision_id,)
+            f"{_DECISIONS} WHERE d.decision_id = ?", (decision_id,)
         ).fetchone()
         if row is None:
             raise DecisionNotFoundError(decision_id)
@@ -77,7 +97,7 @@ class SqlDecisions:
 
     def of_plan(self, plan_id: PlanId) -> Sequence[Decision]:
         rows = self._connection.execute(
-            "SELECT * FROM decisions WHERE plan_id = ? ORDER BY seq", (plan_id,)
+            f"{_DECISIONS} WHERE d.plan_id = ? ORDER BY d.seq", (plan_id,)
         )
         return [_decision(row) for row in rows]
 
@@ -188,8 +208,15 @@ def _decision(row: Row) -> Decision:
         step_index=row["step_index"],
         attempt=row["attempt"],
         superseded=bool(row["superseded"]),
+        decided=_decided(row),
         created_at=sure_time(row["created_at"]),
     )
+
+
+def _decided(row: Row) -> Decided | None:
+    if row["step_json"] is None:
+        return None
+    return Decided(step=step_from_json(row["step_json"]), state=from_json(row["actor_state_json"]))
 
 
 def _tool_call(row: Row) -> ToolCall:

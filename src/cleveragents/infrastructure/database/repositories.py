@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
+from cleveragents.domain.acting import PlacedStep, grown
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.actioncodec import action_from_json, action_to_json, step_from_json
 from cleveragents.domain.errors import (
@@ -30,16 +31,24 @@ from cleveragents.infrastructure.database.rows import (
 )
 from cleveragents.infrastructure.database.subplan_repository import child_links, child_of
 
-# A correction counts as long as its own decision does.
-_REPLACED_STEPS = """
-SELECT c.plan_id, c.step_index, c.replacement_json FROM corrections c
-JOIN decisions d ON d.decision_id = c.intervention_id
-WHERE c.replacement_json IS NOT NULL AND d.superseded = 0{where} ORDER BY d.seq
+# A correction counts as long as its own decision does, and so does a step that was decided.
+_PLACED_STEPS = """
+SELECT c.plan_id, c.step_index, c.replacement_json AS step_json, 0 AS judges, d.seq
+FROM corrections c JOIN decisions d ON d.decision_id = c.intervention_id
+WHERE c.replacement_json IS NOT NULL AND d.superseded = 0 {corrected}
+UNION ALL
+SELECT d.plan_id, d.step_index, s.step_json, d.type = 'validation_response', d.seq
+FROM decided_steps s JOIN decisions d ON d.decision_id = s.decision_id
+WHERE d.superseded = 0 {decided}
+ORDER BY 5
 """
+_OF_ALL = _PLACED_STEPS.format(corrected="", decided="")
+_OF_ONE = _PLACED_STEPS.format(corrected="AND c.plan_id = ?", decided="AND s.plan_id = ?")
 
 
 class SqlPlans:
-    """A plan's action has the steps that corrections put in the place of those of the file."""
+    """A plan's action has the steps that its actor decided, and those that corrections put in the
+    place of others."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -58,10 +67,8 @@ class SqlPlans:
         ).fetchone()
         if row is None:
             raise PlanNotFoundError(plan_id)
-        steps = self._connection.execute(
-            _REPLACED_STEPS.format(where=" AND c.plan_id = ?"), (plan_id,)
-        )
-        return _corrected(replace(_plan(row), child_of=child_of(self._connection, plan_id)), steps)
+        steps = self._connection.execute(_OF_ONE, (plan_id, plan_id))
+        return _grown(replace(_plan(row), child_of=child_of(self._connection, plan_id)), steps)
 
     def starting_with(self, prefix: str) -> Sequence[PlanId]:
         rows = self._connection.execute(
@@ -73,9 +80,9 @@ class SqlPlans:
     def list(self) -> Sequence[Plan]:
         rows = self._connection.execute("SELECT * FROM plans ORDER BY plan_id DESC").fetchall()
         steps: dict[str, list[Row]] = {}
-        for step in self._connection.execute(_REPLACED_STEPS.format(where="")):
+        for step in self._connection.execute(_OF_ALL):
             steps.setdefault(step["plan_id"], []).append(step)
-        plans = [_corrected(_plan(row), steps.get(row["plan_id"], [])) for row in rows]
+        plans = [_grown(_plan(row), steps.get(row["plan_id"], [])) for row in rows]
         children = child_links(self._connection)
         return [replace(plan, child_of=children.get(plan.plan_id)) for plan in plans]
 
@@ -146,11 +153,16 @@ def _plan(row: Row) -> Plan:
     )
 
 
-def _corrected(plan: Plan, steps: Iterable[Row]) -> Plan:
-    action = plan.action
-    for step in steps:
-        action = action.with_step(step["step_index"], step_from_json(step["replacement_json"]))
-    return plan if action is plan.action else replace(plan, action=action)
+def _grown(plan: Plan, steps: Iterable[Row]) -> Plan:
+    placed = [
+        PlacedStep(
+            index=row["step_index"],
+            step=step_from_json(row["step_json"]),
+            judges=bool(row["judges"]),
+        )
+        for row in steps
+    ]
+    return replace(plan, action=grown(plan.action, placed)) if placed else plan
 
 
 def _maybe_checkpoint(text: str | None) -> CheckpointId | None:

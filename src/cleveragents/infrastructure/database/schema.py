@@ -98,6 +98,24 @@ decisions = Table(
     Index(None, "plan_id", "seq"),
 )
 
+decided_steps = Table(
+    "decided_steps",
+    metadata,
+    Column("decision_id", Text, ForeignKey("decisions.decision_id"), primary_key=True),
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
+    Column("step_json", Text, nullable=False),
+    Column("actor_state_json", Text, nullable=False),
+)
+
+actor_messages = Table(
+    "actor_messages",
+    metadata,
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("parent", Text),
+    Column("body", Text, nullable=False),
+)
+
 decision_dependencies = Table(
     "decision_dependencies",
     metadata,

@@ -13,6 +13,7 @@ from cleveragents.infrastructure.database.decision_repository import (
 )
 from cleveragents.infrastructure.database.effect_repository import SqlEffects
 from cleveragents.infrastructure.database.engine import Database
+from cleveragents.infrastructure.database.message_repository import SqlMessages
 from cleveragents.infrastructure.database.repositories import SqlPlans, SqlResources
 from cleveragents.infrastructure.database.subplan_repository import SqlSubplans
 
@@ -29,6 +30,7 @@ class SqlUnitOfWork:
         self.effects = SqlEffects(connection)
         self.subplans = SqlSubplans(connection)
         self.corrections = SqlCorrections(connection)
+        self.messages = SqlMessages(connection)
 
     def commit(self) -> None:
         self._connection.execute("COMMIT")

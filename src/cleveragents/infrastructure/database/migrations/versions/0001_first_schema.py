@@ -141,6 +141,34 @@ def upgrade() -> None:
         op.f("ix_pruned_checkpoints_plan_id"), "pruned_checkpoints", ["plan_id"], unique=False
     )
     op.create_table(
+        "decided_steps",
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("step_json", sa.Text(), nullable=False),
+        sa.Column("actor_state_json", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["decision_id"],
+            ["decisions.decision_id"],
+            name=op.f("fk_decided_steps_decision_id"),
+        ),
+        sa.ForeignKeyConstraint(
+            ["plan_id"], ["plans.plan_id"], name=op.f("fk_decided_steps_plan_id")
+        ),
+        sa.PrimaryKeyConstraint("decision_id", name=op.f("pk_decided_steps")),
+    )
+    op.create_index(op.f("ix_decided_steps_plan_id"), "decided_steps", ["plan_id"], unique=False)
+    op.create_table(
+        "actor_messages",
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("parent", sa.Text(), nullable=True),
+        sa.Column("body", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["plan_id"], ["plans.plan_id"], name=op.f("fk_actor_messages_plan_id")
+        ),
+        sa.PrimaryKeyConstraint("plan_id", "key", name=op.f("pk_actor_messages")),
+    )
+    op.create_table(
         "decision_dependencies",
         sa.Column("decision_id", sa.Text(), nullable=False),
         sa.Column("depends_on", sa.Text(), nullable=False),

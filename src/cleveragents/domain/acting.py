@@ -1,0 +1,138 @@
+"""Owns what passes between a plan and its actor: memory, wishes, and what came of them.
+
+Whoever decides the steps of a plan is an actor. What it remembers belongs to the plan: it is plain
+JSON, stored with every checkpoint group, so that going back takes the memory back too (ADR 0027).
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cleveragents.domain.action import Action, Step
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.ids import PlanId
+
+HEAD = "head"
+"""Where a state names the last message that the actor remembers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One thing an actor said or heard; `key` stands for it and all that came before it.
+
+    Each message is stored once, however many checkpoints remember it.
+    """
+
+    key: str
+    parent: str | None
+    body: str
+
+    @classmethod
+    def after(cls, parent: str | None, body: str) -> "Message":
+        text = f"{parent or ''}\n{body}".encode("utf-8", "surrogatepass")
+        return cls(key=hashlib.sha256(text).hexdigest()[:40], parent=parent, body=body)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """What an actor remembers; `added` are messages that become durable together with it."""
+
+    state: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    added: tuple[Message, ...] = ()
+
+    @property
+    def head(self) -> str | None:
+        return self.state.get(HEAD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """The step an actor wants next. `memory` is what it remembers once that is decided."""
+
+    step: Step
+    question: str
+    rationale: str
+    memory: Memory
+    alternatives: tuple[str, ...] = ()
+    confidence: float | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """An actor has nothing more to do; `summary` is what it says about its work."""
+
+    memory: Memory
+    summary: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strategy:
+    """The steps an actor expects to take. `chosen`, if it made up its mind, is on record."""
+
+    steps: tuple[str, ...]
+    chosen: str = ""
+    memory: Memory | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a step; `error` None means that it succeeded.
+
+    Of a step that failed, nothing is left in the sandboxes.
+    """
+
+    step_index: int
+    step: Step
+    result: ToolResult
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guidance:
+    """What a person said; a later one has a higher `seq`, and no two have the same."""
+
+    text: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """Everything an actor knows when it is asked. `guidance` is all that counts, oldest first.
+
+    `recall` gives the messages up to a head, oldest first. `failed`: the step before it failed.
+    """
+
+    plan_id: PlanId
+    action: Action
+    step_index: int
+    state: Mapping[str, Any]
+    guidance: tuple[Guidance, ...]
+    recall: Callable[[str], Sequence[Message]]
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedStep:
+    """A step that came to an action later; `judges` says that it is a validation."""
+
+    index: int
+    step: Step
+    judges: bool = False
+
+
+def grown(action: Action, placed: Iterable[PlacedStep]) -> Action:
+    """The action with the steps that its actor or a person put into it, in this order.
+
+    Validations are no steps of the action; but one after which the work went on keeps its place.
+    """
+    judged: dict[int, Step] = {}
+    for item in placed:
+        if item.judges:
+            judged[item.index] = item.step
+            continue
+        for gap in range(len(action.steps), item.index):
+            action = action.with_step(gap, judged[gap])
+        action = action.with_step(item.index, item.step)
+    return action

@@ -1,0 +1,74 @@
+"""Owns the `actor` of an action file: the keys each actor has, and the value they come to."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, cast
+
+from pydantic import Field
+
+from cleveragents.domain.action import SCRIPTED, ActorSpec
+from cleveragents.infrastructure.actionschema import (
+    Finding,
+    Shape,
+    Text,
+    meant,
+    quoted,
+    shaped,
+)
+
+MOST_STEPS = 10_000
+
+
+class ActorShape(Shape):
+    """What every actor that decides its own steps has; each adds its own keys."""
+
+    type: Text
+    tools: list[Text] = []
+    max_steps: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_cost: Annotated[float, Field(gt=0)] | None = None
+
+
+class LlmShape(ActorShape):
+    model: Text
+    base_url: Text | None = None
+    instructions: Text | None = None
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = None
+    strategize: bool = False
+
+
+SHAPES: Mapping[str, type[ActorShape]] = {"llm": LlmShape}
+
+
+def actor_spec(raw: object, findings: list[Finding]) -> ActorSpec:
+    """What the section says; `scripted` without one, or if it cannot be understood."""
+    if raw is None:
+        return ActorSpec()
+    if isinstance(raw, str):
+        raw = {"type": raw}  # `actor: scripted` is all there is to say about that one
+    section = cast("dict[str, Any]", raw) if isinstance(raw, dict) else {}
+    wanted = cast("object", section.get("type"))
+    names = [SCRIPTED, *SHAPES]
+    if isinstance(wanted, str) and wanted not in names:
+        text = f"{quoted(wanted)} is not one of {', '.join(names)}{meant(wanted, names)}"
+        findings.append(Finding(loc=("actor", "type"), text=text))
+        return ActorSpec()
+    if wanted == SCRIPTED:
+        for key in [name for name in section if name != "type"]:
+            findings.append(
+                Finding(loc=("actor", key), text="is not for an actor that is scripted")
+            )
+        return ActorSpec()
+    shape = shaped(SHAPES.get(str(wanted), ActorShape), cast("object", raw), ("actor",), findings)
+    return ActorSpec() if shape is None else _spec(shape)
+
+
+def _spec(shape: ActorShape) -> ActorSpec:
+    own = shape.model_dump(exclude_none=True, exclude=set(ActorShape.model_fields))
+    return ActorSpec(
+        type=shape.type,
+        tools=tuple(shape.tools),
+        max_steps=shape.max_steps,
+        max_tokens=shape.max_tokens,
+        max_cost=shape.max_cost,
+        options=own,
+    )

@@ -1,0 +1,33 @@
+"""Owns the steps that a person put into a plan whose actor decides its own: they come first."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cleveragents.application.actor_ports import Actor
+from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
+from cleveragents.domain.action import Action
+
+
+class GivenSteps:
+    """The actor hears what came of them, as of its own."""
+
+    def __init__(self, actor: Actor) -> None:
+        self._actor = actor
+
+    def strategize(self, situation: Situation) -> Strategy:
+        return self._actor.strategize(situation)
+
+    def decide(self, situation: Situation) -> Proposal | Finished:
+        index, steps = situation.step_index, situation.action.steps
+        if index >= len(steps):
+            return self._actor.decide(situation)
+        return Proposal(
+            step=steps[index],
+            question="What did a person put here?",
+            rationale="a person said so",
+            memory=Memory(state=situation.state),
+            confidence=1.0,
+        )
+
+    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:
+        return self._actor.hear(action, state, outcome)
