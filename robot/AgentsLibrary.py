@@ -61,15 +61,15 @@ class AgentsLibrary:
     def action_that_waits(self) -> str:
         """Its second step stands still until `Let It Go On` is called."""
         top = self.world.top
-        wait = f"touch {top}/reached; while ! test -e {top}/gate; do sleep 0.05; done"
+        wait = f"touch {top}/beside/reached; while ! test -e {top}/beside/gate; do sleep 0.05; done"
         slow = f"echo half >> half.txt; {wait}"
         return self.world.write_action(action(write("a.txt", "a\n", "first"), shell(slow, "slow")))
 
     def reached_file(self) -> str:
-        return str(self.world.top / "reached")
+        return str(self.world.beside / "reached")
 
     def let_it_go_on(self) -> None:
-        (self.world.top / "gate").touch()
+        (self.world.beside / "gate").touch()
 
     def envelope(self, text: str, code: int = 0) -> dict[str, Any]:
         """Parses what was printed, and checks that it is an envelope with this exit code."""

@@ -44,7 +44,7 @@ def plan_with_bad_recall(context: Context) -> None:
 @given("a plan with {count:d} new tries whose step works the third time")
 @given("a plan with {count:d} new try whose step works the third time")
 def plan_with_tries(context: Context, count: int) -> None:
-    tally = context.world.top / "tally"
+    tally = context.world.beside / "tally"
     command = f"echo x >> {tally}; test $(wc -l < {tally}) -ge 3"
     use(context, [shell(command, "flaky")], max_retries_per_step=count)
 
@@ -109,7 +109,7 @@ def _use_mail(
 
 
 def _outbox(context: Context) -> Any:
-    return context.world.top / "outbox"
+    return context.world.beside / "outbox"
 
 
 def _lines(context: Context, word: str) -> int:

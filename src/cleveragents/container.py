@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.subplan_service import SubplanService
     from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock, UlidSource
+    from cleveragents.infrastructure.confinement.confiner import Confiner
     from cleveragents.infrastructure.database.engine import Database
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks import FilePlanLocks
@@ -236,7 +237,19 @@ class Container:
         from cleveragents.infrastructure.tools.processes import ProcessRunner
         from cleveragents.infrastructure.tools.toolbox import ToolBox
 
-        return ToolBox(ProcessRunner(self._environ, self._settings.tool_output_limit))
+        return ToolBox(ProcessRunner(self.confinements, self._settings.tool_output_limit))
+
+    @cached_property
+    def confinements(self) -> "Confiner":
+        from cleveragents.infrastructure.confinement.confiner import Confiner
+
+        return Confiner(
+            environ=self._environ,
+            scratch=self._in_data_dir("scratch"),
+            configured=self._settings.confinement_mode,
+            variables=self._settings.confinement_environment,
+            process_limit=self._settings.tool_process_limit,
+        )
 
     # --- what they are made of ------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ def test_no_file_tool_reaches_outside(
 
 
 def test_a_tool_that_takes_too_long_is_stopped_with_all_it_started(world: World) -> None:
-    marker = world.top / "survivor"
+    marker = world.beside / "survivor"
     slow = f"(sleep 1; touch {marker}) & echo half > half.txt; sleep 30"
     plan = world.use(shell(slow, "slow", timeout=0.3))
     answer = plan.execute()

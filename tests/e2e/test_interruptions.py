@@ -22,9 +22,9 @@ class Slow:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.gate = world.top / "gate"
-        self.reached = world.top / "reached"
-        self.tally = world.top / "tally"
+        self.gate = world.beside / "gate"
+        self.reached = world.beside / "reached"
+        self.tally = world.beside / "tally"
         wait = f"touch {self.reached}; while ! test -e {self.gate}; do sleep 0.05; done"
         self.plan = world.use(
             shell(f"echo first >> first.txt; echo 1 >> {self.tally}", "first"),
@@ -104,7 +104,7 @@ def test_an_interrupted_plan_can_be_rolled_back_at_once_because_its_lock_is_free
 
 
 def test_nothing_that_an_interrupted_step_started_goes_on(world: World) -> None:
-    marker, reached = world.top / "survivor", world.top / "reached"
+    marker, reached = world.beside / "survivor", world.beside / "reached"
     plan = world.use(shell(f"(sleep 1; touch {marker}) & touch {reached}; sleep 20", "fork"))
     process = world.agents.start("plan", "execute", plan.id)
     wait_for(reached.exists)
@@ -394,7 +394,7 @@ def test_a_database_locked_for_too_long_is_a_clear_error_and_nothing_is_lost(
 
 
 def test_resume_says_where_it_goes_on_and_does_not_repeat_what_is_done(world: World) -> None:
-    cure, tally = world.top / "cure", world.top / "tally"
+    cure, tally = world.top / "cure", world.beside / "tally"
     plan = world.use(
         shell(f"echo one >> {tally}", "one"), shell(f"test -e {cure}", "two"), write("c", "3")
     )

@@ -18,9 +18,9 @@ class Post:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.outbox = world.top / "outbox"
-        self.gate = world.top / "gate"
-        self.reached = world.top / "reached"
+        self.outbox = world.beside / "outbox"
+        self.gate = world.beside / "gate"
+        self.reached = world.beside / "reached"
         self.outbox.touch()
 
     def tool(self, script: str, **keys: Any) -> dict[str, Any]:
@@ -262,7 +262,7 @@ def flaky(count: Path, good_at: int) -> str:
 
 
 def retrying(world: World, good_at: int, **keys: Any) -> PlanHandle:
-    count = world.top / "count"
+    count = world.beside / "count"
     step = {"name": "flaky", "tool": "shell", "with": {"command": flaky(count, good_at)}}
     return world.use(step, **keys)
 
@@ -288,7 +288,7 @@ def test_the_setting_counts_where_the_action_says_nothing(world: World) -> None:
 
 
 def test_a_step_that_takes_too_long_is_tried_again(world: World) -> None:
-    count = world.top / "count"
+    count = world.beside / "count"
     command = f"echo x >> {count}; test $(wc -l < {count}) -ge 2 || sleep 20"
     step = {"name": "s", "tool": "shell", "with": {"command": command, "timeout": 0.5}}
     plan = world.run(step, max_retries_per_step=1)
@@ -302,7 +302,7 @@ def test_a_mail_is_never_tried_again_by_itself(post: Post) -> None:
 
 
 def test_a_step_killed_between_two_tries_is_done_once(world: World) -> None:
-    count = world.top / "count"
+    count = world.beside / "count"
     step = {"name": "s", "tool": "shell", "with": {"command": flaky(count, 4)}}
     plan = world.use(step, max_retries_per_step=9)
     process: subprocess.Popen[bytes] = world.agents.start("plan", "execute", plan.id)

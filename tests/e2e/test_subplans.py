@@ -88,10 +88,8 @@ def children(plan: PlanHandle) -> dict[str, dict[str, Any]]:
     return {c["name"]: c for c in plan.status["children"] if c["outcome"] not in gone}
 
 
-def test_resuming_runs_only_what_is_missing_on_top_of_what_is_merged(
-    world: World, tmp_path: Path
-) -> None:
-    tally, fixed = tmp_path / "tally", tmp_path / "fixed"
+def test_resuming_runs_only_what_is_missing_on_top_of_what_is_merged(world: World) -> None:
+    tally, fixed = world.beside / "tally", world.beside / "fixed"
     plan = run(
         world,
         child("good", f"echo good >> {tally}; echo g > g.txt"),
@@ -139,8 +137,8 @@ def test_a_child_whose_dependency_failed_is_not_started(world: World) -> None:
     assert list(children(plan)) == ["first"]
 
 
-def test_fail_fast_stops_the_others_which_go_on_later(world: World, tmp_path: Path) -> None:
-    tally, fixed = tmp_path / "tally", tmp_path / "fixed"
+def test_fail_fast_stops_the_others_which_go_on_later(world: World) -> None:
+    tally, fixed = world.beside / "tally", world.beside / "fixed"
     plan = run(
         world,
         child("slow", f"test -e {fixed} || sleep 60; echo slow >> {tally}; echo s > s.txt"),
@@ -199,8 +197,8 @@ def test_commands_on_a_child_name_the_parent(world: World) -> None:
     assert "taken back" in PlanHandle(world.agents, failed)("execute").error["message"]
 
 
-def test_a_finished_child_cannot_be_applied_by_itself(world: World, tmp_path: Path) -> None:
-    fixed = tmp_path / "fixed"
+def test_a_finished_child_cannot_be_applied_by_itself(world: World) -> None:
+    fixed = world.beside / "fixed"
     plan = run(world, child("a", f"test -e {fixed}"), max_retries=0)
     fixed.touch()
     handle = PlanHandle(world.agents, children(plan)["a"]["plan_id"])
@@ -278,9 +276,9 @@ class Waiting:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_an_interrupted_parent_goes_on_with_its_children(
-    world: World, tmp_path: Path, number: signal.Signals
+    world: World, number: signal.Signals
 ) -> None:
-    waiting = Waiting(world, tmp_path)
+    waiting = Waiting(world, world.beside)
     process = waiting.start()
     process.send_signal(number)
     process.communicate(timeout=30)
@@ -290,8 +288,8 @@ def test_an_interrupted_parent_goes_on_with_its_children(
     waiting.finish()
 
 
-def test_cancelling_a_plan_that_runs_elsewhere_stops_it_there(world: World, tmp_path: Path) -> None:
-    waiting = Waiting(world, tmp_path)
+def test_cancelling_a_plan_that_runs_elsewhere_stops_it_there(world: World) -> None:
+    waiting = Waiting(world, world.beside)
     process = waiting.start()
     waiting.plan("cancel").ok()
     process.communicate(timeout=30)
@@ -306,6 +304,7 @@ def test_a_child_that_writes_into_its_parents_sandbox_is_found_out(world: World)
     plan = world.use(
         shell("echo $CLEVERAGENTS_SANDBOX_CODE > where.txt"),
         spawn(child("stray", "echo stray > $(cat where.txt)/stray.txt")),
+        confinement="off",
     )
     answer = plan("execute")
     assert answer.error["code"] == "sandbox-failed"
@@ -392,8 +391,8 @@ def test_ignored_files_that_two_children_built_are_no_conflict(world: World) -> 
     assert "stay as they were: code:build/out" in merges[1]
 
 
-def test_an_applied_family_leaves_nothing_behind(world: World, tmp_path: Path) -> None:
-    fixed = tmp_path / "fixed"
+def test_an_applied_family_leaves_nothing_behind(world: World) -> None:
+    fixed = world.beside / "fixed"
     plan = run(world, child("a", "echo a > a.txt"), child("b", f"test -e {fixed}"), max_retries=0)
     fixed.touch()
     plan("resume").ok()
@@ -404,8 +403,8 @@ def test_an_applied_family_leaves_nothing_behind(world: World, tmp_path: Path) -
     assert all(c["outcome"] in ("merged", "discarded") for c in plan.status["children"])
 
 
-def test_a_child_has_submodules_of_its_own(world: World, tmp_path: Path) -> None:
-    library = tmp_path / "lib"
+def test_a_child_has_submodules_of_its_own(world: World) -> None:
+    library = world.beside / "lib"
     library.mkdir()
     (library / "l.txt").write_text("lib\n")
     for args in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "x"]):

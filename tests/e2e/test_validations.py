@@ -50,7 +50,7 @@ def test_a_required_one_that_fails_keeps_the_plan_from_being_applied(world: Worl
 
 
 def test_a_required_one_that_passes_on_the_second_try_opens_the_way(world: World) -> None:
-    gate = world.top / "gate"
+    gate = world.beside / "gate"
     plan = run(world, tools={"check": checking("required", f"test -e {gate}")})
     assert plan.status["state"] == "errored"
     gate.touch()
@@ -79,7 +79,7 @@ def test_what_a_validation_leaves_in_a_sandbox_does_not_stay(world: World, kind:
 def test_they_run_in_the_order_of_the_list_with_its_arguments_and_then_the_rest(
     world: World,
 ) -> None:
-    tally = world.top / "tally"
+    tally = world.beside / "tally"
     plan = run(
         world,
         tools={

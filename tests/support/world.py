@@ -106,6 +106,9 @@ class World:
         self.top = top
         self.home = top / "home"
         self.home.mkdir(parents=True)
+        # The one place outside of everything that steps may write to: to be heard, and to wait.
+        self.beside = top / "beside"
+        self.beside.mkdir()
         name, email = USER
         identity = f"[user]\n\tname = {name}\n\temail = {email}\n"
         (self.home / ".gitconfig").write_text(identity)
@@ -121,7 +124,7 @@ class World:
     def write_action(self, content: Mapping[str, Any], name: str = "a.yaml") -> str:
         """JSON is YAML; beside the project, so that the project stays clean."""
         path = self.top / name
-        path.write_text(json.dumps(content))
+        path.write_text(json.dumps({"confinement": {"write": [str(self.beside)]}, **content}))
         return str(path)
 
     def use(self, *steps: Step, **keys: Any) -> PlanHandle:

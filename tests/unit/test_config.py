@@ -91,6 +91,9 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
         max_retries_per_step=0,
         tool_timeout=600.0,
         tool_output_limit=1_048_576,
+        tool_process_limit=1000,
+        confinement_mode="preferred",
+        confinement_environment=(),
         store_max_size=20_000_000_000,
     )
     assert {loaded.origin(key.name) for key in config.KEYS} == {"default"}
@@ -116,6 +119,10 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         [tool]
         timeout = 1.5
         output-limit = 2048
+        process-limit = 50
+        [confinement]
+        mode = "off"
+        environment = ["A_B"]
         [store]
         max-size = "1.5GB"
         """
@@ -135,6 +142,9 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         max_retries_per_step=4,
         tool_timeout=1.5,
         tool_output_limit=2048,
+        tool_process_limit=50,
+        confinement_mode="off",
+        confinement_environment=("A_B",),
         store_max_size=1_500_000_000,
     )
     assert {loaded.origin(key.name) for key in config.KEYS} == {f"global config {file}"}
@@ -154,6 +164,9 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
             "CLEVERAGENTS_EXECUTE_MAX_RETRIES_PER_STEP": "5",
             "CLEVERAGENTS_TOOL_TIMEOUT": "2.5",
             "CLEVERAGENTS_TOOL_OUTPUT_LIMIT": "4096",
+            "CLEVERAGENTS_TOOL_PROCESS_LIMIT": "70",
+            "CLEVERAGENTS_CONFINEMENT_MODE": "required",
+            "CLEVERAGENTS_CONFINEMENT_ENVIRONMENT": "JAVA_HOME, X",
             "CLEVERAGENTS_STORE_MAX_SIZE": "500MB",
         }
     )
@@ -170,6 +183,9 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
         max_retries_per_step=5,
         tool_timeout=2.5,
         tool_output_limit=4096,
+        tool_process_limit=70,
+        confinement_mode="required",
+        confinement_environment=("JAVA_HOME", "X"),
         store_max_size=500_000_000,
     )
     for key in config.KEYS:

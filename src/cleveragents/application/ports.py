@@ -25,6 +25,7 @@ from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step,
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.confinement import Confinement, Enforcement
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.events import Event
 from cleveragents.domain.footprint import Reads
@@ -258,6 +259,13 @@ class ToolContext:
     plan_id: PlanId
     sandboxes: Mapping[str, str]
     timeout: float
+    confinement: Confinement = Confinement()
+
+
+class Confinements(Protocol):
+    def enforcement(self, asked: Confinement) -> Enforcement:
+        """What of it this machine can do."""
+        ...
 
 
 class Tools(Protocol):

@@ -6,19 +6,15 @@ from pathlib import Path
 from typing import Any, cast
 
 from cleveragents.config import files
-from cleveragents.config.keys import (
+from cleveragents.config.keys import KEYS, ConfigProblem, Key, as_text, find_key
+from cleveragents.config.values import (
     DEFAULT_TRIGGERS,
     FORMATS,
-    KEYS,
     TRIGGER_ALIASES,
     TRIGGERS,
     Base,
-    ConfigProblem,
-    Key,
     Value,
-    as_text,
     closest,
-    find_key,
 )
 
 __all__ = [
@@ -59,6 +55,9 @@ class Settings:
     max_retries_per_step: int
     tool_timeout: float
     tool_output_limit: int
+    tool_process_limit: int
+    confinement_mode: str
+    confinement_environment: tuple[str, ...]
     store_max_size: int
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
-from cleveragents.config.keys import KEYS, Base, ConfigProblem
+from cleveragents.config.keys import KEYS, ConfigProblem
+from cleveragents.config.values import Base
 
 FOLDER = ".cleveragents"
 FILE = "config.toml"

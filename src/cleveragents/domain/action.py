@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from cleveragents.domain.confinement import Confinement
+
 JsonMap = Mapping[str, Any]
 
 
@@ -167,6 +169,7 @@ class Action:
     rollback_policy: RollbackPolicy = RollbackPolicy()
     max_retries_per_step: int | None = None
     validations: tuple[Step, ...] = ()
+    confinement: Confinement = Confinement()
     actor: ActorSpec = ActorSpec()
     invariants: tuple[str, ...] = ()
 
@@ -196,6 +199,7 @@ class Action:
             tools=self.tools,
             rollback_policy=self.rollback_policy,
             max_retries_per_step=self.max_retries_per_step,
+            confinement=self.confinement,
             actor=ActorSpec() if child.steps else self.actor,
             invariants=self.invariants,
         )

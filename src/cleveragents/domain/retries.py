@@ -5,12 +5,19 @@ from cleveragents.domain.errors import (
     PathOutsideSandboxError,
     ToolArgumentError,
     ToolError,
+    ToolNotConfinedError,
     ToolNotFoundError,
     ToolRefusedError,
 )
 
 # The same call would be refused in the same way.
-_POINTLESS = (PathOutsideSandboxError, ToolArgumentError, ToolNotFoundError, ToolRefusedError)
+_POINTLESS = (
+    PathOutsideSandboxError,
+    ToolArgumentError,
+    ToolNotConfinedError,
+    ToolNotFoundError,
+    ToolRefusedError,
+)
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0
 

@@ -153,6 +153,7 @@ class YamlActionReader:
             tools=tool_specs,
             rollback_policy=rules.policy(_mapping(sections.get("rollback_policy"))),
             max_retries_per_step=top.max_retries_per_step if top else None,
+            confinement=rules.confinement(sections.get("confinement", {})),
             validations=tuple(validations.values()),
             actor=actor,
             invariants=tuple(top.invariants) if top else (),

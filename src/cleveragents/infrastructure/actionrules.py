@@ -17,8 +17,10 @@ from cleveragents.domain.action import (
     ToolSpec,
     Validation,
 )
+from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 from cleveragents.domain.effects import RESULT_NAMES
 from cleveragents.infrastructure.actionschema import (
+    ConfinementShape,
     Finding,
     PolicyShape,
     ResourceShape,
@@ -52,6 +54,22 @@ class Rules:
             enabled=shape.enabled,
             require_checkpoints=shape.require_checkpoints,
             max_checkpoints=shape.max_checkpoints,
+        )
+
+    def confinement(self, raw: object) -> Confinement:
+        """A mode alone, which YAML may have read as `false` when it is `off`, or several keys."""
+        if not isinstance(raw, dict):
+            raw = {"mode": "off" if raw is False else raw}
+        raw = cast("dict[str, object]", raw)
+        # Where the whole value is of another kind, `shaped` of the top has said so.
+        asked = shaped(ConfinementShape, raw, ("confinement",), self.findings)
+        shape = asked or ConfinementShape()
+        return Confinement(
+            mode=ConfinementMode(shape.mode) if shape.mode else None,
+            by=ConfinementMeans(shape.by),
+            network=shape.network,
+            environment=tuple(shape.environment),
+            write=tuple(shape.write),
         )
 
     # --- resources ------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Any, TypeVar
 
@@ -10,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from cleveragents.domain.action import ResourceType, Validation
+from cleveragents.domain.confinement import ConfinementMeans, ConfinementMode
 
 # Longer waits overflow the system's own timers.
 LONGEST_TIMEOUT = 604_800
@@ -87,6 +89,29 @@ def _validation(value: str) -> str:
     return value
 
 
+def _one_of(names: type[StrEnum]) -> Callable[[str], str]:
+    valid = [item.value for item in names if item.value != "nothing"]
+
+    def check(value: str) -> str:
+        if value not in valid:
+            raise _wrong(f"{quoted(value)} is not one of {', '.join(valid)}{meant(value, valid)}")
+        return value
+
+    return check
+
+
+def _variable(value: str) -> str:
+    if not value.isascii() or not value.isidentifier():
+        raise _wrong(f"{quoted(value)} is not the name of a variable")
+    return value
+
+
+def _absolute(value: str) -> str:
+    if not value.startswith(("/", "~/")) or ".." in PurePosixPath(value).parts:
+        raise _wrong("must be an absolute path, or one that begins with ~/")
+    return value
+
+
 def _argv(value: object) -> object:
     if isinstance(value, str):
         raise _wrong("must be a list of arguments, never a shell string: [python, migrate.py]")
@@ -118,6 +143,15 @@ class ActionShape(Shape):
     invariants: list[Text] = []
     steps: Annotated[list[Any], Field(min_length=1)] | None = None
     validations: list[Any] = []
+    confinement: object = {}
+
+
+class ConfinementShape(Shape):
+    mode: Annotated[str, AfterValidator(_one_of(ConfinementMode))] | None = None
+    by: Annotated[str, AfterValidator(_one_of(ConfinementMeans))] = ConfinementMeans.KERNEL.value
+    network: bool = False
+    environment: list[Annotated[Text, AfterValidator(_variable)]] = []
+    write: list[Annotated[Text, AfterValidator(_absolute)]] = []
 
 
 class PolicyShape(Shape):

@@ -23,6 +23,7 @@ from cleveragents.domain.action import (
     Validation,
 )
 from cleveragents.domain.actioncodec import action_from_json, action_to_json
+from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 
 TEXTS = st.text(max_size=12)
 NAMES = st.text(min_size=1, max_size=12)
@@ -119,6 +120,14 @@ FULL_ACTIONS = st.builds(
         options=ARGUMENTS,
     ),
     invariants=MANY,
+    confinement=st.builds(
+        Confinement,
+        mode=st.sampled_from(ConfinementMode),
+        by=st.just(ConfinementMeans.BUBBLEWRAP),
+        network=st.just(value=True),
+        environment=st.tuples(st.text()),
+        write=st.tuples(st.text()),
+    ),
 )
 
 
@@ -129,7 +138,8 @@ def test_an_action_with_every_field_set_comes_back_the_same(action: Action) -> N
     spawns = [step.subplans for step in action.steps if step.subplans]
     children = [child for spawn in spawns for child in spawn.plans]
     parts = (*action.resources, *action.tools, *action.steps, *spawns, *children)
-    for value in (action, action.rollback_policy, action.actor, *parts):
+    whole = (action, action.rollback_policy, action.actor, action.confinement)
+    for value in (*whole, *parts):
         assert_nothing_is_default(value)
 
     assert action_from_json(action_to_json(action)) == action

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.runners import runner_with
 
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
-from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+from cleveragents.infrastructure.tools.processes import Command
 
 Run = Callable[..., Any]
 
@@ -25,13 +26,13 @@ def run(tmp_path: Path) -> Run:
         environ: Mapping[str, str] | None = None,
         sandboxes: Mapping[str, str] | None = None,
     ) -> Any:
-        runner = ProcessRunner({"PATH": os.environ["PATH"], **(environ or {})}, limit)
+        runner = runner_with({"PATH": os.environ["PATH"], **(environ or {})}, limit)
         return runner.run(
             Command(
                 name="shell",
                 argv=["/bin/sh", "-c", script],
                 folder=str(tmp_path),
-                sandboxes=sandboxes or {},
+                sandboxes=sandboxes or {"here": str(tmp_path)},
                 timeout=timeout,
             )
         )
@@ -90,7 +91,7 @@ def test_what_cannot_be_started_is_an_error(tmp_path: Path, argv: list[str]) -> 
     command = Command(name="own", argv=argv, folder=str(tmp_path), sandboxes={}, timeout=5)
 
     with pytest.raises(ToolError, match="could not be started") as caught:
-        ProcessRunner({}, 100).run(command)
+        runner_with({}, 100).run(command)
     assert argv[0] in caught.value.message
 
 
@@ -100,7 +101,7 @@ def test_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
     )
 
     with pytest.raises(ToolError):
-        ProcessRunner({}, 100).run(command)
+        runner_with({}, 100).run(command)
 
 
 # --- output -------------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def test_a_command_that_takes_too_long_is_stopped_with_everything_it_started(
 def test_whoever_ignores_the_polite_signal_is_killed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cleveragents.infrastructure.tools.processes._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("cleveragents.infrastructure.tools.keeper.GRACE_SECONDS", 0.1)
 
     with pytest.raises(ToolTimeoutError):
         run("trap '' TERM; echo $$ > self; while :; do sleep 0.05; done", timeout=0.3)
@@ -211,12 +212,14 @@ def test_a_process_in_a_session_of_its_own_does_not_survive_either(
 # --- environment --------------------------------------------------------------------------------
 
 
-def test_settings_that_lead_git_elsewhere_are_not_passed_on(run: Run) -> None:
+def test_settings_that_lead_git_elsewhere_are_not_passed_on(run: Run, tmp_path: Path) -> None:
     environ = {"GIT_DIR": "/x", "GIT_WORK_TREE": "/y", "GIT_INDEX_FILE": "/z", "HOME": "/h"}
 
     lines = run("env", environ=environ).output.splitlines()
 
-    assert [line for line in lines if line.startswith("GIT_")] == ["GIT_CEILING_DIRECTORIES="]
+    assert [line for line in lines if line.startswith("GIT_")] == [
+        f"GIT_CEILING_DIRECTORIES={tmp_path.parent}"
+    ]
     assert "HOME=/h" in lines
 
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.runners import runner_with
 
 from cleveragents.application.ports import ToolContext
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.domain.ids import PlanId
-from cleveragents.infrastructure.tools.processes import ProcessRunner
 from cleveragents.infrastructure.tools.toolbox import ToolBox
 
 PLAN = PlanId("01J00000000000000000000001")
@@ -25,7 +25,7 @@ class Bench:
             db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, size REAL)")
             db.execute("INSERT INTO t (name, size) VALUES ('ann', 1.5), ('bob', NULL)")
             db.commit()
-        self.tools = ToolBox(ProcessRunner({"PATH": "/usr/bin:/bin"}, 10_000))
+        self.tools = ToolBox(runner_with({"PATH": "/usr/bin:/bin"}, 10_000))
         self.action = Action(
             name="a",
             description="d",

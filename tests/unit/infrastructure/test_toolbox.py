@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.runners import runner_with
 
 from cleveragents.application.ports import ToolContext
 from cleveragents.domain.action import (
@@ -28,7 +29,6 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.clock import UlidSource
-from cleveragents.infrastructure.tools.processes import ProcessRunner
 from cleveragents.infrastructure.tools.toolbox import BUILT_IN, ToolBox
 
 PLAN = PlanId(UlidSource().new())
@@ -58,7 +58,7 @@ def an_action(*resources: str, tools: tuple[ToolSpec, ...] = ()) -> Action:
 
 @pytest.fixture
 def box() -> ToolBox:
-    return ToolBox(ProcessRunner({"PATH": os.environ["PATH"]}, 10_000))
+    return ToolBox(runner_with({"PATH": os.environ["PATH"]}, 10_000))
 
 
 Run = Callable[..., ToolResult]

@@ -106,6 +106,7 @@ class Compensations:
             plan_id=plan.plan_id,
             sandboxes=self._sandboxes(plan.plan_id),
             timeout=spec.timeout or self._default_timeout,
+            confinement=plan.action.confinement,
         )
         try:
             self._tools.run(spec, _arguments(effect, spec), context)

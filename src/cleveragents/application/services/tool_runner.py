@@ -207,6 +207,7 @@ class ToolRunner:
             plan_id=plan.plan_id,
             sandboxes={resource.name: resource.sandbox_path for resource in task.resources},
             timeout=spec.timeout or self._limits.timeout,
+            confinement=plan.action.confinement,
         )
 
     def _refuse_without_checkpoint(self, plan: Plan, spec: ToolSpec, task: Task) -> None:

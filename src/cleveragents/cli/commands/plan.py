@@ -1,5 +1,7 @@
 """Owns `agents plan …`: text in, one service call, a view out."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from cleveragents.cli.app import App
@@ -10,10 +12,14 @@ from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views import plans as plan_views
 from cleveragents.cli.views.words import count
 from cleveragents.domain.applying import ApplyOptions
+from cleveragents.domain.confinement import Enforcement
 from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import StepFailedError
 from cleveragents.domain.ids import CorrectionId, PlanId
 from cleveragents.domain.plan import Plan, State
+
+if TYPE_CHECKING:
+    from cleveragents.application.services.plan_queries import PlanStatus
 
 _PLAN = click.argument("plan_id", metavar="PLAN_ID")
 _EFFECTS = click.option(
@@ -116,7 +122,8 @@ def resume(app: App, plan_id: str, effects: str | None, *, dry_run: bool) -> Non
 @click.pass_obj
 def status(app: App, plan_id: str) -> None:
     """Show where a plan stands."""
-    app.show(plan_views.status(app.container.plan_queries.status(app.plan(plan_id))))
+    found = app.container.plan_queries.status(app.plan(plan_id))
+    app.show(plan_views.status(found, _holds(app, found)))
 
 
 @plan.command(epilog=examples("agents plan cancel <PLAN_ID>"))
@@ -251,7 +258,12 @@ def _run(app: App, plan_id: PlanId, choice: EffectChoice) -> None:
     with app.working() as container:
         container.store_service.sweep()  # what a crash has left behind
         finished(container.plan_resume_service.run(plan_id, choice))
-    app.show(plan_views.executed(app.container.plan_queries.status(plan_id)))
+    found = app.container.plan_queries.status(plan_id)
+    app.show(plan_views.executed(found, _holds(app, found)))
+
+
+def _holds(app: App, found: "PlanStatus") -> Enforcement:
+    return app.container.confinements.enforcement(found.plan.action.confinement)
 
 
 def finished(plan: Plan) -> Plan:

@@ -120,6 +120,7 @@ def _call_data(call: ToolCall) -> Mapping[str, Any]:
         "status": call.status,
         "undone": call.undone,
         "output": call.result.output,
+        "values": dict(call.result.values),
         "error": call.error,
         "files": [{"path": change.path, "change": change.kind} for change in call.changes],
         "started": stamp(call.started_at),

@@ -5,12 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 from cleveragents.application.services.subplan_queries import counting
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
+from cleveragents.cli.views import confinement
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views.children import child_data, child_grid, nested_name
+from cleveragents.cli.views.failures import failure_block, failure_data
 from cleveragents.cli.views.words import clock_time, count, stamp, toned
 from cleveragents.domain.changes import FileDiff, ResourceDiff
+from cleveragents.domain.confinement import Enforcement
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.plan import Phase, Plan, PlanFailure
+from cleveragents.domain.plan import Phase, Plan
 from cleveragents.domain.sandbox import PlanResource
 
 if TYPE_CHECKING:  # the services behind these are slow to import, and `plan status` needs none
@@ -93,18 +96,23 @@ def listed(plans: Sequence[Plan]) -> Outcome:
     )
 
 
-def status(found: "PlanStatus") -> Outcome:
+def status(found: "PlanStatus", holds: Enforcement | None = None) -> Outcome:
+    """`holds` is what this machine can do of the confinement that the action asks for."""
+    asked, data, rows = found.plan.action.confinement, dict(_status_data(found)), []
+    if holds is not None:
+        data["confinement"] = confinement.data(asked, holds)
+        rows = [confinement.row(asked, holds)]
     return Outcome(
-        data=_status_data(found),
-        blocks=_status_blocks(found),
+        data=data,
+        blocks=_status_blocks(found, rows),
         messages=_next_steps(found),
-        warnings=_status_warnings(found),
+        warnings=[*_status_warnings(found), *(confinement.warnings(holds) if holds else ())],
     )
 
 
-def executed(found: "PlanStatus") -> Outcome:
+def executed(found: "PlanStatus", holds: Enforcement | None = None) -> Outcome:
     """A plan that has done all its steps; one that failed is an error instead."""
-    outcome = status(found)
+    outcome = status(found, holds)
     done = f"plan {found.plan.plan_id} is {found.plan.state}"
     return Outcome(
         data=outcome.data,
@@ -154,22 +162,14 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
     return data
 
 
-def failure_data(failure: PlanFailure) -> Mapping[str, Any]:
-    return {
-        "message": failure.message,
-        "tool": failure.tool,
-        "step": failure.step,
-        "checkpoint": failure.checkpoint,
-        "recoverable": failure.recoverable,
-    }
-
-
 def _sandbox_summary(resources: Sequence[PlanResource]) -> str:
     states = sorted({resource.status.value for resource in resources})
     return ", ".join(states)
 
 
-def _status_blocks(found: "PlanStatus") -> Sequence[Block]:
+def _status_blocks(
+    found: "PlanStatus", further: Sequence[tuple[str, str | Cell]]
+) -> Sequence[Block]:
     plan = found.plan
     rows: list[tuple[str, str | Cell]] = [
         ("plan", Cell(plan.plan_id, "accent")),
@@ -180,6 +180,7 @@ def _status_blocks(found: "PlanStatus") -> Sequence[Block]:
         ("elapsed", f"{found.elapsed.total_seconds():.1f} s"),
         ("checkpoints", str(found.checkpoints)),
         ("stands on", plan.head or "-"),
+        *further,
     ]
     if found.owner:
         rows.append(("in use by", found.owner))
@@ -201,18 +202,6 @@ def _status_blocks(found: "PlanStatus") -> Sequence[Block]:
     if plan.error:
         blocks.append(failure_block(plan.error))
     return blocks
-
-
-def failure_block(failure: PlanFailure) -> Fields:
-    rows: list[tuple[str, str | Cell]] = [("message", Cell(failure.message, "bad"))]
-    if failure.step is not None:
-        rows.append(("step", str(failure.step)))
-    if failure.tool is not None:
-        rows.append(("tool", failure.tool))
-    if failure.checkpoint is not None:
-        rows.append(("checkpoint before", failure.checkpoint))
-    rows.append(("what to do", failure.hint))
-    return Fields("Error", rows)
 
 
 def _status_warnings(found: "PlanStatus") -> Sequence[str]:

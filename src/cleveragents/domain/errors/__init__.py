@@ -46,7 +46,9 @@ PlanError                      exit 1: the operation was refused or failed
 │   ├── ToolArgumentError        tool-arguments
 │   ├── PathOutsideSandboxError  path-outside-sandbox
 │   ├── ToolTimeoutError         tool-timeout
+│   ├── ToolLimitError           tool-limit
 │   ├── ToolNotStartedError      tool-not-started
+│   │   └── ToolNotConfinedError   tool-not-confined
 │   └── ToolRefusedError         tool-refused
 ├── ActorError                 actor-failed
 │   ├── ActorUnavailableError    actor-unavailable
@@ -147,6 +149,8 @@ from cleveragents.domain.errors.work import (
     SandboxMissingError,
     ToolArgumentError,
     ToolError,
+    ToolLimitError,
+    ToolNotConfinedError,
     ToolNotFoundError,
     ToolNotStartedError,
     ToolRefusedError,
@@ -215,6 +219,8 @@ __all__ = [
     "SubplansFailedError",
     "ToolArgumentError",
     "ToolError",
+    "ToolLimitError",
+    "ToolNotConfinedError",
     "ToolNotFoundError",
     "ToolNotStartedError",
     "ToolRefusedError",

@@ -72,6 +72,29 @@ class ToolNotStartedError(ToolError):
     code = "tool-not-started"
 
 
+class ToolNotConfinedError(ToolNotStartedError):
+    """A command that may only run held inside, on a machine that cannot do that."""
+
+    code = "tool-not-confined"
+
+    def __init__(self, tool: str, reason: str) -> None:
+        super().__init__(
+            f"{tool}: {reason}",
+            "see `agents plan status`; `confinement: preferred` in the action does with less",
+        )
+
+
+class ToolLimitError(ToolError):
+    """A command that was ended because it went beyond a limit other than time."""
+
+    code = "tool-limit"
+
+    def __init__(self, tool: str, what: str) -> None:
+        super().__init__(
+            f"{tool} {what}, and was stopped", "correct what it ran, then resume the plan"
+        )
+
+
 class ToolRefusedError(ToolError):
     """A write tool that may not run because no checkpoint can be made."""
 

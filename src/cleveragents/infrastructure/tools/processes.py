@@ -1,34 +1,41 @@
-"""Owns running a command for a tool: in its own process group, for a limited time and output."""
+"""Owns running a command for a tool: held inside, for a limited time, output and crowd."""
 
-import ctypes
 import os
 import signal
 import subprocess
-import tempfile
 import threading
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import IO
+from dataclasses import dataclass, field
 
+from cleveragents.domain.confinement import Confinement, ConfinementMeans, Enforcement
 from cleveragents.domain.decision import ToolResult
-from cleveragents.domain.errors import ToolError, ToolNotStartedError, ToolTimeoutError
+from cleveragents.domain.errors import (
+    ToolError,
+    ToolLimitError,
+    ToolNotConfinedError,
+    ToolNotStartedError,
+)
+from cleveragents.infrastructure.confinement.confiner import Confiner, Enclosure
 from cleveragents.infrastructure.marked_processes import (
     MARK,
     end_processes,
     mark_of,
 )
+from cleveragents.infrastructure.tools.denials import denied_hint, denied_lines
+from cleveragents.infrastructure.tools.keeper import Keeper, Report, read_report
+from cleveragents.infrastructure.tools.running import Limits, Running
 
-_GRACE_SECONDS = 2.0
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_PR_SET_PDEATHSIG = 1
-_PRCTL = getattr(ctypes.CDLL(None), "prctl", None)  # looked up here: a child must not load anything
+# Output beyond what is kept is read and dropped; without an end it would only burn time.
+_PRINTED_AT_LEAST = 64 << 20
+_PRINTED_PER_KEPT = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to run; `name` is the tool's, for messages."""
+    """What to run; `name` is the tool's, for messages. One that `talks` is written to and read."""
 
     name: str
     argv: Sequence[str]
@@ -36,12 +43,16 @@ class Command:
     sandboxes: Mapping[str, str]
     timeout: float
     plan_id: str = ""
+    confinement: Confinement = Confinement()
+    talks: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class ProcessRunner:
-    def __init__(self, environ: Mapping[str, str], output_limit: int) -> None:
-        self._environ = environ
+    def __init__(self, confiner: Confiner, output_limit: int) -> None:
+        self._confiner = confiner
         self._output_limit = output_limit
+        self._process_limit = confiner.process_limit
         self._lock = threading.Lock()
         self._stopped: set[str] = set()
 
@@ -59,73 +70,165 @@ class ProcessRunner:
         if plan_id in self._stopped:
             raise KeyboardInterrupt
 
+    def enforcement(self, asked: Confinement) -> Enforcement:
+        return self._confiner.enforcement(asked)
+
     def run(self, command: Command) -> ToolResult:
         """Wait for the command to end; whatever it left running is ended too."""
-        # A file, not a pipe: a process that it leaves in the background cannot keep us waiting.
-        mark = mark_of(command.plan_id, uuid.uuid4().hex)
-        with tempfile.TemporaryFile() as output:
-            code = self._wait(command, mark, output)
-            self.refuse_if_stopped(command.plan_id)
-            text = self._text(output)
-        if code != 0:
-            raise ToolError(
-                f"{command.name} ended with exit code {code}{_tail(text)}",
-                "correct what it ran, then resume the plan or roll it back",
-            )
-        return ToolResult(output=text, values={"exit_code": code})
+        limits = self._limits(command.timeout)
+        with self.started(command, limits) as running:
+            tail = running.collect(limits)
+            report = running.end()
+        self.refuse_if_stopped(command.plan_id)
+        return self._result(command, tail.text, report)
 
-    def _wait(self, command: Command, mark: str, output: IO[bytes]) -> int:
-        process: subprocess.Popen[bytes] | None = None
-        try:
+    @contextmanager
+    def started(self, command: Command, limits: Limits) -> Generator[Running]:
+        """Running until the block is left, and then certainly no more."""
+        self._refuse_unconfined(command)
+        places = writable_places(command.sandboxes)
+        held = self._confiner.enclosed(command.argv, command.confinement, places, command.folder)
+        with held as enclosure, report_pipe() as pipe, ending() as known:
+            keeper = Keeper(
+                report=pipe.written, most_processes=limits.processes, enter=enclosure.enter
+            )
             with _signals_held_back():  # a process that we do not know of would go on
-                process = self._start(command, mark, output)
-            if command.plan_id in self._stopped:  # just now, when there was no process to end
-                _end_group(process)
-            return process.wait(timeout=command.timeout)
-        except subprocess.TimeoutExpired:
-            raise ToolTimeoutError(command.name, command.timeout) from None
-        finally:
-            with _signals_held_back():
-                if process is not None:
-                    _end_group(process)
-                end_processes(mark)  # also what left the group
+                running = self._start(command, enclosure, keeper, pipe)
+                known.append(running)
+            if command.plan_id in self._stopped:  # just now, when there was nothing to end
+                running.end()
+            yield running
 
-    def _start(self, command: Command, mark: str, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _limits(self, seconds: float) -> Limits:
+        return Limits(
+            kept=self._output_limit,
+            printed=max(_PRINTED_AT_LEAST, _PRINTED_PER_KEPT * self._output_limit),
+            processes=self._process_limit,
+            seconds=seconds,
+        )
+
+    def _refuse_unconfined(self, command: Command) -> None:
+        refusal = self.enforcement(command.confinement).refusal
+        if refusal is not None:
+            raise ToolNotConfinedError(command.name, refusal)
+
+    def _start(
+        self, command: Command, enclosure: Enclosure, keeper: Keeper, pipe: "ReportPipe"
+    ) -> Running:
+        mark = mark_of(command.plan_id, uuid.uuid4().hex)
         try:
-            return subprocess.Popen(
-                command.argv,
+            process = subprocess.Popen(
+                enclosure.argv,
                 cwd=command.folder,
-                env=self._environment(command) | {MARK: mark},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
+                env=_environment(command, enclosure) | {MARK: mark},
+                stdin=subprocess.PIPE if command.talks else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE if command.talks else subprocess.STDOUT,
+                pass_fds=enclosure.passed_fds,
                 start_new_session=True,
-                preexec_fn=_begin_child,
+                preexec_fn=keeper.begin,
             )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ToolNotStartedError(
-                f"{command.name} could not be started: {command.argv[0]}: {reason}",
-                "check the command in the action file",
-            ) from error
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
+            raise _not_started(command, error, pipe) from error
+        pipe.close_written()
+        return Running(command.name, mark, process, pipe.read)
 
-    def _environment(self, command: Command) -> dict[str, str]:
-        # Without GIT_*: a GIT_DIR of the caller would lead git out of the sandbox.
-        kept = {k: v for k, v in self._environ.items() if not k.startswith("GIT_")}
-        # Nor may git look above a sandbox that has no repository: a home folder often is one.
-        tops = {os.path.dirname(path) for path in command.sandboxes.values()}
-        kept["GIT_CEILING_DIRECTORIES"] = os.pathsep.join(sorted(tops))
-        return kept | {
-            f"CLEVERAGENTS_SANDBOX_{_variable(name)}": path
-            for name, path in command.sandboxes.items()
-        }
+    def _result(self, command: Command, text: str, report: Report | None) -> ToolResult:
+        denied: list[str] = []
+        if self.enforcement(command.confinement).by is not ConfinementMeans.NOTHING:
+            denied = denied_lines(text)
+        if report is None:
+            raise ToolError(
+                f"{command.name} was killed from outside{_tail(text)}", "resume the plan"
+            )
+        if report.too_many:
+            limit = f"had more than {self._process_limit} processes"
+            raise ToolLimitError(command.name, limit)
+        if report.code != 0:
+            hint = "correct what it ran, then resume the plan or roll it back"
+            raise ToolError(
+                f"{command.name} ended with exit code {report.code}{_tail(text)}",
+                denied_hint(command.confinement) if denied else hint,
+            )
+        values: dict[str, object] = {"exit_code": report.code}
+        if report.left:
+            values["ended_processes"] = report.left
+        if denied:
+            values["denied"] = denied
+        return ToolResult(output=text, values=values)
 
-    def _text(self, output: IO[bytes]) -> str:
-        size = output.seek(0, os.SEEK_END)
-        skipped = max(0, size - self._output_limit)
-        output.seek(skipped)
-        text = output.read(self._output_limit).decode("utf-8", "backslashreplace")
-        return f"[{skipped} bytes left out]\n{text}" if skipped else text
+
+class ReportPipe:
+    """Where a keeper writes and we read."""
+
+    def __init__(self) -> None:
+        self.read, self.written = os.pipe()
+        self._open = True
+
+    def close_written(self) -> None:
+        """So that the end of the keeper is the end of what can be read."""
+        if self._open:
+            os.close(self.written)
+            self._open = False
+
+
+@contextmanager
+def report_pipe() -> Generator[ReportPipe]:
+    pipe = ReportPipe()
+    try:
+        yield pipe
+    finally:
+        pipe.close_written()
+        os.close(pipe.read)
+
+
+@contextmanager
+def ending() -> Generator[list[Running]]:
+    """Whatever is put on the list has ended when the block is left."""
+    known: list[Running] = []
+    try:
+        yield known
+    finally:
+        with _signals_held_back():
+            for running in known:
+                running.end()
+                running.close()
+
+
+def writable_places(sandboxes: Mapping[str, str]) -> list[str]:
+    """The folders of the sandboxes; with a checkout goes the repository beside it (ADR 0024)."""
+    found: list[str] = []
+    for path in sandboxes.values():
+        folders = (path, f"{path}.git") if os.path.isdir(path) else (os.path.dirname(path),)
+        found.extend(folder for folder in folders if os.path.isdir(folder))
+    return found
+
+
+def _environment(command: Command, enclosure: Enclosure) -> dict[str, str]:
+    # Without GIT_*: a GIT_DIR of the caller would lead git out of the sandbox.
+    kept = {k: v for k, v in enclosure.environ.items() if not k.startswith("GIT_")}
+    # Nor may git look above a sandbox that has no repository: a home folder often is one.
+    tops = {os.path.dirname(path) for path in command.sandboxes.values()}
+    kept["GIT_CEILING_DIRECTORIES"] = os.pathsep.join(sorted(tops))
+    sandboxes = {
+        f"CLEVERAGENTS_SANDBOX_{_variable(name)}": path for name, path in command.sandboxes.items()
+    }
+    return kept | sandboxes | dict(command.variables)
+
+
+def _not_started(command: Command, error: Exception, pipe: ReportPipe) -> ToolError:
+    pipe.close_written()
+    said = read_report(os.read(pipe.read, 4096))
+    if isinstance(said, str):
+        return ToolNotStartedError(
+            f"{command.name} could not be held inside: {said}",
+            "see `agents plan status`; `confinement: off` runs it without",
+        )
+    reason = getattr(error, "strerror", None) or str(error)
+    return ToolNotStartedError(
+        f"{command.name} could not be started: {command.argv[0]}: {reason}",
+        "check the command in the action file",
+    )
 
 
 @contextmanager
@@ -138,13 +241,6 @@ def _signals_held_back() -> Generator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin_child() -> None:
-    """For a new child, before it becomes its program: be killed when we are, even by SIGKILL."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _INTERRUPTIONS)
-    if _PRCTL is not None:
-        _PRCTL(_PR_SET_PDEATHSIG, signal.SIGKILL)
-
-
 def _variable(name: str) -> str:
     return name.upper().replace("-", "_")
 
@@ -152,20 +248,3 @@ def _variable(name: str) -> str:
 def _tail(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return ": " + " | ".join(lines[-3:]) if lines else ""
-
-
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """Whatever outlives a step could write after its checkpoint, so nothing may."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-        except ProcessLookupError:
-            break
-        except PermissionError:
-            break
-        if process.poll() is None:
-            try:
-                process.wait(timeout=_GRACE_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
-    process.wait()

@@ -183,7 +183,14 @@ class ToolBox:
             *_argument_problems(spec, step.arguments),
             *_resource_problems(spec, action, step),
             *_checkpoint_problems(spec, action, step),
+            *self._confinement_problems(spec, action),
         ]
+
+    def _confinement_problems(self, spec: ToolSpec, action: Action) -> list[str]:
+        if not is_process(spec):
+            return []
+        refusal = self._processes.enforcement(action.confinement).refusal
+        return [f"`{spec.name}` may not run: {refusal}"] if refusal else []
 
     def reads(self, action: Action, step: Step) -> Reads:
         if action.validation(step.tool) is not None:
@@ -206,6 +213,11 @@ class ToolBox:
             timeout = float(arguments.get("timeout", context.timeout))
             return SQL_TOOLS[spec.name](root, arguments, timeout)
         return self._processes.run(_command(spec, arguments, context, root))
+
+
+def is_process(spec: ToolSpec) -> bool:
+    """Whether a call of it starts a command."""
+    return bool(spec.command) or spec.name == "shell"
 
 
 def _argument_problems(spec: ToolSpec, arguments: Mapping[str, Any]) -> list[str]:
@@ -296,6 +308,7 @@ def _command(
         sandboxes=context.sandboxes,
         plan_id=context.plan_id,
         timeout=float(arguments.get("timeout", context.timeout)),
+        confinement=context.confinement,
     )
 
 

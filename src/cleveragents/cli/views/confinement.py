@@ -1,0 +1,43 @@
+"""Owns how it is told what holds the commands of a plan inside, and what does not."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cleveragents.cli.render.blocks import Cell
+from cleveragents.domain.confinement import (
+    MEANING,
+    Confinement,
+    ConfinementMode,
+    Enforcement,
+)
+
+
+def data(asked: Confinement, holds: Enforcement) -> Mapping[str, Any]:
+    return {
+        "mode": holds.mode,
+        "by": holds.by,
+        "network": holds.network,
+        "environment": list(asked.environment),
+        "write": list(asked.write),
+        "enforced": list(holds.enforced),
+        "not_enforced": [{"what": what, "why": why} for what, why in holds.missing],
+    }
+
+
+def row(asked: Confinement, holds: Enforcement) -> tuple[str, str | Cell]:
+    if holds.mode is ConfinementMode.OFF:
+        return "confinement", Cell("off", "warn")
+    more = [f"and write to {path}" for path in asked.write]
+    allowed = ["use the network", *more] if holds.network else more
+    may = f"; commands may {', '.join(allowed).removeprefix('and ')}" if allowed else ""
+    text = f"{holds.mode}, by {holds.by}: {', '.join(holds.enforced)}{may}"
+    return "confinement", Cell(text, "warn") if holds.missing else text
+
+
+def warnings(holds: Enforcement) -> Sequence[str]:
+    if holds.mode is ConfinementMode.OFF:
+        return ["confinement is off: commands of this plan run with all your rights"]
+    return [
+        f"not enforced on this machine: a command {MEANING[what]} ({why})"
+        for what, why in holds.missing
+    ]

@@ -1,0 +1,194 @@
+"""Owns what the values of settings look like, and how each is read from a file or from text."""
+
+import math
+import os
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+FORMATS = ("rich", "color", "table", "plain", "json", "yaml")
+AUTO_FORMAT = "auto"
+# The domain has these names too; it may not be imported from here, so a test compares the two.
+DEFAULT_TRIGGERS = ("on_tool_write", "on_tool_write_complete", "on_subplan_spawn", "on_error")
+TRIGGERS = (*DEFAULT_TRIGGERS, "before_step", "after_step", "after_subplan", "before_apply")
+CONFINEMENTS = ("preferred", "required", "off")
+CLEANUPS = ("on_apply", "on_terminal", "manual")
+TRIGGER_ALIASES = {
+    "before_tool_execute": "on_tool_write",
+    "after_tool_execute": "on_tool_write_complete",
+}
+# Longer waits overflow the system's own timers.
+LONGEST_TIMEOUT = 604_800
+
+Value = str | int | float | tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Base:
+    """What a path in a value is relative to: `~` is `home`, anything else is in `folder`."""
+
+    home: Path
+    folder: Path
+
+    def absolute(self, text: str) -> str:
+        if text == "~" or text.startswith("~/"):
+            text = f"{self.home}/{text[2:]}"
+        return os.path.normpath(self.folder / text)
+
+
+def closest(name: str, names: Collection[str]) -> str | None:
+    import difflib  # noqa: PLC0415 - only a mistake needs it, and every command loads this module
+
+    return next(iter(difflib.get_close_matches(name[:80], names, n=1)), None)
+
+
+_UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?([kKmMgGtT][bB])", re.ASCII)
+_PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+_LONGEST_AGE = 10**12
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_AGE = re.compile(r"(\d{1,6}) ?([smhdw])", re.ASCII)
+
+
+class BadValueError(Exception):
+    def __init__(self, problem: str, suggestion: str | None = None) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.suggestion = suggestion
+
+
+def format_value(raw: object, base: Base) -> Value:
+    del base
+    text = _text(raw)
+    if text == AUTO_FORMAT:
+        return None
+    if text not in FORMATS:
+        valid = ", ".join((*FORMATS, AUTO_FORMAT))
+        raise BadValueError(f"{text!r} is not one of {valid}", closest(text, FORMATS))
+    return text
+
+
+def cleanup_value(raw: object, base: Base) -> Value:
+    del base
+    text = _text(raw)
+    if text not in CLEANUPS:
+        valid = ", ".join(CLEANUPS)
+        raise BadValueError(f"{text!r} is not one of {valid}", closest(text, CLEANUPS))
+    return text
+
+
+def confinement_value(raw: object, base: Base) -> Value:
+    del base
+    text = _text(raw)
+    if text not in CONFINEMENTS:
+        valid = ", ".join(CONFINEMENTS)
+        raise BadValueError(f"{text!r} is not one of {valid}", closest(text, CONFINEMENTS))
+    return text
+
+
+def variables_value(raw: object, base: Base) -> Value:
+    del base
+    items = cast("Sequence[object]", raw) if isinstance(raw, list | tuple) else [None]
+    if not all(isinstance(item, str) and _VARIABLE.fullmatch(item) for item in items):
+        raise BadValueError('must be a list of names of variables, for example ["JAVA_HOME"]')
+    return tuple(dict.fromkeys(str(item) for item in items))
+
+
+def path_value(raw: object, base: Base) -> Value:
+    text = _text(raw)
+    if not text or "\0" in text:
+        raise BadValueError("must be a path")
+    return base.absolute(text)
+
+
+def database_url_value(raw: object, base: Base) -> Value:
+    text = _text(raw)
+    if not text:
+        return ""
+    # The text is not repeated: an address of another kind may hold a password.
+    if not text.startswith("sqlite:///"):
+        raise BadValueError("only sqlite is supported by this version: sqlite:///<path>")
+    file = text.removeprefix("sqlite:///")
+    if not file or file.startswith(":") or "?" in file or "\0" in file:
+        raise BadValueError("must name a file, without options: sqlite:///<path>")
+    return f"sqlite:///{base.absolute(file)}"
+
+
+def triggers_value(raw: object, base: Base) -> Value:
+    del base
+    items = cast("Sequence[object]", raw) if isinstance(raw, list | tuple) else [None]
+    if not all(isinstance(item, str) for item in items):
+        raise BadValueError('must be a list of trigger names, for example ["on_error"]')
+    return tuple(dict.fromkeys(_trigger(str(item)) for item in items))
+
+
+def _trigger(name: str) -> str:
+    known = TRIGGER_ALIASES.get(name, name)
+    if known not in TRIGGERS:
+        valid = (*TRIGGERS, *TRIGGER_ALIASES)
+        problem = f"{name!r} is not a trigger; valid names are {', '.join(valid)}"
+        raise BadValueError(problem, closest(name, valid))
+    return known
+
+
+def whole_number(lowest: int, highest: int) -> Callable[[object, Base], Value]:
+    def read(raw: object, base: Base) -> Value:
+        del base
+        if not isinstance(raw, int) or isinstance(raw, bool) or not lowest <= raw <= highest:
+            raise BadValueError(f"must be a whole number from {lowest} to {highest}")
+        return raw
+
+    return read
+
+
+def size_value(raw: object, base: Base) -> Value:
+    del base
+    if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0:
+        return raw
+    match = _SIZE.fullmatch(raw.strip()) if isinstance(raw, str) else None
+    if match is None:
+        raise BadValueError("must be a size such as 500MB or 20GB, or a number of bytes")
+    return int(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def age_value(raw: object, base: Base) -> Value:
+    del base
+    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= _LONGEST_AGE:
+        return raw
+    match = _AGE.fullmatch(raw.strip()) if isinstance(raw, str) else None
+    if match is None:
+        raise BadValueError("must be an age such as 30d, 12h or 90m, or a number of seconds")
+    return int(match[1]) * _PERIODS[match[2]]
+
+
+def seconds_value(raw: object, base: Base) -> Value:
+    del base
+    number = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else math.nan
+    if not 0 < number <= LONGEST_TIMEOUT:
+        raise BadValueError(
+            f"must be a number of seconds, more than 0 and at most {LONGEST_TIMEOUT}"
+        )
+    return float(number)
+
+
+def _text(raw: object) -> str:
+    if not isinstance(raw, str):
+        raise BadValueError("must be text")
+    return raw
+
+
+def number_from_text(text: str) -> object:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return text
+
+
+def list_from_text(text: str) -> object:
+    inner = text.strip().removeprefix("[").removesuffix("]")
+    items = [item.strip(" \t\"'") for item in inner.split(",")]
+    return [item for item in items if item]

@@ -1,0 +1,1 @@
+"""How commands are held inside: Landlock, a read-only view, a filter of calls, bubblewrap."""

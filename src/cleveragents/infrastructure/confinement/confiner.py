@@ -1,0 +1,171 @@
+"""Owns how one command is held inside: what it gets to see, and what it gives up as it starts."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+from cleveragents.domain.confinement import (
+    LANDLOCK_USABLE,
+    Confinement,
+    ConfinementMeans,
+    ConfinementMode,
+    Enforcement,
+    Guarantee,
+    enforcement,
+)
+from cleveragents.infrastructure.confinement import bubblewrap, landlock, socket_filter
+from cleveragents.infrastructure.confinement.environment import passed_on, private_places
+from cleveragents.infrastructure.confinement.machine import Machine
+from cleveragents.infrastructure.confinement.read_only_view import ReadOnlyView
+from cleveragents.infrastructure.confinement.socket_filter import SocketFilter
+from cleveragents.infrastructure.confinement.syscalls import (
+    PR_CAPBSET_DROP,
+    PR_SET_NO_NEW_PRIVS,
+    prctl,
+)
+
+# What root may still do once it is inside: handle files and users, as package managers do. Gone
+# are devices, modules, mounts, the clock, and whatever else reaches beyond files.
+_KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 29, 31))
+_MOST_CAPABILITIES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enclosure:
+    """One command made ready to run inside."""
+
+    argv: Sequence[str]
+    environ: Mapping[str, str]
+    passed_fds: tuple[int, ...] = ()
+    ruleset: int | None = None
+    view: ReadOnlyView | None = None
+    filter: SocketFilter | None = None
+    gives_up_rights: bool = False
+
+    def enter(self) -> None:
+        """By the new process, before it becomes its program. Raises OSError."""
+        if self.view is not None:
+            self.view.enter()
+        if not self.gives_up_rights:
+            return
+        if os.geteuid() == 0:
+            _drop_capabilities()
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        if self.ruleset is not None:
+            landlock.restrict_self(self.ruleset)
+        if self.filter is not None:
+            self.filter.apply()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confiner:
+    """`configured` and `variables` are what the settings say; `scratch` is for private folders."""
+
+    environ: Mapping[str, str]
+    scratch: str
+    configured: str = ConfinementMode.PREFERRED
+    variables: tuple[str, ...] = ()
+    process_limit: int = 1000
+    machine: Machine = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "machine", Machine(self.environ.get("PATH", os.defpath)))
+
+    def enforcement(self, asked: Confinement) -> Enforcement:
+        wanted = asked.by is ConfinementMeans.BUBBLEWRAP
+        machine = self.machine.abilities(with_bubblewrap=wanted)
+        return enforcement(asked, ConfinementMode(self.configured), machine)
+
+    @contextmanager
+    def enclosed(
+        self, argv: Sequence[str], asked: Confinement, sandboxes: Sequence[str], folder: str
+    ) -> Generator[Enclosure]:
+        """`sandboxes` are the folders that it may write in beside its own temporary one."""
+        holds = self.enforcement(asked)
+        if holds.by is ConfinementMeans.NOTHING:
+            yield Enclosure(argv=argv, environ=dict(self.environ))
+            return
+        with self._private_folder() as private:
+            environ = passed_on(self.environ, (*self.variables, *asked.environment))
+            environ |= private_places(private)
+            further = [path for path in map(_expanded, asked.write) if os.path.exists(path)]
+            writable = [*sandboxes, private, *further]
+            if holds.by is ConfinementMeans.BUBBLEWRAP:
+                with self._wrapped(argv, holds, writable, folder) as enclosure:
+                    yield replace(enclosure, environ=environ)
+            else:
+                with self._by_kernel(argv, holds, writable, folder) as enclosure:
+                    yield replace(enclosure, environ=environ)
+
+    @contextmanager
+    def _by_kernel(
+        self, argv: Sequence[str], holds: Enforcement, writable: Sequence[str], folder: str
+    ) -> Generator[Enclosure]:
+        abi = self.machine.landlock
+        ruleset = landlock.make_ruleset(writable, abi) if abi >= LANDLOCK_USABLE else None
+        try:
+            yield Enclosure(
+                argv=argv,
+                environ={},
+                ruleset=ruleset,
+                view=ReadOnlyView(
+                    writable=writable, folder=folder, most_processes=self.process_limit
+                )
+                if Guarantee.ATTRIBUTES in holds.enforced
+                else None,
+                filter=SocketFilter(socket_filter.program())
+                if Guarantee.NETWORK in holds.enforced
+                else None,
+                gives_up_rights=True,
+            )
+        finally:
+            if ruleset is not None:
+                os.close(ruleset)
+
+    @contextmanager
+    def _wrapped(
+        self, argv: Sequence[str], holds: Enforcement, writable: Sequence[str], folder: str
+    ) -> Generator[Enclosure]:
+        bwrap = self.machine.bubblewrap
+        assert bwrap is not None
+        if Guarantee.NETWORK not in holds.enforced:
+            yield Enclosure(
+                argv=bubblewrap.wrapped(bwrap, argv, writable, folder, None), environ={}
+            )
+            return
+        with tempfile.TemporaryFile() as code:
+            code.write(socket_filter.program())
+            code.seek(0)
+            line = bubblewrap.wrapped(bwrap, argv, writable, folder, code.fileno())
+            yield Enclosure(argv=line, environ={}, passed_fds=(code.fileno(),))
+
+    @contextmanager
+    def _private_folder(self) -> Generator[str]:
+        os.makedirs(self.scratch, mode=0o700, exist_ok=True)
+        folder = tempfile.mkdtemp(prefix="step-", dir=self.scratch)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, onerror=_open_and_retry)
+
+
+def _expanded(path: str) -> str:
+    return os.path.realpath(os.path.expanduser(path))
+
+
+def _drop_capabilities() -> None:
+    for number in range(_MOST_CAPABILITIES):
+        if number not in _KEPT_CAPABILITIES:
+            with suppress(OSError):  # numbers that this kernel does not have, or that are gone
+                prctl(PR_CAPBSET_DROP, number)
+
+
+def _open_and_retry(function: Callable[[str], object], path: str, error: object) -> None:
+    """A step may take away its own rights to a folder; what still stays is swept up later."""
+    del error
+    with suppress(OSError):
+        os.chmod(os.path.dirname(path), 0o700)
+        function(path)

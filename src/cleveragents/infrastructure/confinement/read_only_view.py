@@ -1,0 +1,89 @@
+"""Owns the view of the file system that a command gets: read-only but for a few folders.
+
+Landlock does not stop who changes modes, owners or times; a read-only mount does.
+"""
+
+import ctypes
+import os
+import resource
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cleveragents.infrastructure.confinement.syscalls import (
+    CLONE_NEWNS,
+    CLONE_NEWUSER,
+    MOUNT_SETATTR,
+    mount,
+    syscall,
+    unshare,
+)
+
+_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_AT_FDCWD = -100
+_AT_RECURSIVE = 0x8000
+_READ_ONLY = 1
+
+
+class _MountAttributes(ctypes.Structure):
+    _fields_ = (
+        ("set", ctypes.c_uint64),
+        ("clear", ctypes.c_uint64),
+        ("propagation", ctypes.c_uint64),
+        ("user_namespace", ctypes.c_uint64),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadOnlyView:
+    """`writable` stay as they are, `folder` is where the command runs.
+
+    In a user namespace the kernel counts its processes alone, so that they can be limited.
+    """
+
+    writable: Sequence[str]
+    folder: str
+    most_processes: int
+
+    def enter(self) -> None:
+        """For a process with one thread. Raises OSError where the machine does not allow it."""
+        _own_namespace(self.most_processes)
+        mount(b"none", b"/", _MS_REC | _MS_PRIVATE)
+        places = [os.fsencode(path) for path in self.writable]
+        for place in places:
+            mount(place, place, _MS_BIND | _MS_REC)
+        _set_attributes(b"/", _MountAttributes(set=_READ_ONLY))
+        for place in places:
+            _set_attributes(place, _MountAttributes(clear=_READ_ONLY))
+        os.chdir(self.folder)  # the one it stands in is of the view that it had before
+
+
+def _own_namespace(most_processes: int) -> None:
+    """Root needs no user namespace for it, and keeps its users and groups without one."""
+    user, group = os.geteuid(), os.getegid()
+    if user == 0:
+        try:
+            unshare(CLONE_NEWNS)
+        except PermissionError:  # root of a container, which may not
+            pass
+        else:
+            return
+    unshare(CLONE_NEWUSER | CLONE_NEWNS)
+    _put("/proc/self/setgroups", "deny")
+    _put("/proc/self/uid_map", f"{user} {user} 1")
+    _put("/proc/self/gid_map", f"{group} {group} 1")
+    _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+    limit = most_processes if hard == resource.RLIM_INFINITY else min(most_processes, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
+
+
+def _set_attributes(place: bytes, attributes: _MountAttributes) -> None:
+    size = ctypes.sizeof(attributes)
+    syscall(MOUNT_SETATTR, _AT_FDCWD, place, _AT_RECURSIVE, ctypes.byref(attributes), size)
+
+
+def _put(path: str, text: str) -> None:
+    place = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(place, text.encode())
+    finally:
+        os.close(place)

@@ -1,0 +1,88 @@
+"""Owns the calls of the Linux kernel for which Python has no name.
+
+They are made by a new process before it becomes its program, so everything is looked up here,
+and each call is one call.
+"""
+
+import ctypes
+import os
+import platform
+import sys
+from dataclasses import dataclass
+
+IS_LINUX = sys.platform == "linux"
+
+PR_SET_PDEATHSIG = 1
+PR_GET_SECCOMP = 21
+PR_SET_SECCOMP = 22
+PR_CAPBSET_DROP = 24
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_NO_NEW_PRIVS = 38
+
+LANDLOCK_CREATE_RULESET = 444
+LANDLOCK_ADD_RULE = 445
+LANDLOCK_RESTRICT_SELF = 446
+MOUNT_SETATTR = 442
+
+CLONE_NEWNS = 0x00020000
+CLONE_NEWUSER = 0x10000000
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_PRCTL = getattr(_LIBC, "prctl", None)
+_SYSCALL = getattr(_LIBC, "syscall", None)
+_UNSHARE = getattr(_LIBC, "unshare", None)
+_MOUNT = getattr(_LIBC, "mount", None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """How system calls are told apart: the kernel's name for the processor, and `socket`."""
+
+    audit: int
+    socket: int
+
+
+_ARCHITECTURES = {
+    "x86_64": Architecture(audit=0xC000003E, socket=41),
+    "aarch64": Architecture(audit=0xC00000B7, socket=198),
+}
+
+
+def architecture() -> Architecture | None:
+    """None for a processor that is not known, or a 32-bit Python on a 64-bit kernel."""
+    if not IS_LINUX or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return None
+    return _ARCHITECTURES.get(platform.machine())
+
+
+def prctl(option: int, *arguments: int) -> int:
+    """Raises OSError."""
+    words = [ctypes.c_ulong(argument) for argument in (*arguments, 0, 0, 0, 0)[:4]]
+    return _checked(_PRCTL(option, *words) if _PRCTL else _unknown())
+
+
+def syscall(number: int, *arguments: object) -> int:
+    """Raises OSError. Numbers are passed as the machine's words."""
+    words = [ctypes.c_long(item) if isinstance(item, int) else item for item in arguments]
+    return _checked(_SYSCALL(ctypes.c_long(number), *words) if _SYSCALL else _unknown())
+
+
+def unshare(flags: int) -> None:
+    _checked(_UNSHARE(flags) if _UNSHARE else _unknown())
+
+
+def mount(source: bytes, target: bytes, flags: int) -> None:
+    made = _MOUNT(source, target, None, ctypes.c_ulong(flags), None) if _MOUNT else _unknown()
+    _checked(made)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
+
+
+def _unknown() -> int:
+    ctypes.set_errno(38)  # ENOSYS
+    return -1

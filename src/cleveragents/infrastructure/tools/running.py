@@ -1,0 +1,138 @@
+"""Owns one command that is running: what it prints, how it ends, and that it does."""
+
+import os
+import select
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+from cleveragents.domain.errors import ToolLimitError, ToolTimeoutError
+from cleveragents.infrastructure.marked_processes import end_processes
+from cleveragents.infrastructure.tools.keeper import GRACE_SECONDS, STOP, Report, read_report
+
+_CHUNK = 1 << 18
+# To what it takes to end gently, and then by force, comes what a busy machine makes of it.
+_PATIENCE_SECONDS = GRACE_SECONDS + 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """`kept` is how much of the output is, `printed` how much there may be before it is ended."""
+
+    kept: int
+    printed: int
+    processes: int
+    seconds: float
+
+
+class Tail:
+    """The end of what was printed, and how much was left out before it."""
+
+    def __init__(self, kept: int) -> None:
+        self._kept = kept
+        self._data = bytearray()
+        self.total = 0
+
+    def add(self, chunk: bytes) -> None:
+        self.total += len(chunk)
+        self._data += chunk
+        if len(self._data) > 2 * self._kept + _CHUNK:
+            del self._data[: -self._kept]
+
+    @property
+    def text(self) -> str:
+        data = self._data[-self._kept :]
+        text = data.decode("utf-8", "backslashreplace")
+        skipped = self.total - len(data)
+        return f"[{skipped} bytes left out]\n{text}" if skipped else text
+
+
+class Running:
+    """`name` is the tool's, `mark` what its processes carry, `report` where its keeper writes."""
+
+    def __init__(
+        self, name: str, mark: str, process: "subprocess.Popen[bytes]", report: int
+    ) -> None:
+        self.process = process
+        self._name = name
+        self._mark = mark
+        self._report = report
+        self._ending: tuple[Report | None] | None = None
+
+    def collect(self, limits: Limits) -> Tail:
+        """What it prints until it and all it started have ended. Raises ToolError at a limit."""
+        assert self.process.stdout is not None
+        output, tail = self.process.stdout.fileno(), Tail(limits.kept)
+        os.set_blocking(output, False)
+        waiting = select.poll()
+        waiting.register(output, select.POLLIN)
+        waiting.register(self._report, select.POLLIN)
+        deadline = time.monotonic() + limits.seconds
+        ended = False
+        while not ended:
+            left = deadline - time.monotonic()
+            ready = [found for found, _ in waiting.poll(max(0.0, left) * 1000)]
+            ended = self._report in ready
+            if output in ready or ended:
+                open_ = _drain(output, tail, limits.printed, whole=ended)
+                if not open_ and not ended:
+                    waiting.unregister(output)  # it closed its output, and goes on
+            if tail.total > limits.printed:
+                raise ToolLimitError(self._name, f"printed more than {limits.printed} bytes")
+            if left <= 0 and not ended:
+                raise ToolTimeoutError(self._name, limits.seconds)
+        return tail
+
+    def end(self) -> Report | None:
+        """See that all of it has ended; None if the keeper could not tell how."""
+        if self._ending is None:
+            self._ending = (self._ended(),)
+        return self._ending[0]
+
+    def close(self) -> None:
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+
+    def _ended(self) -> Report | None:
+        # A keeper that has reported ends by itself; told to stop, others do so within a while.
+        if not self._has_reported():
+            self.process.send_signal(STOP)
+        try:
+            self.process.wait(timeout=_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+        found = read_report(self._said())
+        if isinstance(found, Report):
+            return found
+        end_processes(self._mark)  # nobody looks after them any more
+        return None
+
+    def _has_reported(self) -> bool:
+        return bool(select.select([self._report], [], [], 0)[0])
+
+    def _said(self) -> bytes:
+        os.set_blocking(self._report, False)
+        try:
+            return os.read(self._report, 4096)
+        except BlockingIOError:
+            return b""
+
+
+def _drain(output: int, tail: Tail, most: int, *, whole: bool) -> bool:
+    """Read what is there, with `whole` all of it; whether more may come."""
+    while tail.total <= most:
+        try:
+            chunk = os.read(output, _CHUNK)
+        except BlockingIOError:
+            return True
+        if not chunk:
+            return False
+        tail.add(chunk)
+        if not whole:
+            return True
+    return True
