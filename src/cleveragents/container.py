@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from cleveragents.application.events import PlanEvents
 from cleveragents.config import Settings
+from cleveragents.container_tools import ToolWiring
 
 if TYPE_CHECKING:
     from cleveragents.application.ports import (
         ActionReader,
         EventSink,
         Sandboxes,
-        Tools,
     )
     from cleveragents.application.services.append_service import AppendService
     from cleveragents.application.services.apply_service import ApplyService
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from cleveragents.application.services.subplan_service import SubplanService
     from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock, UlidSource
-    from cleveragents.infrastructure.confinement.confiner import Confiner
     from cleveragents.infrastructure.database.engine import Database
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks import FilePlanLocks
@@ -48,12 +47,11 @@ if TYPE_CHECKING:
 _SQLITE = "sqlite:///"
 
 
-class Container:
+class Container(ToolWiring):
     def __init__(
         self, settings: Settings, environ: Mapping[str, str], cwd: str, events: "EventSink"
     ) -> None:
-        self._settings = settings
-        self._environ = environ
+        super().__init__(settings, environ)
         self._cwd = cwd
         self._events = PlanEvents(events)
 
@@ -232,25 +230,6 @@ class Container:
             self._database,
         )
 
-    @cached_property
-    def tools(self) -> "Tools":
-        from cleveragents.infrastructure.tools.processes import ProcessRunner
-        from cleveragents.infrastructure.tools.toolbox import ToolBox
-
-        return ToolBox(ProcessRunner(self.confinements, self._settings.tool_output_limit))
-
-    @cached_property
-    def confinements(self) -> "Confiner":
-        from cleveragents.infrastructure.confinement.confiner import Confiner
-
-        return Confiner(
-            environ=self._environ,
-            scratch=self._in_data_dir("scratch"),
-            configured=self._settings.confinement_mode,
-            variables=self._settings.confinement_environment,
-            process_limit=self._settings.tool_process_limit,
-        )
-
     # --- what they are made of ------------------------------------------------------------------
 
     @cached_property
@@ -401,6 +380,3 @@ class Container:
         from cleveragents.infrastructure.clock import UlidSource
 
         return UlidSource()
-
-    def _in_data_dir(self, name: str) -> str:
-        return f"{self._settings.data_dir}/{name}"
