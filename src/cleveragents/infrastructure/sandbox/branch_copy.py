@@ -2,31 +2,24 @@
 
 Other than `fs_copy`, which copies what is the user's and may change meanwhile, nothing is tried
 again here: whatever does not go smoothly is an OSError, and the caller copies the careful way.
+One thread does it all: several would wait for each other, as what they do is mostly system calls
+too short to be worth the change (ADR 0026).
 """
 
 import os
 import stat
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from cleveragents.infrastructure.sandbox.fs_bytes import ByteCopy
+from cleveragents.infrastructure.snapshots.adoption import Mark, Marks
 
-_WORKERS = 2
 _SMALL = 256 * 1024
 _BLOCK = 512
 _MODE_BITS = 0o7777
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class CopyMarks(NamedTuple):
-    """The original when it was read, and the copy as it was when it was finished."""
-
-    source: os.stat_result
-    target: os.stat_result
 
 
 @dataclass(slots=True)
@@ -36,7 +29,7 @@ class BranchCopy:
     source: bytes
     target: bytes
     hidden: frozenset[bytes]
-    marks: dict[bytes, CopyMarks] = field(default_factory=dict[bytes, CopyMarks])
+    marks: dict[bytes, Marks] = field(default_factory=dict[bytes, Marks])
     _we: tuple[int, int] = field(default_factory=lambda: (os.geteuid(), os.getegid()))
     _umask: int = field(default_factory=lambda: _umask_now())
     _bytes: ByteCopy = field(default_factory=ByteCopy)
@@ -44,14 +37,11 @@ class BranchCopy:
         default_factory=list[tuple[bytes, os.stat_result]]
     )
 
-    def run(self) -> dict[bytes, CopyMarks]:
+    def run(self) -> dict[bytes, Marks]:
         """The empty folder `target` becomes a copy. Raises OSError."""
-        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="copy") as pool:
-            waiting: list[Future[list[bytes]]] = [pool.submit(self._copy_folder, b"")]
-            while waiting:
-                waiting += [
-                    pool.submit(self._copy_folder, inner) for inner in waiting.pop(0).result()
-                ]
+        waiting = [b""]
+        while waiting:
+            waiting += self._copy_folder(waiting.pop())
         self._dress_folders()
         return self.marks
 
@@ -86,7 +76,7 @@ class BranchCopy:
                 self.marks[prefix + name] = _copy_link(name, source, target)
         return folders
 
-    def _copy_file(self, name: bytes, source: int, target: int) -> CopyMarks:
+    def _copy_file(self, name: bytes, source: int, target: int) -> Marks:
         one = os.open(name, _READ, dir_fd=source)
         try:
             before = os.fstat(one)
@@ -100,7 +90,7 @@ class BranchCopy:
                 elif mode & (self._umask | ~0o777):
                     os.fchmod(two, mode)
                 os.utime(two, ns=(before.st_atime_ns, before.st_mtime_ns))
-                return CopyMarks(before, os.fstat(two))
+                return _mark(before), _mark(os.fstat(two))
             finally:
                 os.close(two)
         finally:
@@ -108,7 +98,9 @@ class BranchCopy:
 
     def _copy_bytes(self, one: int, two: int, found: os.stat_result) -> None:
         size = found.st_size
-        if size <= _SMALL and found.st_blocks * _BLOCK >= size:
+        small = size <= _SMALL and found.st_blocks * _BLOCK >= size
+        # Small ones too are shared where that is possible: they are most of what takes room.
+        if small and not self._bytes.may_share(found.st_dev):
             data = os.read(one, size)
             if len(data) == size and os.write(two, data) == size:
                 return
@@ -125,17 +117,30 @@ class BranchCopy:
                 os.fchmod(fd, stat.S_IMODE(found.st_mode))
                 os.utime(fd, ns=(found.st_atime_ns, found.st_mtime_ns))
                 if folder:
-                    self.marks[folder] = CopyMarks(found, os.fstat(fd))
+                    self.marks[folder] = _mark(found), _mark(os.fstat(fd))
             finally:
                 os.close(fd)
 
 
-def _copy_link(name: bytes, source: int, target: int) -> CopyMarks:
+def _copy_link(name: bytes, source: int, target: int) -> Marks:
     found = os.lstat(name, dir_fd=source)
     os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
     times = (found.st_atime_ns, found.st_mtime_ns)
     os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
-    return CopyMarks(found, os.lstat(name, dir_fd=target))
+    return _mark(found), _mark(os.lstat(name, dir_fd=target))
+
+
+def _mark(found: os.stat_result) -> Mark:
+    return (
+        found.st_mode,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
+        found.st_ino,
+        found.st_dev,
+        found.st_uid,
+        found.st_gid,
+    )
 
 
 def _give(fd: int, found: os.stat_result) -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.branch_copy import BranchCopy, CopyMarks
+from cleveragents.infrastructure.sandbox.branch_copy import BranchCopy
 from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
 from cleveragents.infrastructure.sandbox.git_repository import branch_repository
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.sqlite_database import copy_settled
+from cleveragents.infrastructure.snapshots.adoption import Marks
+from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.excludes import excludes
 
-Copied = Mapping[bytes, CopyMarks]
+Copied = Mapping[bytes, Marks]
 """By path, for what is known of; empty if the copy was made in a way that proves nothing."""
 
 
@@ -47,7 +49,8 @@ def _copy(source: str, child: PlanResource, hidden: frozenset[bytes]) -> Copied:
 
 def _copy_fast(source: str, target: Path, hidden: frozenset[bytes]) -> Copied:
     try:
-        return BranchCopy(os.fsencode(source), os.fsencode(target), hidden).run()
+        with uncollected():
+            return BranchCopy(os.fsencode(source), os.fsencode(target), hidden).run()
     except OSError:
         # Very deep, just changing, not ours to read: the careful copy manages, or says why not.
         for name in os.listdir(target):

@@ -38,6 +38,10 @@ class ByteCopy:
         if sparse:
             os.ftruncate(target, size)
 
+    def may_share(self, device: int) -> bool:
+        """True until it was tried there in vain."""
+        return device not in self._no_clone
+
     def _clone(self, source: int, target: int, device: int) -> bool:
         if device in self._no_clone:
             return False

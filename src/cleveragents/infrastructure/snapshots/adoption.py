@@ -1,40 +1,99 @@
 """Owns what a child's tree can take over from its parent's: entries of which a copy is proven."""
 
-import os
 import sqlite3
 import time
 from collections.abc import Mapping
-from typing import Protocol
+from dataclasses import dataclass, field
 
-from cleveragents.infrastructure.snapshots.entry import Seen, status_of
+from cleveragents.infrastructure.snapshots.comparison import SMALL
+from cleveragents.infrastructure.snapshots.entry import (
+    KIND_BITS,
+    KINDS,
+    MODE_BITS,
+    NEVER,
+    RACY_NS,
+    SUM_MODULUS,
+    Kind,
+    Seen,
+)
+from cleveragents.infrastructure.snapshots.outline import Outline, outline_of, record_of
+from cleveragents.infrastructure.snapshots.present import Delta
+from cleveragents.infrastructure.snapshots.versions import Versions
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
+_SECOND = 1_000_000_000
+
+Mark = tuple[int, int, int, int, int, int, int, int]
+"""Mode, size, times of the bytes and of the inode, inode, device, owner, group."""
+
+Marks = tuple[Mark, Mark]
+"""The original when it was read, and the copy when it was finished."""
 
 
-class Marks(Protocol):
-    """The original when it was read, and the copy when it was finished."""
+@dataclass(slots=True)
+class Adopted:
+    """The copies that certainly hold what the parent's entries say, and the sum over them."""
 
-    @property
-    def source(self) -> os.stat_result: ...
-    @property
-    def target(self) -> os.stat_result: ...
+    total: int
+    seen: dict[bytes, Seen] = field(default_factory=dict[bytes, Seen])
+
+    def delta(self) -> Delta:
+        return Delta(now=self.seen, outline=self._outline(), told=True)
+
+    def _outline(self) -> Outline | None:
+        """So that the next look has something to compare the whole tree with."""
+        if len(self.seen) <= SMALL:
+            return None
+        return outline_of(record for seen in self.seen.values() if (record := record_of(seen)))
 
 
-def adopted(
-    db: sqlite3.Connection, parent_tree: str, copied: Mapping[bytes, Marks]
-) -> dict[bytes, Seen]:
-    """The copies that certainly hold what the parent's entries say.
+def wait_until_old(copied: Mapping[bytes, Marks]) -> None:
+    """What was made just now might change without showing it, and would be read once more.
 
-    The original still was what its entry says when it was read, so the copy has that content; and
-    if the copy is changed after it was finished, its marks show that. Whatever is left out here
-    the next capture looks at, as at any path that is not known.
+    Reading a few is faster than waiting.
     """
-    now = time.time_ns()
-    found: dict[bytes, Seen] = {}
+    if len(copied) <= SMALL:
+        return
+    newest = max(target[3] for _, target in copied.values())
+    wait = newest + RACY_NS - time.time_ns()
+    if 0 <= wait <= RACY_NS:
+        time.sleep((wait + 1_000_000) / _SECOND)
+
+
+def adopted(db: sqlite3.Connection, parent_tree: str, copied: Mapping[bytes, Marks]) -> Adopted:
+    """The original still was what its entry says when it was read, so the copy has that content;
+    and if the copy is changed after it was finished, its marks show that. Whatever is left out
+    here the next capture looks at, as at any path that is not known.
+    """
+    newest = Versions(db, parent_tree).newest()
+    found = Adopted(newest.total if newest else 0)
+    young = time.time_ns() - RACY_NS
     for row in db.execute(f"SELECT {_COLUMNS} FROM entries WHERE tree=?", (parent_tree,)):
         seen = Seen._make(row)
         marks = copied.get(seen.path)
-        if marks is not None and seen.still_is(status_of(marks.source, now)):
-            made = status_of(marks.target, now)
-            found[seen.path] = made.seen(seen.path, hash=seen.hash, target=seen.target)
+        if marks is None or not _is_proven(seen, *marks):
+            found.total -= seen.entry.token()
+            continue
+        _, _, mtime, ctime, ino, dev, uid, gid = marks[1]
+        found.seen[seen.path] = Seen(
+            *seen[:7], uid, gid, NEVER if max(mtime, ctime) >= young else ctime, ino, dev
+        )
+    found.total %= SUM_MODULUS
     return found
+
+
+def _is_proven(seen: Seen, source: Mark, target: Mark) -> bool:
+    """The original is what was seen, and the copy is of the same kind, mode, size and time."""
+    mode, size, mtime, ctime, ino, dev, _, _ = source
+    kind = KINDS.get(mode & KIND_BITS)
+    if kind != seen.kind or target[0] != mode:
+        return False
+    if kind is Kind.DIR:
+        return mode & MODE_BITS == seen.mode
+    if (ctime, mtime, ino, dev) != (seen.ctime_ns, seen.mtime_ns, seen.ino, seen.dev):
+        return False
+    if target[2] != mtime:
+        return False
+    return kind is Kind.LINK or (
+        mode & MODE_BITS == seen.mode and size == seen.size and target[1] == size
+    )

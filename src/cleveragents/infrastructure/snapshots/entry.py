@@ -132,12 +132,12 @@ class Status(NamedTuple):
 
 def status_of(found: os.stat_result, taken_ns: int) -> Status:
     mode = found.st_mode
-    kind = _KINDS.get(mode & _KIND_BITS)
+    kind = KINDS.get(mode & KIND_BITS)
     # In the order of the fields: naming them would double the time.
     return Status(
         kind,
         # The bits of a link mean nothing, and the size of a folder is the file system's business.
-        0 if kind is Kind.LINK else mode & _MODE_BITS,
+        0 if kind is Kind.LINK else mode & MODE_BITS,
         found.st_size if kind is Kind.FILE else 0,
         found.st_mtime_ns,
         found.st_ctime_ns,
@@ -150,9 +150,9 @@ def status_of(found: os.stat_result, taken_ns: int) -> Status:
     )
 
 
-_KIND_BITS = 0o170000
-_MODE_BITS = 0o7777
-_KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIR, stat.S_IFLNK: Kind.LINK}
+KIND_BITS = 0o170000
+MODE_BITS = 0o7777
+KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIR, stat.S_IFLNK: Kind.LINK}
 
 
 def same_state(one: Entry | None, other: Entry | None) -> bool:

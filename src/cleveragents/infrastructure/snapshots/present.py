@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cleveragents.infrastructure.snapshots.entries import Entries
-from cleveragents.infrastructure.snapshots.entry import Entry, Seen
+from cleveragents.infrastructure.snapshots.entry import NEVER, Entry, Seen
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import Outline
 from cleveragents.infrastructure.snapshots.outlines import Outlines
@@ -26,10 +26,20 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """Paths looked at again, with what is there now; `outline` as in Candidates."""
+    """Paths looked at again, with what is there now; `outline` as in Candidates.
+
+    `told` if the outline was made from `now`: then they agree wherever anything is certain.
+    """
 
     now: Mapping[bytes, Seen | None]
     outline: Outline | None = None
+    told: bool = False
+
+    def doubtful(self) -> Mapping[bytes, Seen | None]:
+        """What has to be compared with the outline."""
+        if not self.told:
+            return self.now
+        return {path: seen for path, seen in self.now.items() if seen and seen.ctime_ns == NEVER}
 
     def entry(self, path: bytes, known: Mapping[bytes, Seen]) -> Entry | None:
         seen = self.now[path] if path in self.now else known.get(path)
@@ -67,7 +77,7 @@ class Present:
         generation = before.generation + 1
         outlines = Outlines(self.db, self.tree)
         if delta.outline is not None:
-            outlines.keep(delta.outline, exclude, delta.now)
+            outlines.keep(delta.outline, exclude, delta.doubtful())
         else:
             outlines.note(generation, delta.now)
         self.db.executemany(

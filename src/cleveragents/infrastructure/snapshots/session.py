@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.adoption import Adopted
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.changes import Difference
 from cleveragents.infrastructure.snapshots.contents import ContentStore
@@ -126,6 +127,27 @@ class Session:
             self.versions.add(row.seq, changed)
             self.versions.add_snapshot(row, side_hashes)
         return Recorded(row=row, differences=differences, saved=self._save(delta, side))
+
+    def record_copy(self, copy: Adopted) -> Recorded:
+        """What is known of a tree that was copied is its first snapshot.
+
+        The sum over it is known, so no entry has to be looked at for that.
+        """
+        side = self.read_side()
+        if self.head is not None or side is None:
+            return self.record(copy.delta(), side)
+        row = SnapshotRow(
+            seq=1,
+            total=copy.total,
+            state_hash=state_hash(copy.total, side.identity),
+            identity=side.identity,
+            sandbox_ref=side.sandbox_ref,
+            stored_bytes=self.contents.stored_bytes,
+        )
+        saved = self.present.save(self.manifest, copy.delta(), self.exclude, side.fingerprint)
+        self.versions.begin_with_present(row.seq)
+        self.versions.add_snapshot(row, self._side_hashes(side))
+        return Recorded(row=row, differences=[], saved=saved)
 
     def _row(self, differences: list[Difference], side: SideRecord | None) -> SnapshotRow:
         head = self.head

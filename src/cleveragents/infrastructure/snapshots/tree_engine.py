@@ -13,7 +13,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.snapshots.adoption import adopted
+from cleveragents.infrastructure.snapshots.adoption import adopted, wait_until_old
 from cleveragents.infrastructure.snapshots.changes import Difference, file_changes, footprint
 from cleveragents.infrastructure.snapshots.chosen_paths import (
     Chosen,
@@ -95,10 +95,10 @@ class TreeEngine:
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, Any]
     ) -> Snapshot:
         if copied:
+            wait_until_old(copied)
             with uncollected(), self._store(child).writing() as db:
                 session = self._session(db, child)
-                delta = Delta(now=adopted(db, str(parent.resource_id), copied))
-                recorded = session.record(delta, session.read_side())
+                recorded = session.record_copy(adopted(db, str(parent.resource_id), copied))
             self._settle(session, recorded)
         # What could not be taken over, and whatever else is there.
         return self.capture(child)

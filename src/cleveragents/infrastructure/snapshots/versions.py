@@ -66,6 +66,14 @@ class Versions:
         )
         self.db.executemany("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
+    def begin_with_present(self, seq: int) -> None:
+        """The present of a tree that has no versions yet is what it begins with."""
+        self.db.execute(
+            f"INSERT INTO versions SELECT tree, path, ?, {_COLUMNS.removeprefix('path, ')}"
+            " FROM entries WHERE tree=?",
+            (seq, self.tree),
+        )
+
     def at(self, path: bytes, seq: int) -> Entry | None:
         row = self.db.execute(
             f"SELECT {_COLUMNS} FROM versions WHERE tree=? AND path=? AND seq<=?"
