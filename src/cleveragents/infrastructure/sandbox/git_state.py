@@ -112,7 +112,7 @@ class GitState:
             return None
         git = index_git(self._resource)
         files, refs = self._folder.files(), read_refs(self._folder.path)
-        state = self._identity(git, files, refs)
+        state = self._identity(files, refs, self._index_hash(git, before))
         identity = json.dumps(state, sort_keys=True)
         contents: dict[str, bytes] = {}
         inherited: Mapping[str, bytes] = before.stored.hashes if before else {}
@@ -124,6 +124,29 @@ class GitState:
             fingerprint=fingerprint,
             contents=contents,
             inherited=inherited,
+        )
+
+    def copied(self, of: StoredSide) -> SideRecord | None:
+        """A branch at the same commit adds nothing that was not there: git need not be asked."""
+        files, refs = self._folder.files(), read_refs(self._folder.path)
+        there: _Identity = json.loads(of.identity)
+        state = self._identity(files, refs, there["index"])
+        added = refs.items() - refs_in(of.content("refs")).items()
+        alike = (
+            state["commit"] == there["commit"] != ""
+            and {oid.decode("ascii", "replace") for _, oid in added} <= {state["commit"]}
+            and _but_head(state) == _but_head(there)
+            and self._has_index_of(of)
+        )
+        if not alike:
+            return None
+        contents = {_stored("HEAD"): files["HEAD"].data, "refs": text_of(refs)}
+        return SideRecord(
+            identity=json.dumps(state, sort_keys=True),
+            sandbox_ref=state["commit"],
+            fingerprint=self._folder.fingerprint(time.time_ns()),
+            contents=contents,
+            inherited={name: key for name, key in of.hashes.items() if name not in contents},
         )
 
     def stands(self, target: StoredSide, before: Before) -> bool:
@@ -160,17 +183,29 @@ class GitState:
         except OSError as error:
             raise RestoreFailedError(self._resource.name, str(error)) from error
 
-    def _identity(self, git: Git, files: Mapping[str, StateFile], refs: Refs) -> _Identity:
+    def _identity(self, files: Mapping[str, StateFile], refs: Refs, index: str) -> _Identity:
         head = files.get("HEAD")
-        # What the index says, not its bytes: those also change when git only looked at files.
-        listing = git.run("ls-files", "--stage", "-v", "-z").stdout
         return {
             "commit": head_commit(head.data, refs) if head else "",
             "refs": hashlib.sha256(text_of(refs)).hexdigest(),
-            "index": hashlib.sha256(listing).hexdigest(),
+            "index": index,
             "files": {name: file.described() for name, file in sorted(files.items())},
             "pointer": self._folder.pointer_is_ours(),
         }
+
+    def _index_hash(self, git: Git, before: Before | None) -> str:
+        """Of what the index says, not of its bytes: those also change when git only looks."""
+        if before and self._has_index_of(before.stored):
+            known: _Identity = json.loads(before.stored.identity)
+            return known["index"]
+        listing = git.run("ls-files", "--stage", "-v", "-z").stdout
+        return hashlib.sha256(listing).hexdigest()
+
+    def _has_index_of(self, stored: StoredSide) -> bool:
+        """Byte for byte. One that is split says only half of it."""
+        if "index" not in stored.hashes or self._folder.has_split_index():
+            return False
+        return self._folder.read("index") == stored.content("index")
 
     def _contents(
         self, git: Git, files: Mapping[str, StateFile], refs: Refs, before: Before | None
@@ -225,6 +260,10 @@ class GitState:
             put_file(self._folder.path, "index", target.content("index"))
             return
         remove(self._folder.file("index"))
+
+
+def _but_head(state: _Identity) -> dict[str, str]:
+    return {name: told for name, told in state["files"].items() if name != "HEAD"}
 
 
 def _stored(name: str) -> str:

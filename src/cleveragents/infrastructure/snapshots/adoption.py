@@ -18,7 +18,7 @@ from cleveragents.infrastructure.snapshots.entry import (
 )
 from cleveragents.infrastructure.snapshots.outline import Outline, outline_of, record_of
 from cleveragents.infrastructure.snapshots.present import Delta
-from cleveragents.infrastructure.snapshots.versions import Versions
+from cleveragents.infrastructure.snapshots.versions import SnapshotRow, Versions
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
 _SECOND = 1_000_000_000
@@ -32,8 +32,13 @@ Marks = tuple[Mark, Mark]
 
 @dataclass(slots=True)
 class Adopted:
-    """The copies that certainly hold what the parent's entries say, and the sum over them."""
+    """The copies that certainly hold what the parent's entries say, and the sum over them.
 
+    `newest` is the snapshot of the tree that they were made from.
+    """
+
+    tree: str
+    newest: SnapshotRow | None
     total: int
     seen: dict[bytes, Seen] = field(default_factory=dict[bytes, Seen])
 
@@ -66,7 +71,7 @@ def adopted(db: sqlite3.Connection, parent_tree: str, copied: Mapping[bytes, Mar
     here the next capture looks at, as at any path that is not known.
     """
     newest = Versions(db, parent_tree).newest()
-    found = Adopted(newest.total if newest else 0)
+    found = Adopted(parent_tree, newest, newest.total if newest else 0)
     young = time.time_ns() - RACY_NS
     for row in db.execute(f"SELECT {_COLUMNS} FROM entries WHERE tree=?", (parent_tree,)):
         seen = Seen._make(row)

@@ -11,13 +11,33 @@ _PROCESSES = "/proc"
 _ESCAPES = ((b"\\012", b"\n"), (b"\\134", b"\\"))
 
 
+class Bystanders:
+    """Processes that wrote to no file in this way when they were first seen.
+
+    Nearly all of them, and reading what one of them has mapped takes the system long: so this is
+    found out once for all trees.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def among(self, alive: set[str]) -> set[str]:
+        known = self._known & alive
+        # Another thread may do the same at the same time, which is only more work.
+        self._known = known | {p for p in alive - known if not _shared_lines(_maps_of(p))}
+        return self._known & alive
+
+
 class LiveMappings:
-    def __init__(self, root: bytes) -> None:
+    def __init__(self, root: bytes, bystanders: Bystanders) -> None:
         # The kernel names files by their real path.
         self._prefix = os.path.realpath(root).rstrip(b"/") + b"/"
         # As the kernel would write it, without relying on what it does to backslashes.
         self._told_prefix = self._prefix.partition(b"\\")[0].partition(b"\n")[0]
-        self._older = {p for p in _alive() if not self._of_process(p)} | {str(os.getpid())}
+        alive = _alive()
+        idle = bystanders.among(alive)
+        others = {p for p in alive - idle if not self._of_process(p)}
+        self._older = idle | others | {str(os.getpid())}
 
     def paths(self) -> set[bytes]:
         """Paths below the root that are mapped for writing now, as far as we may know."""
@@ -27,18 +47,27 @@ class LiveMappings:
         return {path for process in alive - self._older for path in self._of_process(process)}
 
     def _of_process(self, process: str) -> set[bytes]:
-        try:
-            with open(f"{_PROCESSES}/{process}/maps", "rb", buffering=0) as maps:
-                told = maps.read()
-        except OSError:
-            return set()  # over, or not ours to look at
+        told = _maps_of(process)
         if self._told_prefix not in told:
             return set()  # nearly all of them
-        lines = [line for line in told.split(b"\n") if b"s " in line]
-        # Address, permissions, offset, device, inode, path.
-        fields = (line.split(None, 5) for line in lines)
-        named = (_unescaped(f[5]) for f in fields if len(f) == 6 and f[1][1::2] == b"ws")
+        named = map(_unescaped, _shared_lines(told))
         return {p.removeprefix(self._prefix) for p in named if p.startswith(self._prefix)}
+
+
+def _maps_of(process: str) -> bytes:
+    try:
+        with open(f"{_PROCESSES}/{process}/maps", "rb", buffering=0) as maps:
+            return maps.read()
+    except OSError:
+        return b""  # over, or not ours to look at
+
+
+def _shared_lines(told: bytes) -> list[bytes]:
+    """The files, as the kernel names them, that are mapped for writing and for others to see."""
+    lines = [line for line in told.split(b"\n") if b"s " in line]
+    # Address, permissions, offset, device, inode, path.
+    fields = (line.split(None, 5) for line in lines)
+    return [f[5] for f in fields if len(f) == 6 and f[1][1::2] == b"ws"]
 
 
 def _alive() -> set[str]:

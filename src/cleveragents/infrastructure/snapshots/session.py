@@ -76,7 +76,10 @@ class Session:
         return row
 
     def stored_side(self, row: SnapshotRow) -> StoredSide:
-        hashes = self.versions.side_contents(row.seq)
+        return self._stored(self.versions, row)
+
+    def _stored(self, versions: Versions, row: SnapshotRow) -> StoredSide:
+        hashes = versions.side_contents(row.seq)
         return StoredSide(
             identity=row.identity,
             sandbox_ref=row.sandbox_ref,
@@ -133,9 +136,10 @@ class Session:
 
         The sum over it is known, so no entry has to be looked at for that.
         """
-        side = self.read_side()
-        if self.head is not None or side is None:
-            return self.record(copy.delta(), side)
+        if self.head is not None or copy.newest is None:
+            return self.record(copy.delta(), self.read_side())
+        stored = self._stored(Versions(self.present.db, copy.tree), copy.newest)
+        side = self.side.copied(stored) or self.side.read(None) or SideRecord()
         row = SnapshotRow(
             seq=1,
             total=copy.total,

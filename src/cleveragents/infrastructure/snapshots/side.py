@@ -57,6 +57,10 @@ class SideState(Protocol):
         """The present; None if it certainly is as it was `before`."""
         ...
 
+    def copied(self, of: StoredSide) -> SideRecord | None:
+        """The present of a new branch of what that was; None if it has to be read."""
+        ...
+
     def stands(self, target: StoredSide, before: Before) -> bool:
         """True if it certainly is as `target` has it, and `write` would change nothing."""
         ...
@@ -84,6 +88,9 @@ class NoSide:
 
     def read(self, before: Before | None) -> SideRecord | None:
         return SideRecord() if before is None else None
+
+    def copied(self, of: StoredSide) -> SideRecord | None:  # noqa: ARG002 - the port's name
+        return SideRecord()
 
     def stands(self, target: StoredSide, before: Before) -> bool:  # noqa: ARG002 - the port's names
         return True

@@ -11,7 +11,7 @@ from cleveragents.infrastructure.snapshots.comparison import SMALL, linked_files
 from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, LostTrackError
-from cleveragents.infrastructure.snapshots.mappings import LiveMappings
+from cleveragents.infrastructure.snapshots.mappings import Bystanders, LiveMappings
 from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
 from cleveragents.infrastructure.snapshots.walk import status_at, walk
 
@@ -27,20 +27,20 @@ class WatchedTree:
         anchor: Anchor,
         exclude: Excludes,
         known: Known,
-        watches: FolderWatches,
+        watched: tuple[FolderWatches, Bystanders],
         small: int = SMALL,
     ) -> None:
         """Compares the whole tree. Raises LostTrackError if it cannot be watched."""
         self._identity = anchor.identity()
         self._exclude = exclude
-        self._watches = watches
+        self._watches, bystanders = watched
         self._base: Mapping[bytes, Seen] = known.seen
-        look = look_at_all(anchor, exclude, known, _Watching(watches), small)
+        look = look_at_all(anchor, exclude, known, _Watching(self._watches), small)
         self.outline = look.outline
         self._special = look.special
         # A file with several names is reported under the one that was used, which may be outside.
         self._linked = look.linked
-        self._mappings = LiveMappings(anchor.root)
+        self._mappings = LiveMappings(anchor.root, bystanders)
         self._pending = look.paths | self._mapped(known)
         self._since: set[bytes] = set()
 

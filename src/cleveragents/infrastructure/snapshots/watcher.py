@@ -14,6 +14,7 @@ from cleveragents.infrastructure.snapshots.folder_watches import (
     LostTrackError,
     open_watches,
 )
+from cleveragents.infrastructure.snapshots.mappings import Bystanders
 from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
 from cleveragents.infrastructure.snapshots.watched_tree import WatchedTree
 
@@ -35,6 +36,7 @@ class Watcher:
         self._open_watches = open_watches
         self._trees: dict[bytes, WatchedTree] = {}
         self._unwatched: dict[bytes, str] = {}
+        self._bystanders = Bystanders()
         self._pid = os.getpid()
 
     def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
@@ -92,7 +94,8 @@ class Watcher:
             self._unwatched[anchor.root] = f"nothing can be watched ({error.strerror})"
             return
         try:
-            self._trees[anchor.root] = WatchedTree(anchor, exclude, known, watches, self._small)
+            watched = (watches, self._bystanders)
+            self._trees[anchor.root] = WatchedTree(anchor, exclude, known, watched, self._small)
         except LostTrackError as error:
             watches.close()
             self._unwatched[anchor.root] = str(error)

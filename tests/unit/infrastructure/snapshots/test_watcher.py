@@ -17,7 +17,7 @@ from cleveragents.infrastructure.snapshots.examine import examine, hash_only
 from cleveragents.infrastructure.snapshots.excludes import excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches
 from cleveragents.infrastructure.snapshots.inotify import Event, Inotify
-from cleveragents.infrastructure.snapshots.mappings import LiveMappings
+from cleveragents.infrastructure.snapshots.mappings import Bystanders, LiveMappings
 
 
 @pytest.fixture
@@ -212,7 +212,7 @@ def test_a_mapping_is_found_whatever_the_root_is_called(tmp_path: Path, name: st
         "import mmap, sys\nfile = open('f', 'r+b'); area = mmap.mmap(file.fileno(), 0)\n"
         "print(flush=True); sys.stdin.read()\n"
     )
-    mappings, pipe = LiveMappings(os.fsencode(root)), subprocess.PIPE
+    mappings, pipe = LiveMappings(os.fsencode(root), Bystanders()), subprocess.PIPE
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe) as process:
         assert process.stdin and process.stdout
