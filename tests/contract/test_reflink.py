@@ -14,6 +14,7 @@ from fs_world import FolderWorld
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.branch_copy import BranchCopy
 
 MIB = 1 << 20
 SIZE = 16 * MIB
@@ -92,3 +93,18 @@ def test_the_first_snapshot_of_a_database_takes_no_room_and_stays_apart(disk: Pa
     world.snapshots.restore(resource, first.ref)
     assert path.read_bytes() == then
     world.snapshots.close()
+
+
+def test_a_branch_of_many_small_files_takes_little_room_and_stays_apart(disk: Path) -> None:
+    parent, child = disk / "parent", disk / "child"
+    parent.mkdir()
+    child.mkdir()
+    for number in range(400):
+        (parent / f"f{number}").write_bytes(os.urandom(16_000))
+    before = used(disk)
+    BranchCopy(os.fsencode(parent), os.fsencode(child), frozenset()).run()
+    assert used(disk) - before < 400 * 16_000 // 5
+    with (child / "f7").open("r+b") as file:
+        file.write(b"only in the child")
+    assert not (parent / "f7").read_bytes().startswith(b"only")
+    assert (child / "f8").read_bytes() == (parent / "f8").read_bytes()

@@ -1,6 +1,7 @@
 """The sandboxes of child plans: exact copies, and first snapshots that take over what is proven."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from cleveragents.application.ports import Sandboxes, SnapshotStore
 from cleveragents.container import Container
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.snapshots import examine
 
 
@@ -115,6 +117,41 @@ def test_the_first_snapshot_reads_nothing_that_is_proven(
     time.sleep(0.15)  # what was made just now might change without showing it, and would be read
     adopted = made.snapshots.adopt(made.parent, made.child, copied)
     assert read == []
+    other = replace(made.child, resource_id=ResourceId("01J0000000000000000000000Z"))
+    assert made.snapshots.capture(other).state_hash == adopted.state_hash
+
+
+def test_the_first_snapshot_asks_git_nothing(
+    family: MakeFamily, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = family(CHANGES)
+    copied = made.sandboxes.branch(made.parent, made.child)
+    asked: list[object] = []
+    monkeypatch.setattr(Git, "run", lambda *args, **_: asked.append(args))
+    made.snapshots.adopt(made.parent, made.child, copied)
+    assert asked == []
+
+
+def test_what_only_the_parents_repository_has_is_in_the_childs_snapshot(family: MakeFamily) -> None:
+    commit = "git -c user.name=A -c user.email=a@b commit -qam own; git tag own"
+    made = family(f"echo own >> README.md; {commit}")
+    copied = made.sandboxes.branch(made.parent, made.child)
+    adopted = made.snapshots.adopt(made.parent, made.child, copied)
+    own = _git(made.child, "rev-parse", "own")
+
+    shutil.rmtree(f"{made.place}.git")
+    made.snapshots.restore(made.child, adopted.ref)
+
+    assert _git(made.child, "rev-parse", "own", "HEAD") == own * 2
+    assert _git(made.child, "fsck", "--strict") == ""
+
+
+def test_a_parent_that_moved_on_since_its_snapshot_is_read(family: MakeFamily) -> None:
+    made = family(CHANGES)
+    _git(made.parent, "tag", "later")
+    _git(made.parent, "add", "-A")
+    copied = made.sandboxes.branch(made.parent, made.child)
+    adopted = made.snapshots.adopt(made.parent, made.child, copied)
     other = replace(made.child, resource_id=ResourceId("01J0000000000000000000000Z"))
     assert made.snapshots.capture(other).state_hash == adopted.state_hash
 

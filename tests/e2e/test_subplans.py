@@ -281,7 +281,7 @@ def test_an_interrupted_parent_goes_on_with_its_children(
     waiting = Waiting(world, world.beside)
     process = waiting.start()
     process.send_signal(number)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     if number is not signal.SIGKILL:
         assert process.returncode == 130
         assert waiting.states() == {"quick": "complete", "a": "queued", "b": "queued"}
@@ -292,7 +292,7 @@ def test_cancelling_a_plan_that_runs_elsewhere_stops_it_there(world: World) -> N
     waiting = Waiting(world, world.beside)
     process = waiting.start()
     waiting.plan("cancel").ok()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     assert process.returncode == 130
     assert waiting.plan.status["state"] == "cancelled"
     states = {c["name"]: c["state"] for c in waiting.plan.status["children"]}

@@ -213,10 +213,11 @@ class GitState:
         """What is to be stored, and the hashes of what is needed still and is stored already."""
         contents = {_stored(name): file.data for name, file in files.items()}
         contents["refs"] = text_of(refs)
-        if (index := self._folder.read("index")) is not None:
-            contents["index"] = index
         first = before.stored.content(_FIRST_REFS) if before else text_of(self._of_project(refs))
         tips = _tips(git, files, refs, refs_in(first))
+        # Not earlier: for the tips, git notes in the index which trees it has.
+        if (index := self._folder.read("index")) is not None:
+            contents["index"] = index
         packs, inherited = self._objects(git, tips, before)
         if before:
             inherited[_FIRST_REFS] = before.stored.hashes[_FIRST_REFS]
