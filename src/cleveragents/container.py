@@ -220,10 +220,12 @@ class Container(ToolWiring):
     def doctor_service(self) -> "DoctorService":
         from cleveragents.application.services.doctor_service import DoctorService
         from cleveragents.infrastructure.sandbox.leftovers import SandboxLeftovers
+        from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
 
+        leftovers = SandboxLeftovers(self._in_data_dir("sandboxes"))
         return DoctorService(
             self._unit_of_work,
-            (self._sandboxes, SandboxLeftovers(self._in_data_dir("sandboxes"), self._cwd)),
+            (self._sandboxes, leftovers, MovedProjects(self._cwd)),
             (self._locks, self._locks),
             self.plan_resume_service,
             self.store_service,

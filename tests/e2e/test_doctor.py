@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.support.agents import Answer
+from tests.support.agents import Agents, Answer
 from tests.support.projects import Project
 from tests.support.refusals import refused
 from tests.support.trees import tree_of
@@ -18,6 +18,11 @@ from tests.support.world import PlanHandle, World, shell, wait_for, write
 
 def examine(world: World, *words: str) -> tuple[Answer, list[Mapping[str, Any]]]:
     answer = world.agents("doctor", *words)
+    return answer, answer.data["findings"]
+
+
+def examine_at(agents: Agents, *words: str) -> tuple[Answer, list[Mapping[str, Any]]]:
+    answer = agents("doctor", *words)
     return answer, answer.data["findings"]
 
 
@@ -121,23 +126,90 @@ def test_a_sandbox_that_is_gone_or_replaced_is_told_and_nothing_is_removed(world
     assert (elsewhere / "b").exists()
 
 
-def test_a_repository_that_was_moved_is_found_and_the_command_to_type_works(world: World) -> None:
-    plan = world.run(write("a", "1"))
+def test_a_repository_that_was_moved_is_found_and_its_plans_go_on_there(world: World) -> None:
+    plan = world.run(write("a", "1"), shell("git add a"))
+    waiting, sandbox = world.use(write("b", "1")), plan.sandbox
     moved = world.top / "moved"
     world.project.path.rename(moved)
     agents = world.agents.at(world.top)
+    before = world.records()
 
-    answer = agents("doctor")
-    (finding,) = answer.data["findings"]
-    assert "has moved" in finding["problem"]
-    assert finding["remedy"] == f"ln -s {moved} {world.project.path}"
-    subprocess.run(finding["remedy"].split(), check=True)
-    agents("doctor").ok()
+    answer, findings = examine_at(agents)
+    assert (answer.code, {f["state"] for f in findings}) == (1, {"can be mended"})
+    assert {f["subject"] for f in findings} == {plan.id, waiting.id}
+    assert all("is not at" in f["problem"] and str(moved) in f["remedy"] for f in findings)
+    assert world.records() == before
+
+    answer, findings = examine_at(agents, "--fix", "--yes")
+    assert (answer.code, {f["state"] for f in findings}) == (0, {"mended"})
+    subprocess.run(["git", "log", "-1"], cwd=sandbox, check=True, capture_output=True)
     agents("plan", "rollback", "--yes", plan.id, "start").ok()
+    for plan_id in (plan.id, waiting.id):
+        agents("plan", "execute", plan_id).ok()
+        agents("plan", "apply", "--yes", plan_id).ok()
+    assert {(moved / name).read_text() for name in "ab"} == {"1"}
+    assert not world.project.path.exists()
+    assert examine_at(agents)[1] == []
 
-    world.project.path.unlink()
-    inside = moved / "src"
-    assert world.agents.at(inside)("doctor").data["findings"] == [finding]
+
+def test_whoever_stands_in_a_moved_repository_shows_where_it_is(world: World) -> None:
+    world.run(write("a", "1"))
+    moved = world.top / "far" / "away"
+    moved.parent.mkdir()
+    world.project.path.rename(moved)
+    assert states(examine_at(world.agents.at(world.top))[1]) == {"sandboxes": "left"}
+    assert states(examine_at(world.agents.at(moved / "src"))[1]) == {"sandboxes": "can be mended"}
+
+
+def test_a_place_that_is_told_is_taken_for_what_is_below_it_too(world: World) -> None:
+    box, far = world.project.path.parent / "group" / "box", world.top / "far"
+    box.mkdir(parents=True)
+    (box / "f").write_text("1\n")
+    plan = world.use(
+        {"tool": "file.write", "with": {"resource": "box", "path": "f", "content": "2"}},
+        resources={"box": {"type": "fs-directory", "path": str(box)}},
+    )
+    plan("execute").ok()
+    box.parent.rename(far)
+
+    (finding,) = examine(world)[1]
+    assert (finding["state"], f"--moved {box}=NEW" in finding["remedy"]) == ("left", True)
+    answer, findings = examine(world, "--fix", "--yes", "--moved", f"{box.parent}={far}")
+    assert (answer.code, states(findings)) == (0, {"sandboxes": "mended"})
+    plan("apply", "--yes").ok()
+    assert (far / "box" / "f").read_text() == "2"
+
+
+def test_a_place_that_is_told_and_is_another_repository_is_not_taken(world: World) -> None:
+    world.run(write("a", "1"))
+    old = world.project.path
+    old.rename(world.top / "far")
+    (other := world.top / "other").mkdir()
+    subprocess.run(["git", "init", "-q", str(other)], check=True)
+    (world.top / "x" / "y").mkdir(parents=True)
+    before = world.records()
+    agents = world.agents.at(world.top / "x" / "y")
+    shutil.move(world.top / "far", world.top / "x" / "far")
+
+    answer, findings = examine_at(agents, "--fix", "--yes", "--moved", f"{old}={other}")
+    assert (answer.code, states(findings)) == (1, {"sandboxes": "left"})
+    for bad in ("nonsense", "=new", "old="):
+        refused(agents("doctor", "--moved", bad), "usage", 2)
+    assert world.records() == before
+
+
+def test_children_follow_the_project_of_their_parent(world: World) -> None:
+    child = {"name": "c", "steps": [shell("echo c > c.txt; test -e go || exit 1")]}
+    plan = world.use({"name": "split", "subplans": {"plans": [child], "max_retries": 0}})
+    plan("execute")
+    moved = world.top / "moved"
+    world.project.path.rename(moved)
+    agents = world.agents.at(world.top)
+    answer, _ = examine_at(agents, "--fix", "--yes")
+    assert answer.code == 0
+    (below,) = agents("plan", "status", plan.id).data["children"]
+    sandbox = Path(agents("plan", "status", below["plan_id"]).data["sandboxes"][0]["path"])
+    subprocess.run(["git", "log", "-1"], cwd=sandbox, check=True, capture_output=True)
 
 
 def test_what_belongs_to_no_plan_is_removed_and_what_is_the_users_stays(world: World) -> None:

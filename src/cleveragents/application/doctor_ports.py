@@ -27,6 +27,16 @@ class Leftovers(Protocol):
 
     def remove(self, leftover: Leftover) -> None: ...
 
-    def moved_to(self, resource: PlanResource) -> str | None:
-        """Where the project of this resource is now, if it was moved and can be found."""
+
+class MovedProjects(Protocol):
+    def is_at_home(self, resource: PlanResource) -> bool:
+        """Whether anything is where the project of this resource was."""
+        ...
+
+    def find(self, resource: PlanResource, told: Mapping[str, str]) -> str | None:
+        """Where it is now, if that can be found; `told` are folders, old and new."""
+        ...
+
+    def settle(self, resource: PlanResource, place: str) -> PlanResource:
+        """The same resource with its project there. Raises SandboxError if that is another one."""
         ...

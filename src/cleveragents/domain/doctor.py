@@ -1,7 +1,7 @@
 """Owns what a crash can leave behind: what each thing found means, and what is to be done."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from cleveragents.domain.ids import PlanId
@@ -35,13 +35,29 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
-    """`owner` works on it now. `lost` are the resources whose sandbox is not there, by name, each
-    with the place that the project seems to have moved to."""
+    """`owner` works on it now. `lost` are the resources whose sandbox is not usable; `strays` those
+    whose project is not where it was, by name, each with the place where it seems to be."""
 
     plan: Plan
     resources: tuple[PlanResource, ...]
     owner: str | None
-    lost: Mapping[str, str | None]
+    lost: frozenset[str] = frozenset()
+    strays: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+
+    @property
+    def is_open(self) -> bool:
+        """Children are mended with the plan at the top, which knows what to do with them."""
+        return self.owner is None and self.plan.child_of is None and not self.plan.is_final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """The project at `old` is at `new` now, for this plan and all below it."""
+
+    plan_id: PlanId
+    resource: str
+    old: str
+    new: str
 
 
 class LeftoverKind(StrEnum):
@@ -94,8 +110,7 @@ def lock_findings(dead: Mapping[PlanId, str]) -> Sequence[Finding]:
 def plan_findings(facts: Iterable[PlanFacts]) -> Sequence[Finding]:
     found: list[Finding] = []
     for item in facts:
-        # Children are mended with the plan at the top, which knows what to do with them.
-        if item.owner is None and item.plan.child_of is None and not item.plan.is_final:
+        if item.is_open:
             found += [*_unfinished(item.plan), *_lost(item)]
     return found
 
@@ -129,28 +144,47 @@ def _unfinished(plan: Plan) -> Sequence[Finding]:
 
 
 def _lost(item: PlanFacts) -> Sequence[Finding]:
-    paths = {resource.name: resource for resource in item.resources}
-    found: list[Finding] = []
-    for name, moved in item.lost.items():
-        resource = paths[name]
-        problem = f"the sandbox of `{name}` is not usable at {resource.sandbox_path}"
-        remedy = (
-            f"put it back, or give the plan up with `agents plan cancel {item.plan.plan_id}`; "
-            "checkpoints are kept until then"
+    """Not those whose project has moved: that is to be mended first, and may be all of it."""
+    paths = {resource.name: resource.sandbox_path for resource in item.resources}
+    return [
+        Finding(
+            check=Check.SANDBOXES,
+            subject=item.plan.plan_id,
+            problem=f"the sandbox of `{name}` is not usable at {paths[name]}",
+            remedy="put it back, or give the plan up with"
+            f" `agents plan cancel {item.plan.plan_id}`; checkpoints are kept until then",
+            mendable=False,
         )
-        if moved is not None:
-            problem = f"the repository of `{name}` has moved from {resource.location}"
-            remedy = f"ln -s {moved} {resource.location}"
-        found.append(
-            Finding(
-                check=Check.SANDBOXES,
-                subject=item.plan.plan_id,
-                problem=problem,
-                remedy=remedy,
-                mendable=False,
-            )
-        )
-    return found
+        for name in sorted(item.lost - item.strays.keys())
+    ]
+
+
+def moved_findings(facts: Iterable[PlanFacts]) -> Sequence[tuple[Finding, Move | None]]:
+    return [
+        _moved(item.plan.plan_id, resource, item.strays[resource.name])
+        for item in facts
+        if item.is_open
+        for resource in item.resources
+        if resource.name in item.strays
+    ]
+
+
+def _moved(
+    plan_id: PlanId, resource: PlanResource, place: str | None
+) -> tuple[Finding, Move | None]:
+    old, move = resource.location, None
+    remedy = f"put it back, or say where it is: agents doctor --fix --moved {old}=NEW"
+    if place is not None:
+        remedy = f"work with it at {place} from now on"
+        move = Move(plan_id=plan_id, resource=resource.name, old=old, new=place)
+    finding = Finding(
+        check=Check.SANDBOXES,
+        subject=plan_id,
+        problem=f"the project of `{resource.name}` is not at {old} any more",
+        remedy=remedy,
+        mendable=move is not None,
+    )
+    return finding, move
 
 
 def leftover_findings(

@@ -3,18 +3,26 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cleveragents.application.doctor_ports import DatabaseHealth, DeadLocks, Leftovers
+from cleveragents.application.doctor_ports import (
+    DatabaseHealth,
+    DeadLocks,
+    Leftovers,
+    MovedProjects,
+)
 from cleveragents.application.ports import PlanLocks, Sandboxes, UnitOfWorkFactory
 from cleveragents.application.services.plan_resume_service import PlanResumeService
 from cleveragents.application.services.store_service import StoreService
+from cleveragents.application.services.subplan_care import descendants
 from cleveragents.domain.doctor import (
     Check,
     Finding,
     Leftover,
+    Move,
     PlanFacts,
     database_findings,
     leftover_findings,
     lock_findings,
+    moved_findings,
     plan_findings,
     scratch_findings,
     store_findings,
@@ -46,36 +54,40 @@ class DoctorService:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        places: tuple[Sandboxes, Leftovers],
+        places: tuple[Sandboxes, Leftovers, MovedProjects],
         locks: tuple[PlanLocks, DeadLocks],
         resumes: PlanResumeService,
         store: StoreService,
         database: DatabaseHealth,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._sandboxes, self._leftovers = places
+        self._sandboxes, self._leftovers, self._projects = places
         self._locks, self._dead_locks = locks
         self._resumes = resumes
         self._store = store
         self._database = database
         self._found: dict[Finding, Leftover] = {}
+        self._moves: dict[Finding, Move] = {}
 
-    def examine(self) -> Diagnosis:
-        """Look at everything; nothing is changed."""
+    def examine(self, moved: Mapping[str, str] | None = None) -> Diagnosis:
+        """Look at everything; nothing is changed. `moved` are folders, old and new."""
         broken = database_findings(self._database.problems())
         if broken:
             return Diagnosis(findings=tuple(broken), plans=0, checkpoints=0)
-        facts = self._facts()
+        facts = self._facts(moved or {})
         resources = [resource for item in facts for resource in item.resources]
         leftovers = leftover_findings(self._leftovers.found(resources), facts)
         self._found = dict(leftovers)
+        strays = moved_findings(facts)
+        self._moves = {finding: move for finding, move in strays if move is not None}
         checked = self._store.verify()
-        lost = {item.plan.plan_id for item in facts if item.lost}
+        lost = {item.plan.plan_id for item in facts if item.lost or item.strays}
         # Without its sandbox or project a plan's snapshots cannot be judged; that is told already.
         damages = {key: texts for key, texts in checked.damages.items() if key not in lost}
         findings = [
             *lock_findings(self._dead_locks.dead()),
             *plan_findings(facts),
+            *(finding for finding, _ in strays),
             *self._found,
             *scratch_findings(self._store.leftovers()),
             *store_findings(damages),
@@ -104,6 +116,7 @@ class DoctorService:
             Check.LOCKS: self._free_lock,
             Check.ROLLBACKS: self._settle,
             Check.PLANS: self._settle,
+            Check.SANDBOXES: self._follow,
             Check.LEFTOVERS: lambda finding: self._leftovers.remove(self._found[finding]),
             Check.STORE: lambda _: self._store.sweep(),
         }
@@ -115,26 +128,53 @@ class DoctorService:
     def _settle(self, finding: Finding) -> None:
         self._resumes.settle(PlanId(finding.subject))
 
-    def _facts(self) -> Sequence[PlanFacts]:
+    def _follow(self, finding: Finding) -> None:
+        """The files of a sandbox first: killed in between, the project is found again."""
+        move = self._moves[finding]
+        with self._locks.hold(move.plan_id, "doctor"):
+            with self._unit_of_work.reading() as uow:
+                plans = [move.plan_id, *(c.plan_id for c in descendants(uow, move.plan_id))]
+                found = [r for plan_id in plans for r in uow.resources.of_plan(plan_id)]
+            moved = [
+                self._projects.settle(resource, move.new)
+                for resource in found
+                if (resource.name, resource.location) == (move.resource, move.old)
+            ]
+            with self._unit_of_work() as uow:
+                for resource in moved:
+                    uow.resources.save(resource)
+                uow.commit()
+
+    def _facts(self, moved: Mapping[str, str]) -> Sequence[PlanFacts]:
         with self._unit_of_work.reading() as uow:
             known = [(plan, uow.resources.of_plan(plan.plan_id)) for plan in uow.plans.list()]
-        return [
-            PlanFacts(
-                plan=plan,
-                resources=tuple(resources),
-                owner=self._locks.owner(plan.plan_id),
-                lost=self._lost(plan, resources),
-            )
-            for plan, resources in known
-        ]
+        return [self._fact(plan, resources, moved) for plan, resources in known]
 
-    def _lost(self, plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, str | None]:
-        lost: dict[str, str | None] = {}
-        for resource in resources:
-            if plan.is_final or resource.status is not SandboxStatus.READY:
-                continue
-            try:
-                self._sandboxes.check(resource)
-            except SandboxMissingError:
-                lost[resource.name] = self._leftovers.moved_to(resource)
-        return lost
+    def _fact(
+        self, plan: Plan, resources: Sequence[PlanResource], moved: Mapping[str, str]
+    ) -> PlanFacts:
+        needed = [] if plan.is_final else [r for r in resources if _is_needed(r)]
+        return PlanFacts(
+            plan=plan,
+            resources=tuple(resources),
+            owner=self._locks.owner(plan.plan_id),
+            lost=frozenset(r.name for r in needed if self._is_lost(r)),
+            strays={
+                r.name: self._projects.find(r, moved)
+                for r in needed
+                if not self._projects.is_at_home(r)
+            },
+        )
+
+    def _is_lost(self, resource: PlanResource) -> bool:
+        if resource.status is not SandboxStatus.READY:
+            return False
+        try:
+            self._sandboxes.check(resource)
+        except SandboxMissingError:
+            return True
+        return False
+
+
+def _is_needed(resource: PlanResource) -> bool:
+    return resource.status is not SandboxStatus.REMOVED

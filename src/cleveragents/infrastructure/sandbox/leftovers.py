@@ -18,7 +18,7 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
     objects_in,
     read_refs,
 )
-from cleveragents.infrastructure.sandbox.git_refs import base_pin, delete_ref, value_of
+from cleveragents.infrastructure.sandbox.git_refs import delete_ref
 from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
 
 _OURS = "refs/cleveragents/"
@@ -27,11 +27,8 @@ _ULID_LENGTH = 26
 
 
 class SandboxLeftovers:
-    """`cwd` is looked at too: whoever stands in a repository that was moved shows where it is."""
-
-    def __init__(self, sandboxes_dir: str, cwd: str) -> None:
+    def __init__(self, sandboxes_dir: str) -> None:
         self._sandboxes = Path(sandboxes_dir)
-        self._cwd = cwd
 
     def found(self, resources: Collection[PlanResource]) -> Sequence[Leftover]:
         checkouts = [r for r in resources if r.type is ResourceType.GIT_CHECKOUT]
@@ -51,20 +48,6 @@ class SandboxLeftovers:
                 Path(leftover.path).parent.rmdir()
         else:
             delete_ref(_git(leftover.repository), leftover.name)
-
-    def moved_to(self, resource: PlanResource) -> str | None:
-        """Where a repository is that has the plan's ref, here or beside the old one."""
-        if resource.type is not ResourceType.GIT_CHECKOUT or os.path.lexists(resource.location):
-            return None
-        parent = Path(resource.location).parent
-        beside = sorted(parent.iterdir()) if parent.is_dir() else []
-        here = [Path(self._cwd), *Path(self._cwd).parents]
-        pin = base_pin(resource.plan_id, resource.name)
-        for candidate in (*here, *beside):
-            git_dir = candidate / ".git"
-            if git_dir.is_dir() and value_of(_git(str(git_dir)), pin) == resource.base:
-                return str(candidate)
-        return None
 
     def _folders(self) -> Iterator[Leftover]:
         """The sandbox of each resource; one folder per plan, one in it per resource.
