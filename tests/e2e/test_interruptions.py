@@ -407,3 +407,18 @@ def test_resume_says_where_it_goes_on_and_does_not_repeat_what_is_done(world: Wo
     assert "resumed: going on with step 1 of 3 (two); what came before is kept" in answer.err
     assert tally.read_text() == "one\n"
     assert "resumed" not in plan("resume").ok().err
+
+
+def test_a_step_whose_result_stands_is_not_the_one_to_go_on_with(world: World) -> None:
+    """As after a kill between a corrected step and the untouched ones that follow it."""
+    plan = world.use(write("a", "1", "one"), write("b", "2", "two"), shell("test -e go", "three"))
+    plan("execute")
+    with closing(sqlite3.connect(world.agents.data_dir / "cleveragents.db")) as database:
+        sql = "UPDATE plans SET last_completed_step = 0 WHERE plan_id = ?"
+        database.execute(sql, (plan.id,))
+        database.commit()
+    assert plan("resume", "--dry-run").ok().data["next_step"] == 2
+    (plan.sandbox / "go").touch()
+    told = world.agents.inside("--format", "plain", "plan", "resume", plan.id)
+    assert "three" in told.err
+    assert "step 1" not in told.err

@@ -310,6 +310,9 @@ def test_a_child_that_writes_into_its_parents_sandbox_is_found_out(world: World)
     assert answer.error["code"] == "sandbox-failed"
     assert "was written to while child plans ran" in answer.error["message"]
     assert not (plan.sandbox / "stray.txt").exists()
+    # No tool has failed, and still there is a group for what the plan had come to.
+    assert plan.groups[-1].reason == "on_error"
+    assert plan.status["error"]["checkpoint"] is not None
 
 
 def folder_child(name: str, command: str) -> dict[str, Any]:

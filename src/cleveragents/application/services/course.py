@@ -76,6 +76,12 @@ class Course:
         elif decision.step_index is not None:
             self._of_steps[decision.step_index] = decision
 
+    def first_open(self, index: int) -> int:
+        """The first step from there on that is still to be done."""
+        while index in self.done:
+            index += 1
+        return index
+
     def pending(self, index: int) -> Decision | None:
         """The step's decision, if it was made before and is still to be carried out."""
         return self._of_steps.get(index)

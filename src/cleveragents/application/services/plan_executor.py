@@ -19,7 +19,12 @@ from cleveragents.domain.action import Action, Step
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decided, Decision, DecisionType, Dependency
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
-from cleveragents.domain.errors import EffectDoneError, EffectUncertainError
+from cleveragents.domain.errors import (
+    EffectDoneError,
+    EffectUncertainError,
+    PlanError,
+    SandboxMissingError,
+)
 from cleveragents.domain.events import (
     PlanFinished,
     PlanStarted,
@@ -87,7 +92,7 @@ class PlanExecutor:
             )
         )
         if plan.started_at is not None:
-            self._events.emit(_resumed(plan))
+            self._events.emit(_resumed(plan, course.first_open(plan.last_completed_step + 1)))
         plan = plan.start(self._clock.now())
         if plan.head is not None:
             return self._adopt(self._checkpoints.save_progress(plan), strategy, course)
@@ -147,6 +152,36 @@ class PlanExecutor:
         """Effects whose end is not known are uncertain from now on; gives back those found."""
         return self._runner.settle(plan_id)
 
+    def fail(self, plan_id: PlanId, failure: PlanFailure) -> Plan:
+        """Execute ends for a reason outside its steps; what it has come to is kept if possible."""
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            course = Course.of(uow, plan)
+        failed = plan.refused(replace(failure, checkpoint=plan.head))
+        if plan.head is None or failure.code == SandboxMissingError.code:
+            return self._checkpoints.save_progress(failed)  # there is nothing to capture
+        try:
+            return self._on_error(failed, f"error: {failure.code}", course)
+        except PlanError:
+            # The snapshots may be what is wrong; why the plan has failed must be stored still.
+            return self._checkpoints.save_progress(failed)
+
+    def _on_error(self, plan: Plan, label: str, course: Course) -> Plan:
+        moment = CheckpointMoment(
+            reason=CheckpointReason.ON_ERROR,
+            source="plan",
+            label=label,
+            decision_id=course.latest.decision_id,
+            step_index=plan.last_completed_step + 1,
+            mid_step=True,
+        )
+        return self._checkpoints.auto_create_if_configured(Trigger.ON_ERROR, plan, moment).plan
+
+    def next_step(self, plan: Plan) -> int:
+        """The one that a resume would go on with; not one that a correction has left alone."""
+        with self._unit_of_work.reading() as uow:
+            return Course.of(uow, plan).first_open(plan.last_completed_step + 1)
+
     def effects_ahead(
         self, plan: Plan, first_step: int, choice: EffectChoice
     ) -> Sequence[tuple[int, Crossing]]:
@@ -160,8 +195,8 @@ class PlanExecutor:
         with self._unit_of_work.reading() as uow:
             reason = course.outdated_by(index, uow.decisions.dependencies(plan.plan_id))
         if reason is not None:
-            failure = _outdated(plan, proposal.step, index, reason)
-            return self._checkpoints.save_progress(plan.fail(failure, self._clock.now()))
+            plan = plan.fail(_outdated(plan, proposal.step, index, reason), self._clock.now())
+            return self._on_error(plan, f"error in {proposal.step.name}", course)
         return self._checkpoints.save_progress(plan.advance(index, proposal.memory.state))
 
     def _hold(self, plan: Plan, proposal: Proposal, index: int, crossing: Crossing) -> NoReturn:
@@ -304,8 +339,8 @@ def _decision_type(action: Action, step: Step, *, failed: bool) -> DecisionType:
     return DecisionType.SUBPLAN_PARALLEL_SPAWN if parallel else DecisionType.SUBPLAN_SPAWN
 
 
-def _resumed(plan: Plan) -> Resumed:
-    following, steps = plan.last_completed_step + 1, plan.action.steps
+def _resumed(plan: Plan, following: int) -> Resumed:
+    steps = plan.action.steps
     name = steps[following].name if following < len(steps) else ""
     return Resumed(step_index=following, steps=len(steps), name=name)
 

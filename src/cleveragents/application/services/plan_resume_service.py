@@ -100,7 +100,7 @@ class PlanResumeService:
             with self._unit_of_work.reading() as uow:
                 reached = uow.checkpoints.get(plan.rollback_target).last_completed_step
             return ResumePoint(plan=plan, next_step=reached + 1, finishes_rollback=True)
-        following = None if plan.executed else plan.last_completed_step + 1
+        following = None if plan.executed else self._executor.next_step(plan)
         ahead = () if following is None else self._executor.effects_ahead(plan, following, choice)
         return ResumePoint(
             plan=plan, next_step=following, finishes_rollback=False, effects=tuple(ahead)
@@ -130,9 +130,7 @@ class PlanResumeService:
         """Something that is no tool's fault: a sandbox or a snapshot that could not be made."""
         self._executor.settle(plan_id)
         failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
-        with self._unit_of_work() as uow:
-            uow.plans.save(uow.plans.get(plan_id).refused(failure))
-            uow.commit()
+        self._executor.fail(plan_id, failure)
 
     def _undo_running_step(self, plan_id: PlanId) -> Sequence[str]:
         """Gives back what the step may have done outside, where nothing is undone."""
