@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.store_service import StoreService
     from cleveragents.application.services.subplan_care import SubplanCare
     from cleveragents.application.services.subplan_service import SubplanService
+    from cleveragents.domain.ids import PlanId
     from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock, UlidSource
     from cleveragents.infrastructure.database.engine import Database
@@ -342,7 +343,15 @@ class Container(ToolWiring):
     def _actors(self) -> "ActorRegistry":
         from cleveragents.infrastructure.actors.registry import ActorRegistry
 
-        return ActorRegistry({})
+        return ActorRegistry({"command": lambda _: self._command_actor}, [self._release_agent])
+
+    def _release_agent(self, plan_id: "PlanId") -> None:
+        if "_command_actor" in self.__dict__:
+            self._command_actor.release(plan_id)
+
+    def _sandbox_paths(self, plan_id: "PlanId") -> Mapping[str, str]:
+        found = self.checkpoint_service.sandboxes(plan_id)
+        return {resource.name: resource.sandbox_path for resource in found}
 
     @cached_property
     def _sandboxes(self) -> "Sandboxes":

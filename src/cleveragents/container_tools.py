@@ -3,28 +3,32 @@
 Each property imports what it builds, as in the container, of which this is a part (ADR 0004).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cleveragents.config import Settings
 
 if TYPE_CHECKING:
     from cleveragents.application.ports import Tools
+    from cleveragents.domain.ids import PlanId
+    from cleveragents.infrastructure.actors.command.actor import CommandActor
     from cleveragents.infrastructure.confinement.confiner import Confiner
+    from cleveragents.infrastructure.tools.processes import ProcessRunner
 
 
-class ToolWiring:
+class ToolWiring(ABC):
     def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
         self._settings = settings
         self._environ = environ
 
     @cached_property
     def tools(self) -> "Tools":
-        from cleveragents.infrastructure.tools.processes import ProcessRunner
+        from cleveragents.infrastructure.actors.agent_tools import AgentTools
         from cleveragents.infrastructure.tools.toolbox import ToolBox
 
-        return ToolBox(ProcessRunner(self.confinements, self._settings.tool_output_limit))
+        return AgentTools(ToolBox(self._processes), lambda: self._command_actor)
 
     @cached_property
     def confinements(self) -> "Confiner":
@@ -37,6 +41,32 @@ class ToolWiring:
             variables=self._settings.confinement_environment,
             process_limit=self._settings.tool_process_limit,
         )
+
+    @staticmethod
+    def tell_hook(folder: str, message: Mapping[str, Any]) -> str:
+        """What a coding agent's hook has to tell its plan; why it may not go on, if so."""
+        from cleveragents.infrastructure.hook_client import NobodyListensError, tell
+
+        try:
+            return tell(folder, message)
+        except NobodyListensError:
+            return "the plan that started this agent is not running any more"
+
+    @cached_property
+    def _command_actor(self) -> "CommandActor":
+        from cleveragents.infrastructure.actors.command.actor import CommandActor
+
+        return CommandActor(self._processes, self._sandbox_paths, self._in_data_dir("scratch"))
+
+    @cached_property
+    def _processes(self) -> "ProcessRunner":
+        from cleveragents.infrastructure.tools.processes import ProcessRunner
+
+        return ProcessRunner(self.confinements, self._settings.tool_output_limit)
+
+    @abstractmethod
+    def _sandbox_paths(self, plan_id: "PlanId") -> Mapping[str, str]:
+        """Where the sandboxes of a plan are, by the names of its resources."""
 
     def _in_data_dir(self, name: str) -> str:
         return f"{self._settings.data_dir}/{name}"

@@ -5,6 +5,7 @@ from typing import Any, Protocol
 
 from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
 from cleveragents.domain.action import Action
+from cleveragents.domain.ids import PlanId
 
 
 class Actor(Protocol):
@@ -33,4 +34,8 @@ class Actors(Protocol):
 
     def of(self, action: Action) -> Actor:
         """Raises ActorUnavailableError."""
+        ...
+
+    def release(self, plan_id: PlanId) -> None:
+        """Let go of what runs for the plan's actor: Execute is over for now."""
         ...

@@ -21,6 +21,7 @@ _COMMANDS = "cleveragents.cli.commands"
         "doctor": (f"{_COMMANDS}.doctor:doctor", "Find and mend what crashes have left behind"),
         "config": (f"{_COMMANDS}.config:config", "Read and change the settings"),
         "tool": (f"{_COMMANDS}.tool:tool", "See the tools that steps can use"),
+        "hook": (f"{_COMMANDS}.hook:hook", "For coding agents: tell the plan what happens"),
     },
     epilog=examples(
         "agents plan use add-login.yaml",

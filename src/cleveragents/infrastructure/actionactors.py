@@ -1,7 +1,7 @@
 """Owns the `actor` of an action file: the keys each actor has, and the value they come to."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field
 
@@ -36,7 +36,19 @@ class LlmShape(ActorShape):
     strategize: bool = False
 
 
-SHAPES: Mapping[str, type[ActorShape]] = {"llm": LlmShape}
+class CommandShape(ActorShape):
+    """`command` is a program with its arguments, as one text or a list; `resume`, if given, is
+    what is run instead once the agent has been started before."""
+
+    command: Text | Annotated[list[Text], Field(min_length=1)]
+    resume: Text | Annotated[list[Text], Field(min_length=1)] | None = None
+    steps: Literal["hooks", "quiet"] = "hooks"
+    quiet_seconds: Annotated[float, Field(gt=0, le=3600)] = 2.0
+    timeout: Annotated[float, Field(gt=0)] = 3600.0
+    resource: Text | None = None
+
+
+SHAPES: Mapping[str, type[ActorShape]] = {"llm": LlmShape, "command": CommandShape}
 
 
 def actor_spec(raw: object, findings: list[Finding]) -> ActorSpec:

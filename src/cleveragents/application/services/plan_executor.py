@@ -62,14 +62,22 @@ class PlanExecutor:
         """
         with self._unit_of_work.reading() as uow:
             course = Course.of(uow, plan)
-        plan = self._start(plan, course)
+        try:
+            plan = self._walk(self._start(plan, course), course, choice)
+        finally:
+            self._turns.release(plan)
+        if plan.child_of is None:  # children share the store of the plan at the top
+            self._checkpoints.free_space(plan.plan_id)
+        self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
+        return plan
+
+    def _walk(self, plan: Plan, course: Course, choice: EffectChoice) -> Plan:
         while plan.state is State.PROCESSING:
             plan = self._overrule(plan, course)
             index = plan.last_completed_step + 1
             said = self._turns.next(plan, course)
             if isinstance(said, Finished):
-                plan = self._finish(plan, said)
-                break
+                return self._finish(plan, said)
             if index in course.done:
                 plan = self._pass(plan, said, index, course)
                 continue
@@ -77,9 +85,6 @@ class PlanExecutor:
             if crossing.passage is Passage.STOP:
                 self._hold(plan, said, index, crossing)
             plan = self._step(plan, said, index, course, crossing)
-        if plan.child_of is None:  # children share the store of the plan at the top
-            self._checkpoints.free_space(plan.plan_id)
-        self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
         return plan
 
     def _start(self, plan: Plan, course: Course) -> Plan:

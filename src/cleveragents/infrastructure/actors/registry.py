@@ -1,11 +1,12 @@
 """Owns which actors there are: the one that an action names, or what is missing for it."""
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from cleveragents.application.actor_ports import Actor
 from cleveragents.domain.action import SCRIPTED, Action
 from cleveragents.domain.errors import ActorUnavailableError
+from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.actors.given import GivenSteps
 from cleveragents.infrastructure.actors.scripted import ScriptedActor
 from cleveragents.infrastructure.actors.validating import ValidatingActor
@@ -16,10 +17,14 @@ Maker = Callable[[Action], Actor]
 
 class ActorRegistry:
     """Implements the port Actors. `makers` are by the name of the actor; each is called late,
-    so that only those who use an actor pay for its libraries."""
+    so that only those who use an actor pay for its libraries. `releases` are called for every
+    plan, whoever its actor is."""
 
-    def __init__(self, makers: Mapping[str, Maker]) -> None:
+    def __init__(
+        self, makers: Mapping[str, Maker], releases: Sequence[Callable[[PlanId], None]] = ()
+    ) -> None:
         self._makers = makers
+        self._releases = releases
         self._scripted = ValidatingActor(ScriptedActor())
         self._made: dict[int, tuple[Action, Actor]] = {}
 
@@ -36,6 +41,10 @@ class ActorRegistry:
             known = (action, ValidatingActor(GivenSteps(self._maker(action)(action))))
             self._made[id(action.actor)] = known
         return known[1]
+
+    def release(self, plan_id: PlanId) -> None:
+        for release in self._releases:
+            release(plan_id)
 
     def _maker(self, action: Action) -> Maker:
         wanted = action.actor.type

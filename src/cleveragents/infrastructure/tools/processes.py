@@ -75,7 +75,7 @@ class ProcessRunner:
 
     def run(self, command: Command) -> ToolResult:
         """Wait for the command to end; whatever it left running is ended too."""
-        limits = self._limits(command.timeout)
+        limits = self.limits(command.timeout)
         with self.started(command, limits) as running:
             tail = running.collect(limits)
             report = running.end()
@@ -99,7 +99,7 @@ class ProcessRunner:
                 running.end()
             yield running
 
-    def _limits(self, seconds: float) -> Limits:
+    def limits(self, seconds: float) -> Limits:
         return Limits(
             kept=self._output_limit,
             printed=max(_PRINTED_AT_LEAST, _PRINTED_PER_KEPT * self._output_limit),

@@ -61,10 +61,20 @@ class Running:
         self._report = report
         self._ending: tuple[Report | None] | None = None
 
+    @property
+    def output(self) -> int:
+        """Where what it prints can be read."""
+        assert self.process.stdout is not None
+        return self.process.stdout.fileno()
+
+    @property
+    def report(self) -> int:
+        """Something can be read there once it and all it started have ended."""
+        return self._report
+
     def collect(self, limits: Limits) -> Tail:
         """What it prints until it and all it started have ended. Raises ToolError at a limit."""
-        assert self.process.stdout is not None
-        output, tail = self.process.stdout.fileno(), Tail(limits.kept)
+        output, tail = self.output, Tail(limits.kept)
         os.set_blocking(output, False)
         waiting = select.poll()
         waiting.register(output, select.POLLIN)

@@ -1,0 +1,82 @@
+"""Owns `agents hook …`: what a coding agent calls around each of its tool calls.
+
+The messages are those that Claude Code gives to its hooks, and so are the exit codes: 0 goes on,
+2 keeps the call from being made and tells the agent why.
+"""
+
+import json
+import os
+import sys
+from typing import Any, cast
+
+import click
+
+from cleveragents.cli.app import App
+from cleveragents.cli.framework import LazyGroup, examples
+
+HOOKS_VARIABLE = "CLEVERAGENTS_HOOKS"
+_BLOCKED, _NOTED = 2, 1
+
+
+@click.group("hook", cls=LazyGroup)
+def hook() -> None:
+    """For coding agents: tell the plan what is about to happen.
+
+    Called by an agent that a plan has started (actor `command`), with JSON on standard input.
+    Elsewhere these commands do nothing.
+    """
+
+
+@hook.command("pre-tool", epilog=examples("agents hook pre-tool < call.json"))
+@click.pass_obj
+def pre_tool(app: App) -> None:
+    """Before a tool call: wait until the decision and its checkpoint are on record."""
+    _tell(app, "pre-tool")
+
+
+@hook.command("post-tool", epilog=examples("agents hook post-tool < result.json"))
+@click.pass_obj
+def post_tool(app: App) -> None:
+    """After a tool call: wait until what it did is on record."""
+    _tell(app, "post-tool")
+
+
+def _tell(app: App, kind: str) -> None:
+    folder = os.environ.get(HOOKS_VARIABLE)
+    if not folder:
+        _say("not started by a plan, so there is nothing to tell")
+        return
+    try:
+        message = _message(kind, sys.stdin.buffer.read())
+    except ValueError as error:
+        _say(f"the message to the hook cannot be read: {error}")
+        if kind == "pre-tool":
+            app.exit_code = _BLOCKED  # nothing may happen that is not on record
+            return
+        message, app.exit_code = {"kind": kind, "error": f"unreadable: {error}"}, _NOTED
+    refusal = app.container.tell_hook(folder, message)
+    if refusal:
+        _say(refusal)
+        app.exit_code = _BLOCKED
+
+
+def _message(kind: str, data: bytes) -> dict[str, Any]:
+    told: object = json.loads(data)  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+    if not isinstance(told, dict):
+        raise ValueError("it is not an object")
+    given = cast("dict[str, Any]", told)
+    if not isinstance(given.get("tool_name"), str) or not given["tool_name"]:
+        raise ValueError("it has no `tool_name`")
+    return {
+        "kind": kind,
+        "tool": given["tool_name"],
+        "arguments": given.get("tool_input"),
+        "response": given.get("tool_response"),
+        "error": given.get("error"),
+        "call_id": given.get("tool_use_id"),
+        "session": given.get("session_id"),
+    }
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"agents hook: {text}\n")

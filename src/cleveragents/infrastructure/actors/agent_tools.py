@@ -1,0 +1,50 @@
+"""Owns whose tool it is: one that an agent's program carries out itself, or any other."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from cleveragents.application.ports import ToolContext, Tools
+from cleveragents.domain.acting import AGENT_TOOL
+from cleveragents.domain.action import Action, Step, ToolSpec
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.footprint import Reads
+from cleveragents.domain.ids import PlanId
+
+
+class CarriesOut(Protocol):
+    def carry_out(self, plan_id: PlanId, tool: str, arguments: Mapping[str, Any]) -> ToolResult: ...
+
+
+class AgentTools:
+    """Implements Tools. What an agent does may write anywhere in the sandboxes; `agent` is asked
+    for late, since most plans have none."""
+
+    def __init__(self, tools: Tools, agent: Callable[[], CarriesOut]) -> None:
+        self._tools = tools
+        self._agent = agent
+
+    def stop(self, plan_id: PlanId) -> None:
+        self._tools.stop(plan_id)
+
+    def allow(self, plan_id: PlanId) -> None:
+        self._tools.allow(plan_id)
+
+    def specs(self, action: Action | None) -> Sequence[ToolSpec]:
+        return self._tools.specs(action)
+
+    def find(self, action: Action, name: str) -> ToolSpec:
+        if name.startswith(AGENT_TOOL):
+            return ToolSpec(name=name, description="What the agent does itself.", writes=True)
+        return self._tools.find(action, name)
+
+    def check(self, action: Action, step: Step) -> Sequence[str]:
+        return () if step.tool.startswith(AGENT_TOOL) else self._tools.check(action, step)
+
+    def reads(self, action: Action, step: Step) -> Reads:
+        return {} if step.tool.startswith(AGENT_TOOL) else self._tools.reads(action, step)
+
+    def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        if not spec.name.startswith(AGENT_TOOL):
+            return self._tools.run(spec, arguments, context)
+        tool = spec.name.removeprefix(AGENT_TOOL)
+        return self._agent().carry_out(context.plan_id, tool, arguments)

@@ -1,0 +1,1 @@
+"""The actor that is a program of its own: any coding agent's command, seen from outside."""

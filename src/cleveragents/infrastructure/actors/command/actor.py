@@ -1,0 +1,276 @@
+"""Owns the actor `command`: a coding agent's own program decides, and does, the steps."""
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cleveragents.domain.acting import (
+    AGENT_TOOL,
+    HEAD,
+    Finished,
+    Memory,
+    Outcome,
+    Proposal,
+    Situation,
+    Strategy,
+)
+from cleveragents.domain.action import Action, Step
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.errors import ActorError, ToolError
+from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder
+from cleveragents.infrastructure.actors.command.memory import MemoryFolder
+from cleveragents.infrastructure.actors.command.process import (
+    AgentCommand,
+    AgentEnd,
+    AgentProcess,
+)
+from cleveragents.infrastructure.actors.command.sessions import (
+    HookedSession,
+    QuietSession,
+    Session,
+)
+from cleveragents.infrastructure.actors.command.stillness import Stillness
+from cleveragents.infrastructure.hook_client import FOLDER_VARIABLE
+from cleveragents.infrastructure.tools.processes import ProcessRunner
+
+MEMORY_VARIABLE = "CLEVERAGENTS_MEMORY"
+_TASK_VARIABLE, _GUIDANCE_VARIABLE = "CLEVERAGENTS_TASK", "CLEVERAGENTS_GUIDANCE"
+_PLAN, _STARTED, _PROBLEM, _UNSAVED = "plan", "started", "problem", "not_remembered"
+_DEFAULT_TIMEOUT, _DEFAULT_QUIET = 3600.0, 2.0
+_LONGEST_NAME, _LONGEST_RATIONALE = 60, 4000
+
+
+@dataclass(slots=True)
+class _Live:
+    """A session and the folder that its agent remembers things in."""
+
+    session: Session
+    memory: MemoryFolder
+
+
+class CommandActor:
+    """`sandboxes` are those of a plan by name. What is live here is gone with the process: all
+    that counts is in the plan's record, and the program is simply started again."""
+
+    def __init__(
+        self,
+        runner: ProcessRunner,
+        sandboxes: Callable[[PlanId], Mapping[str, str]],
+        scratch: str,
+    ) -> None:
+        self._runner = runner
+        self._sandboxes = sandboxes
+        self._scratch = scratch
+        self._live: dict[PlanId, _Live] = {}
+        self._broken: dict[PlanId, str] = {}
+        self._situations: dict[PlanId, Situation] = {}
+
+    def strategize(self, situation: Situation) -> Strategy:
+        self._situations[situation.plan_id] = situation
+        return Strategy(steps=())
+
+    def decide(self, situation: Situation) -> Proposal | Finished:
+        self._situations[situation.plan_id] = situation
+        self._refuse_if_broken(situation.plan_id)
+        live = self._session(situation)
+        try:
+            said = live.session.next_call()
+        except ToolError as error:
+            self.release(situation.plan_id)
+            raise ActorError(error.message, error.hint) from error
+        if isinstance(said, AgentEnd):
+            return self._finished(situation, live, said)
+        return self._proposal(situation, said, live.session.process.said())
+
+    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002  each plan has its own
+        plan_id = PlanId(state[_PLAN]) if _PLAN in state else None
+        live = self._live.get(plan_id) if plan_id else None
+        if outcome.error is not None and not outcome.step.tool.startswith(AGENT_TOOL):
+            # A validation that failed, or a person's step: the agent is told when it starts.
+            return Memory(state={**state, _PROBLEM: f"{outcome.step.name}: {outcome.error}"})
+        return Memory(state=state) if live is None else _remembered(live.memory, state)
+
+    def carry_out(self, plan_id: PlanId, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """The step that the agent is about to do. Raises ToolError."""
+        situation = self._situations[plan_id]
+        is_new = plan_id not in self._live
+        live = self._session(situation)
+        try:
+            if is_new:
+                live.session.next_call()  # decided before we were interrupted
+            return live.session.carry_out(tool, arguments)
+        except ToolError as error:
+            if live.session.process.end is not None:
+                self._broken[plan_id] = error.message
+                self.release(plan_id)
+            raise
+
+    def release(self, plan_id: PlanId) -> None:
+        """End the plan's agent, if it is still running."""
+        live = self._live.pop(plan_id, None)
+        if live is not None:
+            live.session.close()
+            live.memory.close()
+
+    # --- what it says ---------------------------------------------------------------------------
+
+    def _proposal(self, situation: Situation, call: HookEvent, said: str) -> Proposal:
+        state = {**_settled(situation.state), _PLAN: situation.plan_id, _STARTED: True}
+        if call.session:
+            state["session"] = call.session
+        return Proposal(
+            step=Step(name=_name(call), tool=AGENT_TOOL + call.tool, arguments=call.arguments),
+            question="What does the agent do next?",
+            rationale=said[-_LONGEST_RATIONALE:] or "the agent said nothing about it",
+            memory=Memory(state=state),
+        )
+
+    def _finished(self, situation: Situation, live: _Live, end: AgentEnd) -> Finished:
+        if end.code != 0:
+            self.release(situation.plan_id)
+            raise ActorError(
+                f"the agent ended with {end.in_words}{_tail(end.said)}",
+                f"agents plan resume {situation.plan_id} starts it again",
+            )
+        state = {**_settled(situation.state), _PLAN: situation.plan_id, _STARTED: True}
+        memory = _remembered(live.memory, state)
+        self.release(situation.plan_id)
+        return Finished(memory=memory, summary=end.said)
+
+    def _refuse_if_broken(self, plan_id: PlanId) -> None:
+        reason = self._broken.pop(plan_id, None)
+        if reason is not None:
+            raise ActorError(reason, f"agents plan resume {plan_id} starts it again")
+
+    # --- its runs -------------------------------------------------------------------------------
+
+    def _session(self, situation: Situation) -> _Live:
+        live = self._live.get(situation.plan_id)
+        if live is None:
+            live = self._live[situation.plan_id] = self._start(situation)
+        return live
+
+    def _start(self, situation: Situation) -> _Live:
+        options = situation.action.actor.options
+        memory = MemoryFolder(self._scratch)
+        try:
+            if head := situation.state.get(HEAD):
+                memory.fill(situation.recall(head))
+            return _Live(self._started(situation, options, memory), memory)
+        except ToolError as error:
+            memory.close()
+            raise ActorError(error.message, error.hint) from error
+        except BaseException:
+            memory.close()
+            raise
+
+    def _started(
+        self, situation: Situation, options: Mapping[str, Any], memory: MemoryFolder
+    ) -> Session:
+        sandboxes = self._sandboxes(situation.plan_id)
+        if options.get("steps", "hooks") == "quiet":
+            stillness = Stillness(_folders(sandboxes))
+            try:
+                process = AgentProcess(self._runner, self._command(situation, memory, None))
+            except BaseException:
+                stillness.close()
+                raise
+            return QuietSession(process, stillness, options.get("quiet_seconds", _DEFAULT_QUIET))
+        hooks = HookFolder(self._scratch)
+        try:
+            process = AgentProcess(self._runner, self._command(situation, memory, hooks))
+        except BaseException:
+            hooks.close()
+            raise
+        return HookedSession(process, hooks)
+
+    def _command(
+        self, situation: Situation, memory: MemoryFolder, hooks: HookFolder | None
+    ) -> AgentCommand:
+        action, options = situation.action, situation.action.actor.options
+        sandboxes = self._sandboxes(situation.plan_id)
+        told = {"task": _task(action), "guidance": _guidance(situation)}
+        writable = (memory.path,) if hooks is None else (memory.path, hooks.path)
+        hook_variable = {} if hooks is None else {FOLDER_VARIABLE: hooks.path}
+        return AgentCommand(
+            plan_id=situation.plan_id,
+            argv=_filled(_argv(options, started=_STARTED in situation.state), told),
+            folder=_folder(action, options, sandboxes),
+            sandboxes=sandboxes,
+            timeout=options.get("timeout", _DEFAULT_TIMEOUT),
+            confinement=replace(action.confinement, write=(*action.confinement.write, *writable)),
+            variables={
+                MEMORY_VARIABLE: memory.path,
+                _TASK_VARIABLE: told["task"],
+                _GUIDANCE_VARIABLE: told["guidance"],
+                **hook_variable,
+            },
+        )
+
+
+def _remembered(folder: MemoryFolder, state: Mapping[str, Any]) -> Memory:
+    message, skipped = folder.changes(state.get(HEAD))
+    known = {key: value for key, value in state.items() if key != _UNSAVED}
+    if skipped:
+        known[_UNSAVED] = list(skipped)
+    if message is None:
+        return Memory(state=known)
+    return Memory(state={**known, HEAD: message.key}, added=(message,))
+
+
+def _settled(state: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: value for key, value in state.items() if key != _PROBLEM}
+
+
+def _argv(options: Mapping[str, Any], *, started: bool) -> Sequence[str]:
+    wanted = options.get("resume") if started else None
+    command = wanted or options["command"]
+    return shlex.split(command) if isinstance(command, str) else command
+
+
+def _filled(argv: Sequence[str], told: Mapping[str, str]) -> list[str]:
+    """Each placeholder is part of one argument, whatever its text is."""
+    return [
+        part.replace("{task}", told["task"]).replace("{guidance}", told["guidance"])
+        for part in argv
+    ]
+
+
+def _task(action: Action) -> str:
+    rules = "\n".join(f"- {rule}" for rule in action.invariants)
+    return f"{action.description}\n\nAlways:\n{rules}" if rules else action.description
+
+
+def _guidance(situation: Situation) -> str:
+    texts = [item.text for item in situation.guidance]
+    problem = situation.state.get(_PROBLEM)
+    return "\n".join([*texts, *([f"This failed: {problem}"] if problem else [])])
+
+
+def _folder(action: Action, options: Mapping[str, Any], sandboxes: Mapping[str, str]) -> str:
+    wanted = options.get("resource") or action.resources[0].name
+    path = sandboxes[wanted]
+    return path if os.path.isdir(path) else os.path.dirname(path)
+
+
+def _folders(sandboxes: Mapping[str, str]) -> list[str]:
+    return [path if os.path.isdir(path) else os.path.dirname(path) for path in sandboxes.values()]
+
+
+def _name(call: HookEvent) -> str:
+    """The call in a few words: what most agents' tools are about."""
+    for key in ("file_path", "path", "command", "description", "pattern", "url"):
+        value = call.arguments.get(key)
+        if isinstance(value, str) and value.strip():
+            first = value.strip().splitlines()[0]
+            short = first if len(first) <= _LONGEST_NAME else first[: _LONGEST_NAME - 1] + "…"
+            return f"{call.tool} {short}"
+    return call.tool
+
+
+def _tail(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return ": " + " | ".join(lines[-3:]) if lines else ""
