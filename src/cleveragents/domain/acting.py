@@ -16,6 +16,9 @@ from cleveragents.domain.ids import PlanId
 HEAD = "head"
 """Where a state names the last message that the actor remembers."""
 
+SUMMARY = "summary"
+"""Where a state has what the actor said at the end of its work."""
+
 AGENT_TOOL = "agent."
 """What the names of tools begin with that an agent's own program carries out."""
 

@@ -933,6 +933,9 @@ class OneActor:
     def of(self, action: Action) -> Actor:
         return self.actor
 
+    def release(self, plan_id: PlanId) -> None:
+        pass  # nothing runs for it
+
 
 class OneAction:
     def __init__(self, action: Action) -> None:

@@ -616,7 +616,10 @@ LLM = "actor: {type: llm, model: 'openai:gpt-5'"
     ("text", "expected"),
     [
         ("actor: x\n", "actor.type: `x` is not one of scripted, llm"),
-        ("actor: lln\n", "actor.type: `lln` is not one of scripted, llm; did you mean `llm`?"),
+        (
+            "actor: lln\n",
+            "actor.type: `lln` is not one of scripted, llm, command; did you mean `llm`?",
+        ),
         ("actor: [llm]\n", "actor: must be a mapping of keys to values, not a list"),
         ("actor: {type: llm}\n", "actor.model: this key is required"),
         (LLM + ", max_steps: 0}\n", "actor.max_steps: must be at least 1"),

@@ -10,6 +10,7 @@ from cleveragents.application.services.plan_queries import (
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
 from cleveragents.cli.views.plans import failure_block, failure_data, next_after_failure
 from cleveragents.cli.views.words import clock_time, stamp, toned
+from cleveragents.domain.acting import SUMMARY
 from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import ToolCall
 from cleveragents.domain.ids import DecisionId
@@ -152,10 +153,14 @@ def artifacts(record: PlanRecord) -> Outcome:
         for call in record.calls
         if call.result.output and not call.undone
     )
+    summary = str(record.plan.actor_state.get(SUMMARY, ""))
+    if summary:
+        blocks.append(Code("What the actor said at the end", summary))
     return Outcome(
         data={
             "plan_id": record.plan.plan_id,
             "artifacts": [_call_data(call) for call in record.calls],
+            **({"summary": summary} if summary else {}),
         },
         blocks=blocks,
     )

@@ -9,6 +9,7 @@ from typing import Any
 from cleveragents.domain.acting import (
     AGENT_TOOL,
     HEAD,
+    SUMMARY,
     Finished,
     Memory,
     Outcome,
@@ -40,7 +41,7 @@ MEMORY_VARIABLE = "CLEVERAGENTS_MEMORY"
 _TASK_VARIABLE, _GUIDANCE_VARIABLE = "CLEVERAGENTS_TASK", "CLEVERAGENTS_GUIDANCE"
 _PLAN, _STARTED, _PROBLEM, _UNSAVED = "plan", "started", "problem", "not_remembered"
 _DEFAULT_TIMEOUT, _DEFAULT_QUIET = 3600.0, 2.0
-_LONGEST_NAME, _LONGEST_RATIONALE = 60, 4000
+_LONGEST_NAME, _LONGEST_RATIONALE, _LONGEST_SUMMARY = 60, 4000, 20_000
 
 
 @dataclass(slots=True)
@@ -135,10 +136,11 @@ class CommandActor:
                 f"the agent ended with {end.in_words}{_tail(end.said)}",
                 f"agents plan resume {situation.plan_id} starts it again",
             )
+        said = end.said[-_LONGEST_SUMMARY:]
         state = {**_settled(situation.state), _PLAN: situation.plan_id, _STARTED: True}
-        memory = _remembered(live.memory, state)
+        memory = _remembered(live.memory, {**state, SUMMARY: said} if said else state)
         self.release(situation.plan_id)
-        return Finished(memory=memory, summary=end.said)
+        return Finished(memory=memory, summary=said)
 
     def _refuse_if_broken(self, plan_id: PlanId) -> None:
         reason = self._broken.pop(plan_id, None)

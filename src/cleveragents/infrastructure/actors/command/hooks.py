@@ -8,6 +8,7 @@ import errno
 import json
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -71,6 +72,8 @@ class HookFolder:
         with suppress(OSError):
             pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
             try:
+                if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
+                    return  # put there by an agent that would have us write elsewhere
                 os.write(pipe, json.dumps({"refusal": refusal[:2000]}).encode("ascii"))
             finally:
                 os.close(pipe)
