@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.agents import Answer
+from tests.support.refusals import refused
 from tests.support.trees import tree_of
 from tests.support.world import PlanHandle, Step, World, shell, wait_for
+
+from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.clock import SystemClock
+from cleveragents.infrastructure.locks import FilePlanLocks
 
 
 def child(name: str, *commands: str, **keys: Any) -> dict[str, Any]:
@@ -298,6 +304,63 @@ def test_cancelling_a_plan_that_runs_elsewhere_stops_it_there(world: World) -> N
     states = {c["name"]: c["state"] for c in waiting.plan.status["children"]}
     assert states == {"quick": "cancelled", "a": "cancelled", "b": "cancelled"}
     assert waiting.tally.read_text() == "quick\n"
+
+
+class Loose:
+    """A child that another process goes on with, while nobody works on its parent."""
+
+    def __init__(self, world: World, top: Path) -> None:
+        self.waiting = Waiting(world, top)
+        parent = self.waiting.start()
+        parent.send_signal(signal.SIGINT)
+        parent.communicate(timeout=60)
+        self.plan = self.waiting.plan
+        children = self.plan.status["children"]
+        self.child = PlanHandle(
+            world.agents, next(c["plan_id"] for c in children if c["name"] == "a")
+        )
+        self.waiting.reached[0].unlink()
+
+    def start(self) -> "subprocess.Popen[bytes]":
+        world = self.waiting.world
+        process = world.agents.start("--format", "json", "plan", "execute", self.child.id)
+        wait_for(self.waiting.reached[0].exists)
+        return process
+
+    def take_back(self, how: str) -> Answer:
+        if how == "rollback":
+            return self.plan.rollback("start")
+        if how == "cancel":
+            return self.plan("cancel")
+        spawned = next(c["decision_id"] for c in self.plan.status["children"])
+        mode = ("--mode", "revert", "--guidance", "other", "--yes", "--no-execute")
+        return self.plan.agents("plan", "correct", *mode, spawned)
+
+
+@pytest.mark.parametrize("how", ["rollback", "correct", "cancel"])
+def test_a_child_that_runs_by_itself_elsewhere_is_stopped_first(world: World, how: str) -> None:
+    loose = Loose(world, world.beside)
+    process = loose.start()
+    loose.take_back(how).ok()
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    loose.waiting.gate.touch()
+    assert loose.child("execute").error["code"] in ("child-settled", "plan-cancelled")
+    assert loose.waiting.tally.read_text() == "quick\n"
+
+
+@pytest.mark.parametrize("how", ["rollback", "correct", "cancel"])
+def test_a_child_that_cannot_be_stopped_is_named_with_its_owner_and_nothing_changes(
+    world: World, how: str
+) -> None:
+    loose = Loose(world, world.beside)
+    locks = FilePlanLocks(str(world.agents.data_dir / "locks"), SystemClock())
+    before = world.records()
+    with locks.hold(PlanId(loose.child.id), "checkpoint create"):
+        told = refused(loose.take_back(how), "plan-locked", 1)
+    assert loose.child.id in told
+    assert "`plan checkpoint create`" in told
+    assert world.records() == before
 
 
 def test_a_child_that_writes_into_its_parents_sandbox_is_found_out(world: World) -> None:

@@ -11,6 +11,7 @@ from cleveragents.application.ports import (
     PlanLocks,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.children_at_rest import children_at_rest
 from cleveragents.application.services.correction_finisher import Corrected
 from cleveragents.application.services.correction_impact import (
     CorrectionImpact,
@@ -96,8 +97,9 @@ class CorrectionService:
             if not confirm(question):
                 raise DeclinedError("the correction")
             correction = self._correction(impact, advice, step)
-            plan, correction = self._rollbacks.corrections.begin(plan, correction)
-            done = self._rollbacks.corrections.finish(plan, correction)
+            with children_at_rest(self._unit_of_work, self._locks, plan.plan_id, "correct"):
+                plan, correction = self._rollbacks.corrections.begin(plan, correction)
+                done = self._rollbacks.corrections.finish(plan, correction)
         return CorrectionResult(impact=impact, done=done, files=reverted(done.changed))
 
     def preview(self, wanted: str, advice: Advice) -> CorrectionPreview:

@@ -13,6 +13,7 @@ from cleveragents.application.ports import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.children_at_rest import children_at_rest
 from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
 from cleveragents.application.services.subplan_care import descendants
 from cleveragents.domain.action import Action, ResourceSpec
@@ -87,7 +88,10 @@ class PlanService:
         One that another process executes is stopped there first, as Ctrl-C would.
         """
         self._stop_elsewhere(plan_id)
-        with self._locks.hold(plan_id, "cancel"):
+        with (
+            self._locks.hold(plan_id, "cancel"),
+            children_at_rest(self._unit_of_work, self._locks, plan_id, "cancel"),
+        ):
             with self._unit_of_work() as uow:
                 plan = uow.plans.get(plan_id).cancel(self._clock.now())
                 resources = {r.name: r for r in uow.resources.of_plan(plan_id)}

@@ -12,6 +12,7 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoint_service import CheckpointService
+from cleveragents.application.services.children_at_rest import children_at_rest
 from cleveragents.application.services.compensations import Compensations
 from cleveragents.application.services.correction_finisher import CorrectionFinisher
 from cleveragents.application.services.rewind import Rewound, look_ahead, rewind
@@ -108,10 +109,11 @@ class RollbackService:
             aim = self._guarded(plan, wanted, only)
             if not confirm(RollbackQuestion(aim.target, lambda: self._look_ahead(plan, aim))):
                 raise DeclinedError("the rollback")
-            plan, safety = self._keep_the_present(plan, aim)
-            effects = self._compensate(plan, aim)
-            changed = self._restore_or_put_back(plan, aim, safety)
-            rewound = self._record(plan, aim, safety, changed)
+            with children_at_rest(self._unit_of_work, self._locks, plan_id, "rollback"):
+                plan, safety = self._keep_the_present(plan, aim)
+                effects = self._compensate(plan, aim)
+                changed = self._restore_or_put_back(plan, aim, safety)
+                rewound = self._record(plan, aim, safety, changed)
             self._checkpoints.free_space(plan_id)
             return replace(self._result(aim, safety, changed, rewound), effects=effects)
 
@@ -132,9 +134,10 @@ class RollbackService:
             return self._finish_correction(plan, correction)
         aim = self._unfinished(plan, plan.rollback_target)
         safety = self._group(plan.safety_group)
-        effects = self._compensate(plan, aim)
-        changed = self._restore_or_put_back(plan, aim, safety)
-        plan = self._record(plan, aim, safety, changed).plan
+        with children_at_rest(self._unit_of_work, self._locks, plan.plan_id, "rollback"):
+            effects = self._compensate(plan, aim)
+            changed = self._restore_or_put_back(plan, aim, safety)
+            plan = self._record(plan, aim, safety, changed).plan
         what = "rollback to" if aim.only is None else "restoring of files from"
         self._events.emit(
             Recovered(message=f"finished the interrupted {what} {aim.target.group_id}")
