@@ -30,6 +30,11 @@ class ToolWiring(ABC):
 
         return AgentTools(ToolBox(self._processes), lambda: self._command_actor)
 
+    def close(self) -> None:
+        """End what tools have left running between their calls."""
+        if "tools" in self.__dict__:
+            self.tools.close()
+
     @cached_property
     def confinements(self) -> "Confiner":
         from cleveragents.infrastructure.confinement.confiner import Confiner

@@ -5,7 +5,7 @@ Every call may be repeated after a crash, and raises if it did not do its work.
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
@@ -254,12 +254,16 @@ class SnapshotDiffs(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolContext:
-    """What a tool may touch: the sandboxes by resource name, and how long it may take."""
+    """What a tool may touch: the sandboxes by resource name, and how long it may take.
+
+    `servers` are the commands of the action's MCP servers by name.
+    """
 
     plan_id: PlanId
     sandboxes: Mapping[str, str]
     timeout: float
     confinement: Confinement = Confinement()
+    servers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
 
 
 class Confinements(Protocol):
@@ -280,9 +284,13 @@ class Tools(Protocol):
         """Take `stop` back: the plan may run again."""
         ...
 
+    def close(self) -> None:
+        """Nothing more is run: what tools keep between their calls is ended."""
+        ...
+
     def specs(self, action: Action | None) -> Sequence[ToolSpec]: ...
-    def find(self, action: Action, name: str) -> ToolSpec:
-        """Raises ToolNotFoundError with a suggestion."""
+    def find(self, action: Action | None, name: str) -> ToolSpec:
+        """Without an action, of the built-in ones. Raises ToolNotFoundError with a suggestion."""
         ...
 
     def check(self, action: Action, step: Step) -> Sequence[str]:

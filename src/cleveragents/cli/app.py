@@ -93,7 +93,10 @@ class App:
         """The services, with progress shown while they work, and signals heeded."""
         heed_interruptions()
         with self.progress:
-            yield self.container
+            try:
+                yield self.container
+            finally:
+                self.container.close()
 
     def confirm(
         self, question: str, *, yes: bool, show: Callable[[], Outcome] | None = None

@@ -55,7 +55,12 @@ class Validation(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolSpec:
-    """What a tool declares about itself; `command` and `resource` are for own tools only."""
+    """What a tool declares about itself.
+
+    An action's own tool is a `command`, a Python function (`python` is its entry point) or a tool
+    of an MCP server (`server`, and its name there in `remote`). `open_ended`: it takes arguments
+    beyond its parameters. `network`: it is nothing without one.
+    """
 
     name: str
     description: str = ""
@@ -70,6 +75,11 @@ class ToolSpec:
     command: tuple[str, ...] = ()
     resource: str | None = None
     validation: Validation | None = None
+    python: str | None = None
+    server: str | None = None
+    remote: str | None = None
+    open_ended: bool = False
+    network: bool = False
 
     @property
     def read_only(self) -> bool:
@@ -81,6 +91,15 @@ class ToolSpec:
         if self.side_effects or self.compensate is None:
             return self.side_effects
         return (f"what {self.compensate} undoes",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSpec:
+    """An MCP server whose tools the action uses: how it is started, and in which resource."""
+
+    name: str
+    command: tuple[str, ...]
+    resource: str
 
 
 SUBPLANS = "subplans"
@@ -170,6 +189,7 @@ class Action:
     max_retries_per_step: int | None = None
     validations: tuple[Step, ...] = ()
     confinement: Confinement = Confinement()
+    servers: tuple[ServerSpec, ...] = ()
     actor: ActorSpec = ActorSpec()
     invariants: tuple[str, ...] = ()
 
@@ -186,6 +206,9 @@ class Action:
         """The same with another step in this place."""
         return replace(self, steps=(*self.steps[:index], step, *self.steps[index + 1 :]))
 
+    def server(self, name: str) -> ServerSpec | None:
+        return next((spec for spec in self.servers if spec.name == name), None)
+
     def resource(self, name: str) -> ResourceSpec | None:
         return next((spec for spec in self.resources if spec.name == name), None)
 
@@ -200,6 +223,7 @@ class Action:
             rollback_policy=self.rollback_policy,
             max_retries_per_step=self.max_retries_per_step,
             confinement=self.confinement,
+            servers=self.servers,
             actor=ActorSpec() if child.steps else self.actor,
             invariants=self.invariants,
         )

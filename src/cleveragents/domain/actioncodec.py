@@ -11,6 +11,7 @@ from cleveragents.domain.action import (
     ResourceSpec,
     ResourceType,
     RollbackPolicy,
+    ServerSpec,
     Step,
     Subplan,
     Subplans,
@@ -44,6 +45,10 @@ def action_to_json(action: Action) -> str:
             "actor": _actor_to_map(action.actor),
             "invariants": action.invariants,
             "confinement": _confinement_to_map(action.confinement),
+            "servers": [
+                {"name": spec.name, "command": spec.command, "resource": spec.resource}
+                for spec in action.servers
+            ],
         },
         separators=(",", ":"),
         allow_nan=False,
@@ -77,6 +82,10 @@ def _action_from_map(data: dict[str, Any]) -> Action:
         actor=_actor_from_map(data["actor"]),
         invariants=tuple(data["invariants"]),
         confinement=_confinement_from_map(data["confinement"]),
+        servers=tuple(
+            ServerSpec(name=item["name"], command=tuple(item["command"]), resource=item["resource"])
+            for item in data["servers"]
+        ),
     )
 
 
@@ -235,6 +244,11 @@ def _tool_to_map(spec: ToolSpec) -> dict[str, Any]:
         "command": spec.command,
         "resource": spec.resource,
         "validation": spec.validation and spec.validation.value,
+        "python": spec.python,
+        "server": spec.server,
+        "remote": spec.remote,
+        "open_ended": spec.open_ended,
+        "network": spec.network,
     }
 
 
@@ -261,4 +275,9 @@ def _tool_from_map(item: dict[str, Any]) -> ToolSpec:
         command=tuple(item["command"]),
         resource=item["resource"],
         validation=Validation(item["validation"]) if item["validation"] else None,
+        python=item["python"],
+        server=item["server"],
+        remote=item["remote"],
+        open_ended=item["open_ended"],
+        network=item["network"],
     )

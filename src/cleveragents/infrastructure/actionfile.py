@@ -33,6 +33,9 @@ from cleveragents.infrastructure.yamlnodes import (
 
 MAX_BYTES = 1024 * 1024
 
+# Sections on which steps stand.
+_STANDING_ON = {("resources",), ("tools",), ("mcp_servers",)}
+
 StepCheck = Callable[[Action, Step], Sequence[str]]
 
 
@@ -137,9 +140,10 @@ class YamlActionReader:
         sections = _mapping(raw)
         resources, tools = _mapping(sections.get("resources")), _mapping(sections.get("tools"))
         resource_specs = rules.resources(resources)
-        tool_specs = rules.tools(tools, resources)
+        servers = rules.servers(_mapping(sections.get("mcp_servers")), resources)
+        tool_specs = rules.tools(tools, resources, servers)
         # Against sections with mistakes in them, right steps would look wrong.
-        trusted = not any(item.loc[:1] in {("resources",), ("tools",)} for item in rules.findings)
+        trusted = not any(item.loc[:1] in _STANDING_ON for item in rules.findings)
         actor = actor_spec(sections.get("actor"), rules.findings)
         around = Surroundings(resources=list(resources))
         steps = rules.steps(sections.get("steps"), ("steps",), around)
@@ -154,6 +158,7 @@ class YamlActionReader:
             rollback_policy=rules.policy(_mapping(sections.get("rollback_policy"))),
             max_retries_per_step=top.max_retries_per_step if top else None,
             confinement=rules.confinement(sections.get("confinement", {})),
+            servers=servers,
             validations=tuple(validations.values()),
             actor=actor,
             invariants=tuple(top.invariants) if top else (),

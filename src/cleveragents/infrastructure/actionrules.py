@@ -13,6 +13,7 @@ from cleveragents.domain.action import (
     ResourceSpec,
     ResourceType,
     RollbackPolicy,
+    ServerSpec,
     Step,
     ToolSpec,
     Validation,
@@ -24,6 +25,7 @@ from cleveragents.infrastructure.actionschema import (
     Finding,
     PolicyShape,
     ResourceShape,
+    ServerShape,
     StepShape,
     ToolShape,
     meant,
@@ -142,8 +144,24 @@ class Rules:
 
     # --- tools ----------------------------------------------------------------------------------
 
-    def tools(
+    def servers(
         self, raw: Mapping[str, Any], resource_names: Collection[str]
+    ) -> tuple[ServerSpec, ...]:
+        specs: list[ServerSpec] = []
+        for name, item in raw.items():
+            loc = ("mcp_servers", name)
+            shape = shaped(ServerShape, item, loc, self.findings)
+            if shape is None:
+                continue
+            place = self._place(shape.resource, resource_names, (*loc, "resource"))
+            specs.append(ServerSpec(name=name, command=tuple(shape.command), resource=place or ""))
+        return tuple(specs)
+
+    def tools(
+        self,
+        raw: Mapping[str, Any],
+        resource_names: Collection[str],
+        servers: Sequence[ServerSpec] = (),
     ) -> tuple[ToolSpec, ...]:
         specs: list[ToolSpec] = []
         for name, item in raw.items():
@@ -151,9 +169,11 @@ class Rules:
             shape = shaped(ToolShape, item, ("tools", name), self.findings)
             if shape is None:
                 continue
+            self._check_kind(name, shape, [server.name for server in servers])
             self._check_writes(name, shape)
             self._check_compensation(name, shape, [other for other in raw if other != name])
-            specs.append(_tool_spec(name, shape, self._tool_resource(name, shape, resource_names)))
+            place = self._place(shape.resource, resource_names, ("tools", name, "resource"))
+            specs.append(_tool_spec(name, shape, place))
         self._check_compensation_names(specs)
         return tuple(specs)
 
@@ -163,6 +183,21 @@ class Rules:
         if not _TOOL_NAME.fullmatch(name):
             text = "a tool's name is a letter, then up to 63 letters, digits, `_`, `-` or `.`"
             self._find(text, "tools", name)
+
+    def _check_kind(self, name: str, shape: ToolShape, servers: Collection[str]) -> None:
+        kinds = [kind for kind in ("command", "python", "server") if getattr(shape, kind)]
+        if len(kinds) != 1:
+            text = "a tool has either `command`, or `python`, or `server` with `tool`"
+            self._find(text, "tools", name)
+        elif (shape.server is None) != (shape.tool is None):
+            self._find("`server` and `tool` belong together", "tools", name)
+        if shape.server is not None and shape.server not in servers:
+            text = f"unknown server {quoted(shape.server)}{meant(shape.server, servers)}"
+            self._find(text, "tools", name, "server")
+        for parameter in shape.parameters or () if shape.command else ():
+            if parameter not in _placeholders(shape):
+                text = f"is not in `command`; write {{{parameter}}} there"
+                self._find(text, "tools", name, "parameters", parameter)
 
     def _check_writes(self, name: str, shape: ToolShape) -> None:
         if shape.writes is not None and shape.writes == shape.read_only:
@@ -200,18 +235,15 @@ class Rules:
                     )
                     self._find(text, "tools", spec.name, "compensate")
 
-    def _tool_resource(
-        self, name: str, shape: ToolShape, resource_names: Collection[str]
-    ) -> str | None:
-        loc = ("tools", name, "resource")
-        if shape.resource is None and len(resource_names) == 1:
+    def _place(self, given: str | None, resource_names: Collection[str], loc: Loc) -> str | None:
+        if given is None and len(resource_names) == 1:
             return next(iter(resource_names))
-        if shape.resource is None:
+        if given is None:
             self._find("say in which resource the command runs", *loc)
-        elif shape.resource not in resource_names:
-            suggestion = meant(shape.resource, resource_names)
-            self._find(f"unknown resource {quoted(shape.resource)}{suggestion}", *loc)
-        return shape.resource
+        elif given not in resource_names:
+            suggestion = meant(given, resource_names)
+            self._find(f"unknown resource {quoted(given)}{suggestion}", *loc)
+        return given
 
     # --- steps ----------------------------------------------------------------------------------
 
@@ -285,11 +317,10 @@ def _use_problem(name: str, earlier: Sequence[str], names: Sequence[str]) -> str
 
 def _tool_spec(name: str, shape: ToolShape, resource: str | None) -> ToolSpec:
     writes = _writes(shape)
-    placeholders = [match for part in shape.command for match in PLACEHOLDER.findall(part)]
     return ToolSpec(
         name=name,
         description=shape.description,
-        parameters=tuple(Parameter(name=found) for found in dict.fromkeys(placeholders)),
+        parameters=_parameters(shape),
         writes=writes,
         checkpointable=writes if shape.checkpointable is None else shape.checkpointable,
         write_scope=tuple(shape.write_scope),
@@ -297,9 +328,35 @@ def _tool_spec(name: str, shape: ToolShape, resource: str | None) -> ToolSpec:
         idempotent=shape.idempotent,
         compensate=shape.compensate,
         timeout=shape.timeout,
-        command=tuple(shape.command),
+        command=tuple(shape.command or ()),
         resource=resource,
         validation=Validation(shape.validation) if shape.validation else None,
+        python=shape.python,
+        server=shape.server,
+        remote=shape.tool,
+        open_ended=shape.command is None and shape.parameters is None,
+    )
+
+
+def _placeholders(shape: ToolShape) -> Sequence[str]:
+    found = [match for part in shape.command or () for match in PLACEHOLDER.findall(part)]
+    return list(dict.fromkeys(found))
+
+
+def _parameters(shape: ToolShape) -> tuple[Parameter, ...]:
+    """Those that the file describes, and every placeholder of the command."""
+    told = shape.parameters or {}
+    names = dict.fromkeys((*_placeholders(shape), *told))
+    return tuple(
+        Parameter(
+            name=name,
+            type=told[name].type,
+            required=told[name].required,
+            description=told[name].description,
+        )
+        if name in told
+        else Parameter(name=name)
+        for name in names
     )
 
 

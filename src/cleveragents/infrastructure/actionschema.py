@@ -12,6 +12,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from cleveragents.domain.action import ResourceType, Validation
 from cleveragents.domain.confinement import ConfinementMeans, ConfinementMode
+from cleveragents.domain.toolschema import TYPES
 
 # Longer waits overflow the system's own timers.
 LONGEST_TIMEOUT = 604_800
@@ -112,6 +113,12 @@ def _absolute(value: str) -> str:
     return value
 
 
+def _parameter_type(value: str) -> str:
+    if value not in TYPES:
+        raise _wrong(f"{quoted(value)} is not one of {', '.join(TYPES)}{meant(value, TYPES)}")
+    return value
+
+
 def _argv(value: object) -> object:
     if isinstance(value, str):
         raise _wrong("must be a list of arguments, never a shell string: [python, migrate.py]")
@@ -144,6 +151,7 @@ class ActionShape(Shape):
     steps: Annotated[list[Any], Field(min_length=1)] | None = None
     validations: list[Any] = []
     confinement: object = {}
+    mcp_servers: Section = {}
 
 
 class ConfinementShape(Shape):
@@ -169,9 +177,24 @@ class ResourceShape(Shape):
     checkpointable: bool = True
 
 
+class ParameterShape(Shape):
+    type: Annotated[str, AfterValidator(_parameter_type)] = "string"
+    required: bool = True
+    description: str = ""
+
+
+class ServerShape(Shape):
+    command: Argv
+    resource: str | None = None
+
+
 class ToolShape(Shape):
     description: str = ""
-    command: Argv
+    command: Argv | None = None
+    python: Text | None = None
+    server: Text | None = None
+    tool: Text | None = None
+    parameters: dict[str, ParameterShape] | None = None
     resource: str | None = None
     writes: bool | None = None
     read_only: bool | None = None

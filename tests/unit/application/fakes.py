@@ -857,10 +857,13 @@ class MemoryTools:
     def allow(self, plan_id: PlanId) -> None:
         """Nothing was stopped."""
 
+    def close(self) -> None:
+        """Nothing is kept between two calls."""
+
     def specs(self, action: Action | None) -> Sequence[ToolSpec]:
         return [*TOOLS, *(action.tools if action else ())]
 
-    def find(self, action: Action, name: str) -> ToolSpec:
+    def find(self, action: Action | None, name: str) -> ToolSpec:
         for spec in self.specs(action):
             if spec.name == name:
                 return spec

@@ -16,6 +16,7 @@ from cleveragents.domain.action import (
     ResourceSpec,
     ResourceType,
     RollbackPolicy,
+    ServerSpec,
     Step,
     Subplan,
     Subplans,
@@ -68,6 +69,11 @@ TOOLS = st.builds(
     command=MANY,
     resource=NAMES,
     validation=st.sampled_from(Validation),
+    python=NAMES,
+    server=NAMES,
+    remote=NAMES,
+    open_ended=st.just(value=True),
+    network=st.just(value=True),
 )
 ARGUMENTS = st.dictionaries(NAMES, JSON, min_size=1, max_size=3)
 CALLS = st.builds(Step, name=NAMES, tool=NAMES, arguments=ARGUMENTS)
@@ -120,6 +126,7 @@ FULL_ACTIONS = st.builds(
         options=ARGUMENTS,
     ),
     invariants=MANY,
+    servers=st.tuples(st.builds(ServerSpec, name=NAMES, command=MANY, resource=NAMES)),
     confinement=st.builds(
         Confinement,
         mode=st.sampled_from(ConfinementMode),

@@ -87,6 +87,7 @@ def test_the_built_in_tools_are_always_there_and_own_ones_beside_them(box: ToolB
     assert [name for name in names if not name.startswith("sql.")] == [
         *(f"file.{name}" for name in ("read", "write", "edit", "delete", "move", "list", "search")),
         "shell",
+        *("git.status", "git.diff", "git.commit", "http.request"),
     ]
     assert [spec.name for spec in box.specs(an_action(tools=(own(),)))] == [*names, "own"]
     assert box.find(an_action(tools=(own(),)), "own") == own()
@@ -101,6 +102,7 @@ def test_tools_say_whether_they_write() -> None:
         "file.delete",
         "file.move",
         "shell",
+        "git.commit",
     }
     assert all(spec.description for spec in BUILT_IN)
     assert all(parameter.description for spec in BUILT_IN for parameter in spec.parameters)

@@ -107,6 +107,7 @@ class Compensations:
             sandboxes=self._sandboxes(plan.plan_id),
             timeout=spec.timeout or self._default_timeout,
             confinement=plan.action.confinement,
+            servers={server.name: server.command for server in plan.action.servers},
         )
         try:
             self._tools.run(spec, _arguments(effect, spec), context)

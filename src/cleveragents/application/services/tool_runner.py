@@ -208,6 +208,7 @@ class ToolRunner:
             sandboxes={resource.name: resource.sandbox_path for resource in task.resources},
             timeout=spec.timeout or self._limits.timeout,
             confinement=plan.action.confinement,
+            servers={server.name: server.command for server in plan.action.servers},
         )
 
     def _refuse_without_checkpoint(self, plan: Plan, spec: ToolSpec, task: Task) -> None:

@@ -4,8 +4,12 @@ import click
 
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
-from cleveragents.cli.render.blocks import Cell, Grid, Outcome
-from cleveragents.domain.action import Parameter, ToolSpec
+from cleveragents.cli.views import tools as views
+from cleveragents.domain.action import Action
+
+_PLAN = click.option(
+    "--plan", "plan_id", metavar="PLAN_ID", help="Also the own tools of this plan."
+)
 
 
 @click.group("tool", cls=LazyGroup)
@@ -14,44 +18,25 @@ def tool() -> None:
 
 
 @tool.command("list", epilog=examples("agents tool list", "agents tool list --plan <PLAN_ID>"))
-@click.option("--plan", "plan_id", metavar="PLAN_ID", help="Also the own tools of this plan.")
+@_PLAN
 @click.pass_obj
 def list_tools(app: App, plan_id: str | None) -> None:
     """List the tools, what they take, and whether they write."""
-    action = app.container.plan_queries.get(app.plan(plan_id)).action if plan_id else None
-    specs = app.container.tools.specs(action)
-    app.show(
-        Outcome(
-            data={
-                "tools": [
-                    {
-                        "name": spec.name,
-                        "description": spec.description,
-                        "writes": spec.writes,
-                        "parameters": [
-                            {"name": p.name, "type": p.type, "required": p.required}
-                            for p in spec.parameters
-                        ],
-                    }
-                    for spec in specs
-                ]
-            },
-            blocks=[
-                Grid(
-                    "Tools",
-                    ["tool", "writes", "arguments", "what it does"],
-                    [_row(spec) for spec in specs],
-                )
-            ],
-        )
-    )
+    app.show(views.listed(app.container.tools.specs(_action(app, plan_id))))
 
 
-def _row(spec: ToolSpec) -> list[str | Cell]:
-    writes = Cell("yes", "warn") if spec.writes else Cell("no", "dim")
-    arguments = ", ".join(_argument(parameter) for parameter in spec.parameters)
-    return [Cell(spec.name, "accent"), writes, arguments, spec.description]
+@tool.command(
+    "show", epilog=examples("agents tool show git.commit", "agents tool show NAME --plan <PLAN_ID>")
+)
+@click.argument("name", metavar="NAME")
+@_PLAN
+@click.pass_obj
+def show(app: App, name: str, plan_id: str | None) -> None:
+    """Show one tool: its parameters, what it writes, its effects, and a step that uses it."""
+    action = _action(app, plan_id)
+    resources = [spec.name for spec in action.resources] if action else []
+    app.show(views.shown(app.container.tools.find(action, name), resources))
 
 
-def _argument(parameter: Parameter) -> str:
-    return parameter.name if parameter.required else f"[{parameter.name}]"
+def _action(app: App, plan_id: str | None) -> Action | None:
+    return app.container.plan_queries.get(app.plan(plan_id)).action if plan_id else None

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -75,3 +75,21 @@ def _living() -> Mapping[int, Place]:
             if state not in (b"Z", b"X"):
                 found[int(name)] = Place(int(parent), int(group))
     return found
+
+
+def suspend(keeper: int) -> None:
+    """Stop all that is below another process, until it is resumed; what is new meanwhile, too."""
+    stopped: set[int] = set()
+    while fresh := descendants(keeper).keys() - stopped:
+        _signal(fresh, signal.SIGSTOP)
+        stopped |= fresh
+
+
+def resume(keeper: int) -> None:
+    _signal(descendants(keeper).keys(), signal.SIGCONT)
+
+
+def _signal(processes: Iterable[int], number: int) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, number)

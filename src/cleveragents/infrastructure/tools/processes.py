@@ -3,11 +3,13 @@
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import IO
 
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, Enforcement
 from cleveragents.domain.decision import ToolResult
@@ -35,7 +37,8 @@ _PRINTED_PER_KEPT = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to run; `name` is the tool's, for messages. One that `talks` is written to and read."""
+    """What to run; `name` is the tool's, for messages. One that `talks` is written to and read;
+    others find `input` on their standard input."""
 
     name: str
     argv: Sequence[str]
@@ -45,13 +48,14 @@ class Command:
     plan_id: str = ""
     confinement: Confinement = Confinement()
     talks: bool = False
+    input: bytes = b""
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 class ProcessRunner:
     def __init__(self, confiner: Confiner, output_limit: int) -> None:
         self._confiner = confiner
-        self._output_limit = output_limit
+        self.output_limit = output_limit
         self._process_limit = confiner.process_limit
         self._lock = threading.Lock()
         self._stopped: set[str] = set()
@@ -101,8 +105,8 @@ class ProcessRunner:
 
     def limits(self, seconds: float) -> Limits:
         return Limits(
-            kept=self._output_limit,
-            printed=max(_PRINTED_AT_LEAST, _PRINTED_PER_KEPT * self._output_limit),
+            kept=self.output_limit,
+            printed=max(_PRINTED_AT_LEAST, _PRINTED_PER_KEPT * self.output_limit),
             processes=self._process_limit,
             seconds=seconds,
         )
@@ -117,17 +121,18 @@ class ProcessRunner:
     ) -> Running:
         mark = mark_of(command.plan_id, uuid.uuid4().hex)
         try:
-            process = subprocess.Popen(
-                enclosure.argv,
-                cwd=command.folder,
-                env=_environment(command, enclosure) | {MARK: mark},
-                stdin=subprocess.PIPE if command.talks else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE if command.talks else subprocess.STDOUT,
-                pass_fds=enclosure.passed_fds,
-                start_new_session=True,
-                preexec_fn=keeper.begin,
-            )
+            with _stdin(command) as stdin:
+                process = subprocess.Popen(
+                    enclosure.argv,
+                    cwd=command.folder,
+                    env=_environment(command, enclosure) | {MARK: mark},
+                    stdin=stdin,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE if command.talks else subprocess.STDOUT,
+                    pass_fds=enclosure.passed_fds,
+                    start_new_session=True,
+                    preexec_fn=keeper.begin,
+                )
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             raise _not_started(command, error, pipe) from error
         pipe.close_written()
@@ -180,6 +185,17 @@ def report_pipe() -> Generator[ReportPipe]:
     finally:
         pipe.close_written()
         os.close(pipe.read)
+
+
+@contextmanager
+def _stdin(command: Command) -> Generator[int | IO[bytes]]:
+    if command.talks or not command.input:
+        yield subprocess.PIPE if command.talks else subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        file.write(command.input)
+        file.seek(0)
+        yield file
 
 
 @contextmanager

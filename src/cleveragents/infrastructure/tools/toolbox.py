@@ -4,134 +4,35 @@ import os
 import posixpath
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
 from cleveragents.application.ports import ToolContext
-from cleveragents.domain.action import Action, Parameter, ResourceType, Step, ToolSpec
+from cleveragents.domain.action import Action, ResourceType, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
-from cleveragents.domain.errors import ToolArgumentError, ToolNotFoundError
+from cleveragents.domain.errors import (
+    ToolArgumentError,
+    ToolNotFoundError,
+    ToolNotStartedError,
+)
 from cleveragents.domain.footprint import EVERYTHING, Reads
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
+from cleveragents.domain.toolschema import fits
+from cleveragents.infrastructure.tools.built_in import BUILT_IN
 from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
+from cleveragents.infrastructure.tools.git_tools import GIT_TOOLS
+from cleveragents.infrastructure.tools.mcp_servers import McpServers
 from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+from cleveragents.infrastructure.tools.python_tools import (
+    entry_point_problem,
+    http_request,
+    run_function,
+)
 from cleveragents.infrastructure.tools.sql_tools import SQL_TOOLS
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
-_RESOURCE = Parameter(name="resource", required=False, description="which resource it works on")
-_PATH = Parameter(name="path", description="a path in the resource")
-_TIMEOUT = Parameter(name="timeout", type="number", required=False, description="seconds")
-_SQL_PARAMETERS = Parameter(
-    name="parameters",
-    type="list or map",
-    required=False,
-    description="values for `?` as a list, for `:name` as a map",
-)
-
-
-def _flag(name: str, description: str) -> Parameter:
-    return Parameter(name=name, type="boolean", required=False, description=description)
-
-
-BUILT_IN = (
-    ToolSpec(
-        name="file.read",
-        description="Read a file",
-        parameters=(_RESOURCE, _PATH),
-        idempotent=True,
-    ),
-    ToolSpec(
-        name="file.write",
-        description="Write a whole file, making its folders",
-        parameters=(_RESOURCE, _PATH, Parameter(name="content", description="the new content")),
-        writes=True,
-        idempotent=True,
-    ),
-    ToolSpec(
-        name="file.edit",
-        description="Replace a piece of text in a file",
-        parameters=(
-            _RESOURCE,
-            _PATH,
-            Parameter(name="old", description="the text to replace; it must be there exactly once"),
-            Parameter(name="new", description="what to put in its place"),
-            _flag("all", "replace every occurrence"),
-        ),
-        writes=True,
-    ),
-    ToolSpec(
-        name="file.delete",
-        description="Delete a file, a link or a folder",
-        parameters=(_RESOURCE, _PATH, _flag("recursive", "delete a folder with what is in it")),
-        writes=True,
-    ),
-    ToolSpec(
-        name="file.move",
-        description="Move or rename a file or folder",
-        parameters=(
-            _RESOURCE,
-            _PATH,
-            Parameter(name="to", description="the new path"),
-            _flag("overwrite", "replace what is there"),
-        ),
-        writes=True,
-    ),
-    ToolSpec(
-        name="file.list",
-        description="List a folder",
-        parameters=(
-            _RESOURCE,
-            Parameter(name="path", required=False, description="a folder; default: the top"),
-            _flag("recursive", "list everything below it"),
-        ),
-        idempotent=True,
-    ),
-    ToolSpec(
-        name="file.search",
-        description="Find lines that match a regular expression",
-        parameters=(
-            _RESOURCE,
-            Parameter(name="pattern", description="a regular expression"),
-            Parameter(name="path", required=False, description="a file or folder to search in"),
-        ),
-        idempotent=True,
-    ),
-    ToolSpec(
-        name="sql.execute",
-        description="Change a database: all statements in one transaction, or none",
-        parameters=(
-            _RESOURCE,
-            Parameter(name="sql", description="one statement, or several with `;` between them"),
-            _SQL_PARAMETERS,
-            _TIMEOUT,
-        ),
-        writes=True,
-    ),
-    ToolSpec(
-        name="sql.query",
-        description="Read from a database",
-        parameters=(
-            _RESOURCE,
-            Parameter(name="sql", description="one statement that only reads"),
-            _SQL_PARAMETERS,
-            Parameter(name="limit", type="number", required=False, description="rows; 1000"),
-            _TIMEOUT,
-        ),
-        idempotent=True,
-    ),
-    ToolSpec(
-        name="shell",
-        description="Run a command line with /bin/sh in the sandbox",
-        parameters=(
-            _RESOURCE,
-            Parameter(name="command", description="what /bin/sh -c gets"),
-            _TIMEOUT,
-        ),
-        writes=True,
-    ),
-)
-
 # The parameters that name what a built-in tool reads; without one it is all of the resource.
 _READS: Mapping[str, tuple[str, ...]] = {
     "file.read": ("path",),
@@ -143,12 +44,6 @@ _READS: Mapping[str, tuple[str, ...]] = {
     "sql.query": ("",),
     "sql.execute": ("",),
 }
-_JSON_TYPES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "boolean": (bool,),
-    "number": (int, float),
-    "list or map": (list, dict),
-}
 
 
 class ToolBox:
@@ -156,6 +51,7 @@ class ToolBox:
 
     def __init__(self, processes: ProcessRunner) -> None:
         self._processes = processes
+        self._servers = McpServers(processes)
         self._built_in = {spec.name: spec for spec in BUILT_IN}
 
     def stop(self, plan_id: PlanId) -> None:
@@ -164,10 +60,13 @@ class ToolBox:
     def allow(self, plan_id: PlanId) -> None:
         self._processes.allow(plan_id)
 
+    def close(self) -> None:
+        self._servers.close()
+
     def specs(self, action: Action | None) -> Sequence[ToolSpec]:
         return [*BUILT_IN, *(action.tools if action else ())]
 
-    def find(self, action: Action, name: str) -> ToolSpec:
+    def find(self, action: Action | None, name: str) -> ToolSpec:
         known = {spec.name: spec for spec in self.specs(action)}
         if name not in known:
             close = get_close_matches(name, known, n=1)
@@ -184,11 +83,15 @@ class ToolBox:
             *_resource_problems(spec, action, step),
             *_checkpoint_problems(spec, action, step),
             *self._confinement_problems(spec, action),
+            *_python_problems(spec),
         ]
 
     def _confinement_problems(self, spec: ToolSpec, action: Action) -> list[str]:
-        if not is_process(spec):
+        if spec.name in (*FILE_TOOLS, *SQL_TOOLS) and spec.name in self._built_in:
             return []
+        if spec.network and not action.confinement.network:
+            allow = "say `network: true` under `confinement`"
+            return [f"`{spec.name}` needs the network, which this action does not have; {allow}"]
         refusal = self._processes.enforcement(action.confinement).refusal
         return [f"`{spec.name}` may not run: {refusal}"] if refusal else []
 
@@ -212,12 +115,36 @@ class ToolBox:
         if spec.name in SQL_TOOLS and spec.name in self._built_in:
             timeout = float(arguments.get("timeout", context.timeout))
             return SQL_TOOLS[spec.name](root, arguments, timeout)
-        return self._processes.run(_command(spec, arguments, context, root))
+        return self._run_process(spec, arguments, context, root)
+
+    def _run_process(
+        self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext, root: str
+    ) -> ToolResult:
+        command = _command(spec, arguments, context, root)
+        if spec.server is not None and spec.remote is not None:
+            started = replace(command, argv=context.servers[spec.server])
+            return self._servers.call(started, spec.server, spec.remote, arguments)
+        if spec.python is not None:
+            return run_function(self._processes, command, spec.python, arguments)
+        if spec.name in GIT_TOOLS and spec.name in self._built_in:
+            return GIT_TOOLS[spec.name](self._processes, command, arguments)
+        if spec.network:
+            _refuse_without_network(spec, context)
+            return http_request(self._processes, command, arguments)
+        return self._processes.run(command)
 
 
-def is_process(spec: ToolSpec) -> bool:
-    """Whether a call of it starts a command."""
-    return bool(spec.command) or spec.name == "shell"
+def _refuse_without_network(spec: ToolSpec, context: ToolContext) -> None:
+    if not context.confinement.network:
+        raise ToolNotStartedError(
+            f"{spec.name}: this action has no network",
+            "say `network: true` under `confinement` in the action file",
+        )
+
+
+def _python_problems(spec: ToolSpec) -> list[str]:
+    problem = entry_point_problem(spec.python) if spec.python is not None else None
+    return [] if problem is None else [f"`{spec.name}`: {problem}"]
 
 
 def _argument_problems(spec: ToolSpec, arguments: Mapping[str, Any]) -> list[str]:
@@ -228,9 +155,11 @@ def _argument_problems(spec: ToolSpec, arguments: Mapping[str, Any]) -> list[str
         if parameter.required and name not in arguments
     ]
     for name, value in arguments.items():
+        if name not in known and spec.open_ended:
+            continue
         if name not in known:
             problems.append(_unknown_argument(spec, name, list(known)))
-        elif not _fits(value, known[name].type):
+        elif not fits(value, known[name].type):
             problems.append(f"`{name}` of `{spec.name}` must be a {known[name].type}")
     return problems
 
@@ -241,14 +170,8 @@ def _unknown_argument(spec: ToolSpec, name: str, known: Sequence[str]) -> str:
     return f"`{spec.name}` does not take `{name}`{meant}"
 
 
-def _fits(value: object, type_: str) -> bool:
-    if isinstance(value, bool) and type_ != "boolean":
-        return False
-    return isinstance(value, _JSON_TYPES[type_])
-
-
 def _resource_problems(spec: ToolSpec, action: Action, step: Step) -> list[str]:
-    if spec.resource is not None:
+    if spec.resource is not None or not any(p.name == "resource" for p in spec.parameters):
         return []
     names = [resource.name for resource in action.resources]
     wanted = step.arguments.get("resource", names[0] if len(names) == 1 else None)
@@ -276,6 +199,10 @@ def _type_problems(spec: ToolSpec, action: Action, name: str) -> list[str]:
     is_database = resource.type is ResourceType.SQLITE
     if spec.name in FILE_TOOLS and is_database:
         return [f"`{name}` is a database; use sql.query and sql.execute on it"]
+    if spec.name in GIT_TOOLS and resource.type is not ResourceType.GIT_CHECKOUT:
+        known = [r.name for r in action.resources if r.type is ResourceType.GIT_CHECKOUT]
+        hint = f"there is {', '.join(known)}" if known else "there is none of type git-checkout"
+        return [f"`{spec.name}` needs a checkout, and `{name}` is of type {resource.type}; {hint}"]
     if spec.name in SQL_TOOLS and not is_database:
         known = [item.name for item in action.resources if item.type is ResourceType.SQLITE]
         hint = f"there is {', '.join(known)}" if known else "there is none of type sqlite"
@@ -285,7 +212,8 @@ def _type_problems(spec: ToolSpec, action: Action, name: str) -> list[str]:
 
 def _sandbox(spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> str:
     name = spec.resource or arguments.get("resource")
-    if name is None and len(context.sandboxes) == 1:
+    takes_one = any(parameter.name == "resource" for parameter in spec.parameters)
+    if name is None and (len(context.sandboxes) == 1 or not takes_one):
         return next(iter(context.sandboxes.values()))
     if name is None or name not in context.sandboxes:
         raise ToolArgumentError(spec.name, f"there is no resource `{name}` in this plan")
@@ -299,7 +227,7 @@ def _command(
         # Argument by argument, so that a value can never become another argument or a shell word.
         argv = [_filled(part, arguments) for part in spec.command]
     else:
-        argv = ["/bin/sh", "-c", arguments["command"]]
+        argv = ["/bin/sh", "-c", arguments.get("command", "")]
     return Command(
         name=spec.name,
         argv=argv,

@@ -1,0 +1,102 @@
+"""Owns the MCP servers of running plans: started when first called, and held inside."""
+
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import Any, cast
+
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.errors import ToolArgumentError, ToolError, ToolTimeoutError
+from cleveragents.infrastructure.tools.mcp_session import McpError, McpSession
+from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Server:
+    session: McpSession
+    running: ExitStack
+
+    def end(self) -> None:
+        self.session.close()
+        self.running.close()
+
+
+class McpServers:
+    """A server belongs to one plan, and lives until `close` or until it fails."""
+
+    def __init__(self, processes: ProcessRunner) -> None:
+        self._processes = processes
+        self._lock = threading.Lock()
+        self._servers: dict[Key, _Server] = {}
+
+    def call(
+        self, command: Command, server: str, tool: str, arguments: Mapping[str, Any]
+    ) -> ToolResult:
+        """`command` starts the server, and has the time that the call may take."""
+        key = (command.plan_id, server)
+        try:
+            session = self._session(key, replace(command, talks=True))
+            _check_tool(command.name, server, tool, session)
+            answer = session.call(tool, arguments, command.timeout)
+        except (McpError, ToolTimeoutError):
+            self._end(key)  # the next call begins anew
+            self._processes.refuse_if_stopped(command.plan_id)
+            raise
+        self._processes.refuse_if_stopped(command.plan_id)
+        return _result(command.name, answer)
+
+    def close(self) -> None:
+        for key in list(self._servers):
+            self._end(key)
+
+    def _session(self, key: Key, command: Command) -> McpSession:
+        with self._lock:
+            known = self._servers.get(key)
+        if known is not None:
+            return known.session
+        limits = self._processes.limits(command.timeout)
+        stack = ExitStack()
+        running = stack.enter_context(self._processes.started(command, limits))
+        server = _Server(session=McpSession(key[1], running), running=stack)
+        with self._lock:
+            self._servers[key] = server
+        server.session.open(command.timeout)
+        return server.session
+
+    def _end(self, key: Key) -> None:
+        with self._lock:
+            server = self._servers.pop(key, None)
+        if server is not None:
+            server.end()
+
+
+def _check_tool(name: str, server: str, tool: str, session: McpSession) -> None:
+    if tool in session.tools:
+        return
+    close = get_close_matches(tool, session.tools, n=1)
+    there = f"it has {', '.join(sorted(session.tools)) or 'none'}"
+    meant = f"did you mean `{close[0]}`?" if close else there
+    raise ToolArgumentError(name, f"the MCP server `{server}` has no tool `{tool}`; {meant}")
+
+
+def _result(name: str, answer: Mapping[str, Any]) -> ToolResult:
+    content: object = answer.get("content")
+    items = cast("list[object]", content) if isinstance(content, list) else []
+    text = "\n".join(_shown(item) for item in items)
+    if answer.get("isError"):
+        raise ToolError(f"{name}: {text}", "correct the arguments, then resume the plan")
+    structured = answer.get("structuredContent")
+    return ToolResult(output=text, values={} if structured is None else {"result": structured})
+
+
+def _shown(item: object) -> str:
+    if not isinstance(item, dict):
+        return str(item)
+    part = cast("dict[str, Any]", item)
+    if part.get("type") == "text":
+        return str(part.get("text", ""))
+    return f"[{part.get('type')} {part.get('mimeType', '')}]".replace(" ]", "]")

@@ -1,0 +1,83 @@
+"""Owns the tools that are Python functions: where they come from, and a call in its own process."""
+
+import json
+import sys
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, cast
+
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.errors import ToolError, ToolNotStartedError
+from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+
+GROUP = "cleveragents.tools"
+_CHILD = Path(__file__).with_name("python_child.py")
+_HTTP = "cleveragents.infrastructure.tools.http_child:request"
+
+
+def entry_point_problem(name: str) -> str | None:
+    """Why there is no such function, with what was probably meant."""
+    known = _entry_points()
+    if name in known:
+        return None
+    close = get_close_matches(name, known, n=1)
+    there = f"there are {', '.join(sorted(known))}" if known else "no installed package has any"
+    meant = f"did you mean `{close[0]}`?" if close else there
+    return f"no entry point `{name}` in the group `{GROUP}`; {meant}"
+
+
+def run_function(
+    run: ProcessRunner, command: Command, name: str, arguments: Mapping[str, Any]
+) -> ToolResult:
+    """The function of an entry point."""
+    problem = entry_point_problem(name)
+    if problem is not None:
+        raise ToolNotStartedError(
+            f"{command.name}: {problem}", "install the package that has it, then resume the plan"
+        )
+    return _called(run, command, _entry_points()[name], arguments)
+
+
+def http_request(run: ProcessRunner, command: Command, arguments: Mapping[str, Any]) -> ToolResult:
+    """In a process of its own, so that it can be stopped at any moment."""
+    ours = ("timeout", "any_status")
+    given = {name: value for name, value in arguments.items() if name not in ours}
+    limit = {"most_bytes": run.output_limit // 2}
+    found = _called(run, command, _HTTP, {**given, **limit})
+    result = cast("dict[str, Any]", found.values["result"])
+    if result["status"] >= 400 and not arguments.get("any_status", False):
+        raise ToolError(
+            f"{command.name}: {arguments['url']} answered {result['status']} {result['reason']}",
+            "correct the request, or say `any_status: true`",
+        )
+    body = result.pop("body")
+    return ToolResult(output=body, values=result)
+
+
+def _called(
+    run: ProcessRunner, command: Command, target: str, arguments: Mapping[str, Any]
+) -> ToolResult:
+    token = uuid.uuid4().hex
+    call = {"target": target, "arguments": dict(arguments), "token": token}
+    # -P: what is in the sandbox must not take the place of a module.
+    argv = [sys.executable, "-P", "-X", "utf8", str(_CHILD)]
+    raw = run.run(replace(command, argv=argv, input=json.dumps(call).encode()))
+    printed, _, line = raw.output.rpartition(f"\n{token} ")
+    if not line:
+        raise ToolError(
+            f"{command.name} gave no result back", "a function that ends its process cannot"
+        )
+    result: object = json.loads(line)
+    text = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+    output = f"{printed}\n{text}" if printed else text
+    return ToolResult(output=output, values={**raw.values, "result": result})
+
+
+def _entry_points() -> Mapping[str, str]:
+    import importlib.metadata  # noqa: PLC0415 - slow, and few plans have such tools
+
+    found = importlib.metadata.entry_points(group=GROUP)
+    return {point.name: f"{point.module}:{point.attr}" for point in found}
