@@ -29,10 +29,13 @@ class AgentTools:
     def allow(self, plan_id: PlanId) -> None:
         self._tools.allow(plan_id)
 
+    def close(self) -> None:
+        self._tools.close()
+
     def specs(self, action: Action | None) -> Sequence[ToolSpec]:
         return self._tools.specs(action)
 
-    def find(self, action: Action, name: str) -> ToolSpec:
+    def find(self, action: Action | None, name: str) -> ToolSpec:
         if name.startswith(AGENT_TOOL):
             return ToolSpec(name=name, description="What the agent does itself.", writes=True)
         return self._tools.find(action, name)
