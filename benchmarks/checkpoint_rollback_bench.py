@@ -1,16 +1,21 @@
 # ruff: noqa: ARG002 - ASV passes both parameters to every method
-"""Time and bytes of a checkpoint, a rollback and a prune, by files in the tree and files changed.
+"""Time and bytes of a checkpoint, a rollback and a prune, by files in the tree and files changed;
+and what checkpoints add to each step of a plan that runs through the command.
 
 asv run --python=same --quick
 """
 
 import shutil
+import statistics
 import tempfile
 from pathlib import Path
 
+from benchmarks import steps
 from benchmarks.compare import World
 
 FILES = [1000, 10000]
+STEPS = 40
+ROUNDS = 3
 CHANGED = [1, 10, 1000]
 
 
@@ -63,3 +68,33 @@ class Prune(_Watched):
 
     def time_prune(self, files: int, changed: int) -> None:
         self.world.store.keep_only(self.world.resource, [self.first.ref])
+
+
+class Steps:
+    """The median over the steps, and the best of some runs in turn: other work on the machine can
+    only make a run slower."""
+
+    timeout = 600
+    param_names = ("files",)
+    params = (FILES,)
+
+    def setup(self, files: int) -> None:
+        self.top = Path(tempfile.mkdtemp(prefix="asv-"))
+        self.world = steps.World(self.top, files)
+
+    def teardown(self, files: int) -> None:
+        shutil.rmtree(self.top)
+
+    def track_step(self, files: int) -> float:
+        return min(self._run(checkpoints=True) for _ in range(ROUNDS))
+
+    def track_checkpoints_per_step(self, files: int) -> float:
+        runs = [(self._run(checkpoints=False), self._run(checkpoints=True)) for _ in range(ROUNDS)]
+        bare, whole = zip(*runs, strict=True)
+        return min(whole) - min(bare)
+
+    def _run(self, *, checkpoints: bool) -> float:
+        return statistics.median(self.world.run(STEPS, checkpoints=checkpoints))
+
+    track_step.unit = "ms"  # pyright: ignore[reportFunctionMemberAccess] - ASV reads it
+    track_checkpoints_per_step.unit = "ms"  # pyright: ignore[reportFunctionMemberAccess]

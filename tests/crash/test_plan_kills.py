@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.histories import KnownPlan
+from tests.support.histories import Facts, KnownPlan
 from tests.support.kill_points import Point, kill_points, killed, share
 
 PARTS = 2  # of one suite, so that as many processes can share it
@@ -90,6 +90,29 @@ def test_rollback(quick_path: Path, part: int) -> None:
         back()
         assert scene.known.facts() == possible[0], point
         scene.is_finished(point)
+
+
+def test_single_files_brought_back(quick_path: Path, part: int) -> None:
+    """All of them or none, in a folder and a database at once; the plan stays where it is."""
+    scene = Scene(quick_path / "w", lambda known: known.plan.execute().ok())
+    begin = scene.plan.groups[0].group_id
+    first, last = scene.known.states[0], scene.known.states[-1]
+    back = {path: first.files[path] for path in (b"a.txt", b"deep/old.txt")}
+    possible = (last, Facts(files={**last.files, **back}, rows=first.rows, code=last.code))
+    names = [word for name in ("assets:a.txt", "assets:deep", "db") for word in ("--only", name)]
+
+    def restore() -> None:
+        scene.plan("rollback", "--yes", *names, "{}", begin).ok()
+
+    for point in scene.killed_everywhere(restore, part):
+        scene.plan("checkpoint", "create", "--label", "next").ok()
+        assert scene.known.facts() in possible, point
+        restore()
+        assert scene.known.facts() == possible[1], point
+        assert _done(scene) == scene.known.steps - 1, point
+        status = scene.plan.status
+        assert status["execution"]["tool_calls"] == scene.known.steps, point
+        scene.is_sound()
 
 
 def test_failed_step_resumed(quick_path: Path, part: int) -> None:

@@ -316,6 +316,27 @@ def test_what_cannot_be_corrected_is_refused_and_nothing_changes(world: World) -
     refused(correct(plan, decisions(plan)[1]), "plan-cancelled")
 
 
+def test_a_subtree_with_an_applied_child_is_refused_and_nothing_changes(world: World) -> None:
+    grandchild = {"name": "deep", "steps": [shell("echo d > d.txt")]}
+    child = {"name": "c", "steps": [{"name": "deeper", "subplans": {"plans": [grandchild]}}]}
+    plan = world.run(write("a", "1", "one"), {"name": "split", "subplans": {"plans": [child]}})
+    (deep,) = plan.status["children"][0]["children"]
+    with closing(sqlite3.connect(world.agents.data_dir / "cleveragents.db")) as database:
+        # No command makes this: children are not applied by themselves.
+        sql = "UPDATE plans SET phase = 'apply', state = 'applied' WHERE plan_id = ?"
+        database.execute(sql, (deep["plan_id"],))
+        database.commit()
+    records, tree = world.records(), plan.tree()
+
+    told = refused(correct(plan, decisions(plan)[1]), "correction-refused")
+
+    assert deep["plan_id"] in told
+    assert "is applied" in told
+    refused(correct(plan, decisions(plan)[1], "--dry-run"), "correction-refused")
+    assert (world.records(), plan.tree()) == (records, tree)
+    correct(plan, decisions(plan)[0]).ok()  # what the child does not depend on is free
+
+
 @pytest.mark.parametrize(
     ("step", "told"),
     [

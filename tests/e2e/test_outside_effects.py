@@ -186,6 +186,19 @@ def test_a_rollback_recalls_what_can_be_recalled_newest_first(post: Post) -> Non
     assert len(post.sent) == 5
 
 
+def test_a_correction_recalls_what_its_steps_sent_and_nothing_else(post: Post) -> None:
+    plan = post.use("post", "post", "post")
+    plan.execute().ok()
+    middle = plan("tree").ok().data["tree"]["children"][1]["id"]
+    words = ("--mode", "revert", "--guidance", "again", "--yes")
+
+    told = post.world.agents("plan", "correct", *words, middle).ok().envelope["messages"]
+
+    assert post.sent == ["to 0", "to 1", "to 2", "recall 1 id-1", "to 1"]
+    assert f"compensated: step 1 (post): {MAIL}" in told
+    assert states(plan) == ["done", "compensated", "done", "done"]
+
+
 def test_a_recall_that_fails_is_told_and_the_rollback_goes_on(post: Post) -> None:
     plan = post.use("wrong")
     plan.execute().ok()

@@ -1,8 +1,10 @@
 """Validations: run when the steps are done, and what is required of a result gates its apply."""
 
+import json
 from typing import Any
 
 import pytest
+from tests.support.agents import Answer
 from tests.support.refusals import refused
 from tests.support.world import PlanHandle, World, action, write
 
@@ -107,6 +109,42 @@ def test_a_change_after_the_validation_needs_another_one(world: World) -> None:
     plan.rollback(plan.groups[0].group_id).ok()
     plan.execute().ok()  # from the start, and so is the validation
     world.agents("plan", "apply", "--yes", plan.id).ok()
+
+
+def test_a_correction_makes_the_result_be_judged_again(world: World) -> None:
+    tally = world.beside / "tally"
+    check = checking("required", f"cat out.txt >> {tally}; grep -q good out.txt")
+    plan = world.use(
+        write("out.txt", "good\n", "one"), write("b", "1", "two"), tools={"check": check}
+    )
+    plan.execute().ok()
+    (first, *_) = [n["id"] for n in plan("tree").ok().data["tree"]["children"]]
+
+    assert corrected(world, first, "bad\n").code == 1
+    assert tally.read_text() == "good\nbad\n"
+    assert plan.status["error"]["tool"] == "check"
+    refused(world.agents("plan", "apply", "--yes", plan.id), "validation-unmet")
+
+    (again,) = [
+        n["id"]
+        for n in nodes_of(plan("tree").ok().data["tree"])
+        if n["type"] == "tool_invocation" and "one" in n["description"]
+    ]
+    corrected(world, again, "good again\n").ok()
+    assert tally.read_text() == "good\nbad\ngood again\n"
+    world.agents("plan", "apply", "--yes", plan.id).ok()
+    assert world.project.read("out.txt") == "good again\n"
+
+
+def corrected(world: World, decision: str, content: str) -> Answer:
+    path = world.top / "step.yaml"
+    path.write_text(json.dumps(write("out.txt", content, "one")))
+    words = ("--mode", "revert", "--guidance", "other", "--step-file", str(path), "--yes")
+    return world.agents("plan", "correct", *words, decision)
+
+
+def nodes_of(node: dict[str, Any]) -> list[dict[str, Any]]:
+    return [node, *(below for child in node["children"] for below in nodes_of(child))]
 
 
 def test_a_plan_with_steps_left_is_refused_for_that(world: World) -> None:
