@@ -280,24 +280,26 @@ def _missing_content(database: sqlite3.Connection) -> int:
     return database.execute("DELETE FROM contents WHERE hash=?", (key,)).rowcount
 
 
+def _in_versions(database: sqlite3.Connection, sql: str, *values: bytes) -> int:
+    """Wherever the rows are."""
+    tables = ("versions", "recent_versions")
+    return sum(database.execute(sql.format(table), values).rowcount for table in tables)
+
+
 def _mode(database: sqlite3.Connection) -> int:
-    return database.execute(
-        "UPDATE versions SET mode=mode | 2 WHERE path=?", (b"one.txt",)
-    ).rowcount
+    return _in_versions(database, "UPDATE {} SET mode=mode | 2 WHERE path=?", b"one.txt")
 
 
 def _link_target(database: sqlite3.Connection) -> int:
-    sql = "UPDATE versions SET target=? WHERE path=?"
-    return database.execute(sql, (b"/etc/passwd", b"link")).rowcount
+    return _in_versions(database, "UPDATE {} SET target=? WHERE path=?", b"/etc/passwd", b"link")
 
 
 def _path(database: sqlite3.Connection) -> int:
-    sql = "UPDATE versions SET path=? WHERE path=?"
-    return database.execute(sql, (b"../one.txt", b"one.txt")).rowcount
+    return _in_versions(database, "UPDATE {} SET path=? WHERE path=?", b"../one.txt", b"one.txt")
 
 
 def _forgotten_file(database: sqlite3.Connection) -> int:
-    return database.execute("DELETE FROM versions WHERE path=?", (b"big.txt",)).rowcount
+    return _in_versions(database, "DELETE FROM {} WHERE path=?", b"big.txt")
 
 
 def _forgotten_snapshots(database: sqlite3.Connection) -> int:

@@ -5,7 +5,7 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from cleveragents.domain.action import MergeStrategy
@@ -124,7 +124,7 @@ class PathMerge:
             self._conflict(path, ConflictKind.RENAME)
             return
         self.result.wanted[path] = None
-        self.result.wanted[moved.path] = replace(merged, path=moved.path)
+        self.result.wanted[moved.path] = merged._replace(path=moved.path)
 
     def _refuse_two_targets(self, path: bytes) -> None:
         """Both moved the same file: to the same place, or nobody can say where it belongs."""
@@ -149,7 +149,7 @@ class PathMerge:
         key = _one_of(base.hash, ours.hash, theirs.hash)
         if key is not None:
             source = theirs if key == theirs.hash else ours
-            return replace(source, path=ours.path, mode=mode)
+            return source._replace(path=ours.path, mode=mode)
         return self._merge_contents(base, ours, theirs, mode)
 
     def _merge_contents(
@@ -165,7 +165,7 @@ class PathMerge:
             return ConflictKind.CONTENT
         key = hashlib.sha256(text).digest()
         self.result.contents[key] = text
-        return replace(ours, mode=mode, hash=key, size=len(text), mtime_ns=self._now_ns)
+        return ours._replace(mode=mode, hash=key, size=len(text), mtime_ns=self._now_ns)
 
     def _content(self, entry: Entry) -> bytes:
         return self.result.contents.get(entry.hash) or self._trees.content(entry)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cleveragents.infrastructure.snapshots.comparison import SMALL
+from cleveragents.infrastructure.snapshots.entries import Entries
 from cleveragents.infrastructure.snapshots.entry import (
     KIND_BITS,
     KINDS,
@@ -20,7 +21,6 @@ from cleveragents.infrastructure.snapshots.outline import Outline, outline_of, r
 from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.versions import SnapshotRow, Versions
 
-_COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
 _SECOND = 1_000_000_000
 
 Mark = tuple[int, int, int, int, int, int, int, int]
@@ -73,8 +73,9 @@ def adopted(db: sqlite3.Connection, parent_tree: str, copied: Mapping[bytes, Mar
     newest = Versions(db, parent_tree).newest()
     found = Adopted(parent_tree, newest, newest.total if newest else 0)
     young = time.time_ns() - RACY_NS
-    for row in db.execute(f"SELECT {_COLUMNS} FROM entries WHERE tree=?", (parent_tree,)):
-        seen = Seen._make(row)
+    of_parent = Entries(parent_tree)
+    of_parent.bind(db)
+    for _, seen in of_parent.items():
         marks = copied.get(seen.path)
         if marks is None or not _is_proven(seen, *marks):
             found.total -= seen.entry.token()

@@ -5,6 +5,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
+from cleveragents.infrastructure.snapshots.open_below import open_below
+
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OWNER_ALL = 0o700
 
@@ -61,6 +63,10 @@ class Anchor:
         """The folder that holds `path`, and its name in there."""
         parent, _, name = path.rpartition(b"/")
         return self.folder(parent), name
+
+    def open_file(self, path: bytes, flags: int) -> int:
+        """Faster than by way of `place`. Raises OSError also where that would find a way in."""
+        return open_below(self._root, path, flags)
 
     def let_go(self) -> None:
         """Forget the open chain, because folders of it may have been replaced."""

@@ -6,6 +6,9 @@ import threading
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 
+from cleveragents.infrastructure.snapshots.recent import pour_if_many
+from cleveragents.infrastructure.snapshots.room import keep_within
+
 # About as many rows fill the thousand pages after which SQLite itself would write back.
 _ROWS_TO_WRITE_BACK = 1000
 
@@ -38,6 +41,8 @@ class Connections:
     def writer(self, path: str) -> AbstractContextManager[object]:
         """Be the only thread that writes to the file: waiting here is fair, in SQLite it is not."""
         with self._lock:
+            if not self._is_ours():
+                self._writers = {}  # a thread that is not here any more may have held them
             return self._writers.setdefault(path, threading.RLock())
 
     def take(self, path: str) -> OpenFile | None:
@@ -61,7 +66,7 @@ class Connections:
             if self._rows[path] < _ROWS_TO_WRITE_BACK or (running and running.is_alive()):
                 return
             self._rows[path] = 0
-            self._writing_back[path] = threading.Thread(target=_write_back, args=(path,))
+            self._writing_back[path] = threading.Thread(target=self._write_back, args=(path,))
             self._writing_back[path].start()
 
     def close(self, path: str | None = None) -> None:
@@ -71,6 +76,17 @@ class Connections:
                 running.join()
             while (idle := self._pop(name)) is not None:
                 idle.db.close()
+
+    def _write_back(self, path: str) -> None:
+        # Should it fail, then it is done later, and whoever waits for that is told. A file that
+        # is gone by now must not be made anew.
+        address = f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=rw"
+        with suppress(sqlite3.Error, OSError), closing(sqlite3.connect(address, uri=True)) as db:
+            with self.writer(path), db:
+                db.execute("BEGIN IMMEDIATE")
+                keep_within(db, path, self.limit_bytes)
+                pour_if_many(db)
+            db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
     def _is_ours(self) -> bool:
         return self._pid == os.getpid()
@@ -83,14 +99,6 @@ class Connections:
                 self._pid, self._idle = os.getpid(), {}
             waiting = self._idle.get(path)
             return waiting.pop() if waiting else None
-
-
-def _write_back(path: str) -> None:
-    # Should it fail, then SQLite does it later, and whoever waits for that is told. A file that is
-    # gone by now must not be made anew.
-    address = f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=rw"
-    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True)) as db:
-        db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 
 def file_at(path: str) -> tuple[int, int] | None:

@@ -1,6 +1,7 @@
 """Owns the bytes of files: stored once by hash, compressed, in chunks, or left in git's keeping."""
 
 import hashlib
+import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,11 +12,16 @@ import zstandard
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.snapshots.examine import CHUNK
+from cleveragents.infrastructure.snapshots.recent import RECENT, place_of
 
 # Blobs come back from git whole; what is larger than this is stored here in chunks instead.
 GIT_LIMIT = 8 * CHUNK
 _BATCH_BYTES = 32 * CHUNK // 4
 _BATCH_COUNT = 1000
+# So many are compressed before threads have begun.
+_FEW = 64
+_MOST_THREADS = 4
+_IDS = (RECENT + "content_ids", "content_ids")
 
 
 class Codec(IntEnum):
@@ -52,10 +58,6 @@ class _Row(NamedTuple):
     git_oid: str | None
 
 
-def _compressor() -> zstandard.ZstdCompressor:
-    return zstandard.ZstdCompressor(level=1)
-
-
 @dataclass(slots=True)
 class ContentStore:
     """Contents of one plan's snapshots. `base` maps paths to blobs that `blobs` keeps for good."""
@@ -65,13 +67,11 @@ class ContentStore:
     blobs: Blobs = field(default_factory=NoBlobs)
     base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     stored_bytes: int = 0
-    in_git: list[_Row] = field(default_factory=list[_Row])
-    packed: dict[bytes, _Row] = field(default_factory=dict[bytes, _Row])
-    packed_bytes: int = 0
-    compressor: zstandard.ZstdCompressor = field(default_factory=_compressor)
+    waiting: dict[bytes, _Row] = field(default_factory=dict[bytes, _Row])
+    waiting_bytes: int = 0
     decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
 
-    def put_file(self, chunks: Iterator[bytes], path: bytes, size: int) -> bytes:
+    def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""
         if size > CHUNK:
             return self._put_large(chunks, path, size)
@@ -88,14 +88,10 @@ class ContentStore:
 
     def flush(self) -> None:
         """Store what was put off. In the order of the table, many at once, it takes far less."""
-        self.in_git.sort()
-        self.db.executemany("INSERT OR IGNORE INTO contents VALUES (?, ?, ?, ?, ?)", self.in_git)
-        self.in_git.clear()
-        known = self._among(self.packed)
-        rows = [row for key, row in sorted(self.packed.items()) if key not in known]
-        self.db.executemany("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", rows)
-        self.stored_bytes += sum(len(row.data or b"") for row in rows)
-        self.packed, self.packed_bytes = {}, 0
+        known = self._among(self.waiting)
+        rows = [row for key, row in sorted(self.waiting.items()) if key not in known]
+        self._insert(_packed(rows))
+        self.waiting, self.waiting_bytes = {}, 0
 
     def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content, by hash, with the name to give it in an error.
@@ -125,21 +121,16 @@ class ContentStore:
     def _put_small(self, data: bytes, known_oid: str | None) -> bytes:
         key = hashlib.sha256(data).digest()
         if known_oid is not None and known_oid == _blob_id(self.blobs.algorithm, len(data), [data]):
-            self.in_git.append(_Row(key, len(data), Codec.GIT, None, known_oid))
+            self.waiting[key] = _Row(key, len(data), Codec.GIT, None, known_oid)
             return key
-        if key in self.packed:
-            return key
-        packed = self.compressor.compress(data)
-        if len(packed) < len(data):
-            self.packed[key] = _Row(key, len(data), Codec.ZSTD, packed, None)
-        else:
-            self.packed[key] = _Row(key, len(data), Codec.RAW, data, None)
-        self.packed_bytes += len(packed)
-        if self.packed_bytes > _BATCH_BYTES:
-            self.flush()
+        if key not in self.waiting:
+            self.waiting[key] = _Row(key, len(data), Codec.RAW, data, None)
+            self.waiting_bytes += len(data)
+            if self.waiting_bytes > _BATCH_BYTES:
+                self.flush()
         return key
 
-    def _put_large(self, chunks: Iterator[bytes], path: bytes, size: int) -> bytes:
+    def _put_large(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         # Most large files of a first snapshot are as git has them, and need not be stored; that
         # shows only at the end, so they are gathered, up to a limit that keeps memory flat.
         known_oid = self.base.get(path)
@@ -155,7 +146,7 @@ class ContentStore:
             keys.append(self._put_small(chunk, None))
         key = digest.digest()
         if not self._has(key):
-            self._insert(_Row(key, size, Codec.CHUNKS, None, None))
+            self._insert([_Row(key, size, Codec.CHUNKS, None, None)])
             rows = [(key, position, chunk) for position, chunk in enumerate(keys)]
             self.db.executemany("INSERT INTO file_chunks VALUES (?, ?, ?)", rows)
         return key
@@ -166,11 +157,11 @@ class ContentStore:
             digest.update(piece)
         key = digest.digest()
         if not self._has(key):
-            self._insert(_Row(key, size, Codec.GIT, None, oid))
+            self._insert([_Row(key, size, Codec.GIT, None, oid)])
         return key
 
     def _has(self, key: bytes) -> bool:
-        return self.db.execute("SELECT 1 FROM contents WHERE hash=?", (key,)).fetchone() is not None
+        return bool(self._among((key,)))
 
     def _among(self, keys: Collection[bytes]) -> set[bytes]:
         """Those that are stored already."""
@@ -179,21 +170,36 @@ class ContentStore:
         for start in range(0, len(every), _BATCH_COUNT):
             some = every[start : start + _BATCH_COUNT]
             marks = ",".join("?" * len(some))
-            rows = self.db.execute(f"SELECT hash FROM contents WHERE hash IN ({marks})", some)
-            known.update(key for (key,) in rows)
+            for table in _IDS:
+                rows = self.db.execute(f"SELECT hash FROM {table} WHERE hash IN ({marks})", some)
+                known.update(key for (key,) in rows)
         return known
 
-    def _insert(self, row: _Row) -> None:
-        self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", row)
-        self.stored_bytes += len(row.data or b"")
+    def _insert(self, rows: Sequence[_Row]) -> None:
+        """None of them is stored yet."""
+        if not rows:
+            return
+        first = self.db.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM contents").fetchone()[0]
+        numbered = list(enumerate(rows, first))
+        self.db.executemany(
+            "INSERT INTO contents VALUES (?, ?, ?, ?, ?, ?)", [(id, *row) for id, row in numbered]
+        )
+        table = place_of(self.db, "content_ids", len(rows))
+        self.db.executemany(
+            f"INSERT INTO {table} VALUES (?, ?)", [(row.hash, id) for id, row in numbered]
+        )
+        self.stored_bytes += sum(len(row.data or b"") for row in rows)
 
     def _row(self, key: bytes, name: str) -> _Row:
-        found = self.db.execute(
-            "SELECT hash, size, codec, data, git_oid FROM contents WHERE hash=?", (key,)
-        ).fetchone()
-        if found is None:
-            raise self._damaged(name, "is missing")
-        return _Row(*found)
+        for table in _IDS:
+            found = self.db.execute(
+                f"SELECT c.hash, c.size, c.codec, c.data, c.git_oid FROM {table} i"
+                " JOIN contents c ON c.id=i.id WHERE i.hash=?",
+                (key,),
+            ).fetchone()
+            if found is not None:
+                return _Row(*found)
+        raise self._damaged(name, "is missing")
 
     def _pieces(self, row: _Row, name: str) -> Iterator[bytes]:
         if row.codec != Codec.CHUNKS:
@@ -236,6 +242,29 @@ class ContentStore:
 
     def _damaged(self, name: str, what: str) -> SnapshotDamagedError:
         return SnapshotDamagedError(self.resource, f"the content of {name!r} {what}")
+
+
+def _packed(rows: Sequence[_Row]) -> list[_Row]:
+    """The same, compressed where that makes them smaller."""
+    full = [row for row in rows if row.data]
+    packed = zip(full, _compressed([row.data or b"" for row in full]), strict=True)
+    smaller = {row.hash: data for row, data in packed if len(data) < row.size}
+    return [
+        _Row(row.hash, row.size, Codec.ZSTD, smaller[row.hash], None)
+        if row.hash in smaller
+        else row
+        for row in rows
+    ]
+
+
+def _compressed(contents: list[bytes]) -> Iterable[bytes]:
+    packer = zstandard.ZstdCompressor(level=1)
+    if len(contents) < _FEW or "multi_compress_to_buffer" not in zstandard.backend_features:
+        return map(packer.compress, contents)
+    threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
+    # A list of bytes is one of their kind, which the types of the library do not see.
+    found = packer.multi_compress_to_buffer(contents, threads=threads)  # pyright: ignore[reportArgumentType]
+    return (found[number].tobytes() for number in range(len(found)))
 
 
 def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Collection, ItemsView, Iterator, Mapping
 
 from cleveragents.infrastructure.snapshots.entry import Seen
+from cleveragents.infrastructure.snapshots.recent import RECENT
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
 _AT_ONCE = 500
@@ -56,23 +57,23 @@ class Entries(Mapping[bytes, Seen]):
         missing = [path for path in paths if path not in self._read]
         for start in range(0, len(missing), _AT_ONCE):
             some = missing[start : start + _AT_ONCE]
-            self._read.update(dict.fromkeys(some))
             marks = ",".join("?" * len(some))
-            self._note(self._rows(f"AND path IN ({marks})", some))
+            self._note(f"AND path IN ({marks})", some)
+            for path in some:
+                self._read.setdefault(path, None)
 
     def _everything(self) -> dict[bytes, Seen]:
         if not self._complete:
             self._read = {}
-            self._note(self._rows("", ()))
+            self._note("", ())
             self._complete = True
         return {path: seen for path, seen in self._read.items() if seen is not None}
 
-    def _note(self, rows: sqlite3.Cursor | tuple[()]) -> None:
-        self._read.update((seen.path, seen) for seen in map(Seen._make, rows))
-
-    def _rows(self, condition: str, values: Collection[bytes]) -> sqlite3.Cursor | tuple[()]:
+    def _note(self, condition: str, values: Collection[bytes]) -> None:
         if self._db is None:
-            return ()  # of a tree that nothing is known of yet
-        return self._db.execute(
-            f"SELECT {_COLUMNS} FROM entries WHERE tree=? {condition}", (self._tree, *values)
-        )
+            return  # a tree that nothing is known of yet
+        for table in ("entries", RECENT + "entries"):
+            rows = self._db.execute(
+                f"SELECT {_COLUMNS} FROM {table} WHERE tree=? {condition}", (self._tree, *values)
+            )
+            self._read.update((row[0], Seen._make(row) if row[1] else None) for row in rows)

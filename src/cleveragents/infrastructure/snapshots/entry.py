@@ -3,9 +3,9 @@
 import hashlib
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 SUM_MODULUS = 1 << 256
 # Kernel timestamps move in ticks of up to 10 ms: a file touched this close to the moment it was
@@ -21,8 +21,7 @@ class Kind(IntEnum):
     LINK = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(NamedTuple):
     """One path of a tree. `mtime_ns`, `uid` and `gid` are brought back but are not state."""
 
     path: bytes
@@ -37,9 +36,17 @@ class Entry:
 
     def token(self) -> int:
         """This entry's share of the tree's sum."""
-        parts = (self.path, bytes((self.kind,)), self.mode.to_bytes(4, "big"), self.hash)
-        told = b"".join([len(part).to_bytes(8, "big") + part for part in parts])
-        return int.from_bytes(hashlib.sha256(told + self.target).digest(), "big")
+        # Each part with its length before it, and the target last.
+        told = b"%b%b\0\0\0\0\0\0\0\1%c\0\0\0\0\0\0\0\4%b%b%b%b" % (
+            len(self.path).to_bytes(8, "big"),
+            self.path,
+            self.kind,
+            self.mode.to_bytes(4, "big"),
+            len(self.hash).to_bytes(8, "big"),
+            self.hash,
+            self.target,
+        )
+        return int.from_bytes(hashlib.sha256(told).digest(), "big")
 
 
 class Seen(NamedTuple):
@@ -64,17 +71,7 @@ class Seen(NamedTuple):
 
     @property
     def entry(self) -> Entry:
-        return Entry(
-            path=self.path,
-            kind=Kind(self.kind),
-            mode=self.mode,
-            size=self.size,
-            mtime_ns=self.mtime_ns,
-            hash=self.hash,
-            target=self.target,
-            uid=self.uid,
-            gid=self.gid,
-        )
+        return entry_of(self)
 
     def still_is(self, status: "Status") -> bool:
         if self.kind == Kind.DIR:
@@ -114,20 +111,27 @@ class Status(NamedTuple):
         return max(self.mtime_ns, self.ctime_ns) >= self.taken_ns - RACY_NS
 
     def seen(self, path: bytes, *, hash: bytes = b"", target: bytes = b"") -> Seen:
+        # In the order of the fields, as in `status_of`.
         return Seen(
-            path=path,
-            kind=self.kind or Kind.GONE,
-            mode=self.mode,
-            size=self.size,
-            mtime_ns=self.mtime_ns,
-            hash=hash,
-            target=target,
-            uid=self.uid,
-            gid=self.gid,
-            ctime_ns=NEVER if self.racy else self.ctime_ns,
-            ino=self.ino,
-            dev=self.dev,
+            path,
+            self.kind or Kind.GONE,
+            self.mode,
+            self.size,
+            self.mtime_ns,
+            hash,
+            target,
+            self.uid,
+            self.gid,
+            NEVER if self.racy else self.ctime_ns,
+            self.ino,
+            self.dev,
         )
+
+
+def entry_of(row: Sequence[Any]) -> Entry:
+    """From a row of a table, or a Seen, that begins with the fields of an entry."""
+    path, kind, mode, size, mtime_ns, key, target, uid, gid = row[:9]
+    return Entry(path, _KIND_OF[kind], mode, size, mtime_ns, key, target, uid, gid)
 
 
 def status_of(found: os.stat_result, taken_ns: int) -> Status:
@@ -150,12 +154,13 @@ def status_of(found: os.stat_result, taken_ns: int) -> Status:
     )
 
 
+_KIND_OF = tuple(Kind)
 KIND_BITS = 0o170000
 MODE_BITS = 0o7777
 KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIR, stat.S_IFLNK: Kind.LINK}
 
 
-def same_state(one: Entry | None, other: Entry | None) -> bool:
+def same_state(one: Entry | Seen | None, other: Entry | Seen | None) -> bool:
     if one is None or other is None:
         return one is other
     return (one.kind, one.mode, one.hash, one.target) == (

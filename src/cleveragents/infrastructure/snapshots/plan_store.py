@@ -14,27 +14,31 @@ from cleveragents.domain.errors import (
     StoreFullError,
 )
 from cleveragents.infrastructure.snapshots.connections import Connections, OpenFile, file_at
-from cleveragents.infrastructure.snapshots.room import bytes_of_others, has_room, hint_for, refused
+from cleveragents.infrastructure.snapshots.recent import RECENT
+from cleveragents.infrastructure.snapshots.room import has_room, hint_for, keep_within, refused
 
 FORMAT = 1
+# Where a name begins with {}, there are two of it: see `recent.py`.
 _SCHEMA = """
 CREATE TABLE contents (
-    hash BLOB PRIMARY KEY, size INTEGER NOT NULL, codec INTEGER NOT NULL, data BLOB, git_oid TEXT
+    id INTEGER PRIMARY KEY, hash BLOB NOT NULL, size INTEGER NOT NULL, codec INTEGER NOT NULL,
+    data BLOB, git_oid TEXT
 ) STRICT;
+CREATE TABLE {}content_ids (
+    hash BLOB PRIMARY KEY, id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE file_chunks (
-    hash BLOB NOT NULL REFERENCES contents(hash) ON DELETE CASCADE,
-    position INTEGER NOT NULL,
-    chunk BLOB NOT NULL,
+    hash BLOB NOT NULL, position INTEGER NOT NULL, chunk BLOB NOT NULL,
     PRIMARY KEY (hash, position)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX file_chunks_chunk ON file_chunks(chunk);
-CREATE TABLE versions (
+CREATE TABLE {}versions (
     tree TEXT NOT NULL, path BLOB NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
     mode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL,
     target BLOB NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
     PRIMARY KEY (tree, path, seq)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX versions_seq ON versions(tree, seq);
+CREATE INDEX {}versions_seq ON {}versions(tree, seq);
 CREATE TABLE snapshots (
     tree TEXT NOT NULL, seq INTEGER NOT NULL, total BLOB NOT NULL, state_hash TEXT NOT NULL,
     identity TEXT NOT NULL, sandbox_ref TEXT NOT NULL, stored_bytes INTEGER NOT NULL,
@@ -48,7 +52,7 @@ CREATE TABLE side_contents (
 CREATE TABLE trees (
     tree TEXT PRIMARY KEY, generation INTEGER NOT NULL, fingerprint TEXT NOT NULL
 ) STRICT;
-CREATE TABLE entries (
+CREATE TABLE {}entries (
     tree TEXT NOT NULL, path BLOB NOT NULL, kind INTEGER NOT NULL, mode INTEGER NOT NULL,
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL, target BLOB NOT NULL,
     uid INTEGER NOT NULL, gid INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL,
@@ -129,15 +133,10 @@ class PlanStore:
 
     def _keep_within_limit(self, db: sqlite3.Connection) -> None:
         """SQLite itself refuses to grow beyond this, before anything of the transaction is kept."""
-        limit = self._connections.limit_bytes if self._connections else 0
-        if not limit:
-            return
         try:
-            others = bytes_of_others(self._folder, os.path.basename(self._path))
+            keep_within(db, self._path, self._connections.limit_bytes if self._connections else 0)
         except OSError as error:
             raise refused(_UNUSABLE, self._folder, error) from error
-        page_size = db.execute("PRAGMA page_size").fetchone()[0]
-        db.execute(f"PRAGMA max_page_count={max(1, (limit - others) // page_size)}")
 
     def compact(self) -> None:
         """Give the room of deleted rows back to the file system."""
@@ -233,7 +232,8 @@ class PlanStore:
         db.execute("BEGIN IMMEDIATE")
         if not db.execute("PRAGMA user_version").fetchone()[0]:
             for statement in _SCHEMA.split(";\n"):
-                db.execute(statement)
+                for prefix in ("", RECENT) if "{}" in statement else ("",):
+                    db.execute(statement.replace("{}", prefix))
             db.execute(f"PRAGMA user_version={FORMAT}")
         db.execute("COMMIT")
 

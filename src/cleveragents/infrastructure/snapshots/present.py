@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cleveragents.infrastructure.snapshots.entries import Entries
-from cleveragents.infrastructure.snapshots.entry import NEVER, Entry, Seen
+from cleveragents.infrastructure.snapshots.entry import NEVER, Entry, Kind, Seen
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import Outline
 from cleveragents.infrastructure.snapshots.outlines import Outlines
+from cleveragents.infrastructure.snapshots.recent import RECENT, place_of
 
 
 @dataclass(slots=True)
@@ -80,14 +81,15 @@ class Present:
             outlines.keep(delta.outline, exclude, delta.doubtful())
         else:
             outlines.note(generation, delta.now)
+        table = place_of(self.db, "entries", len(delta.now))
+        # One that is gone is said to be so, because an older row may say something else.
+        now = (seen or Seen(path, Kind.GONE) for path, seen in delta.now.items())
         self.db.executemany(
-            "DELETE FROM entries WHERE tree=? AND path=?",
-            [(self.tree, path) for path, seen in delta.now.items() if seen is None],
+            f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            ((self.tree, *seen) for seen in now),
         )
-        self.db.executemany(
-            "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            ((self.tree, *seen) for seen in delta.now.values() if seen is not None),
-        )
+        if table == "entries":
+            self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (self.tree,))
         self.db.execute(
             "INSERT OR REPLACE INTO trees VALUES (?, ?, ?)",
             (self.tree, generation, fingerprint),
@@ -97,8 +99,11 @@ class Present:
     def below(self, folder: bytes) -> list[bytes]:
         """The paths below a folder."""
         # b"0" is what follows b"/".
-        rows = self.db.execute(
-            "SELECT path FROM entries WHERE tree=? AND path>? AND path<?",
-            (self.tree, folder + b"/", folder + b"0"),
-        )
-        return [path for (path,) in rows]
+        found: dict[bytes, int] = {}
+        for table in ("entries", RECENT + "entries"):
+            rows = self.db.execute(
+                f"SELECT path, kind FROM {table} WHERE tree=? AND path>? AND path<?",
+                (self.tree, folder + b"/", folder + b"0"),
+            )
+            found.update(rows)
+        return [path for path, kind in found.items() if kind]

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import sqlite3
 
 from cleveragents.domain.errors import SnapshotFailedError
 
@@ -33,6 +34,16 @@ def refused(what: str, path: str, error: OSError) -> SnapshotFailedError:
 
 def hint_for(number: int | None, path: str) -> str:
     return _HINTS.get(number or 0, _ANY_HINT).format(path)
+
+
+def keep_within(db: sqlite3.Connection, path: str, limit_bytes: int) -> None:
+    """Let the store's files altogether not grow beyond this, by means of the one at `path`."""
+    if not limit_bytes:
+        return
+    folder, name = os.path.split(path)
+    page_size = db.execute("PRAGMA page_size").fetchone()[0]
+    pages = (limit_bytes - bytes_of_others(folder, name)) // page_size
+    db.execute(f"PRAGMA max_page_count={max(1, pages)}")
 
 
 def bytes_of_others(folder: str, ours: str) -> int:

@@ -113,11 +113,11 @@ class Session:
         """What `delta` changes in the state that the newest snapshot has."""
         known = self.manifest.seen
         known.prefetch(delta.now)
-        compared = (
-            Difference(path, _entry(known.get(path)), _entry(seen))
+        return [
+            Difference(path, _entry(old), _entry(seen))
             for path, seen in delta.now.items()
-        )
-        return [item for item in compared if not same_state(item.old, item.new)]
+            if not same_state(old := known.get(path), seen)
+        ]
 
     def record(self, delta: Delta, side: SideRecord | None) -> Recorded:
         """Store the present; it is the newest snapshot again if nothing of the state changed."""

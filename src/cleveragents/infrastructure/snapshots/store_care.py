@@ -9,13 +9,18 @@ from contextlib import closing, suppress
 
 from cleveragents.application.store_ports import StoreShare
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.snapshots.recent import RECENT
 from cleveragents.infrastructure.snapshots.room import size_of
 
 _ULID_LENGTH = 26
 _ABANDONED_SECONDS = 24 * 3600
-_USERS = ("versions", "side_contents", "page_versions")
+_USERS = ("versions", RECENT + "versions", "side_contents", "page_versions")
 """The tables whose rows each use a content; git keeps some of those, and they take no room here."""
-_CONTENT = "SELECT SUM(c.size) FROM {} u JOIN contents c ON c.hash = u.hash WHERE c.git_oid IS NULL"
+_IDS = ("content_ids", RECENT + "content_ids")
+_CONTENT = (
+    "SELECT SUM(c.size) FROM {} u JOIN {} i ON i.hash = u.hash JOIN contents c ON c.id = i.id"
+    " WHERE c.git_oid IS NULL"
+)
 
 
 class SnapshotFiles:
@@ -82,7 +87,8 @@ class SnapshotFiles:
         """What the snapshots hold, what that takes compressed and once each, and their number."""
         try:
             with closing(_open(path)) as db:
-                content = sum(_number(db, _CONTENT.format(table)) for table in _USERS)
+                sums = (_CONTENT.format(users, ids) for users in _USERS for ids in _IDS)
+                content = sum(_number(db, query) for query in sums)
                 stored = _number(db, "SELECT SUM(LENGTH(data)) FROM contents")
                 snapshots = _number(db, "SELECT COUNT(*) FROM snapshots")
         except sqlite3.DatabaseError:

@@ -7,7 +7,8 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind
+from cleveragents.infrastructure.snapshots.entry import Entry, entry_of
+from cleveragents.infrastructure.snapshots.recent import RECENT, place_of, pour
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"
 
@@ -59,28 +60,30 @@ class Versions:
 
     def add(self, seq: int, changed: Iterable[Entry]) -> None:
         """`changed` are the entries as they are from `seq` on, of kind GONE where there is none."""
-        rows = (
-            (self.tree, e.path, seq, e.kind, e.mode, e.size, e.mtime_ns, e.hash, e.target)
-            + (e.uid, e.gid)
-            for e in changed
-        )
-        self.db.executemany("INSERT INTO versions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        rows = [(self.tree, entry.path, seq, *entry[1:]) for entry in changed]
+        table = place_of(self.db, "versions", len(rows))
+        self.db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     def begin_with_present(self, seq: int) -> None:
         """The present of a tree that has no versions yet is what it begins with."""
-        self.db.execute(
-            f"INSERT INTO versions SELECT tree, path, ?, {_COLUMNS.removeprefix('path, ')}"
-            " FROM entries WHERE tree=?",
-            (seq, self.tree),
-        )
+        columns = _COLUMNS.removeprefix("path, ")
+        for prefix in ("", RECENT):
+            self.db.execute(
+                f"INSERT INTO {prefix}versions SELECT tree, path, ?, {columns}"
+                f" FROM {prefix}entries WHERE tree=? AND kind<>0",
+                (seq, self.tree),
+            )
 
     def at(self, path: bytes, seq: int) -> Entry | None:
-        row = self.db.execute(
-            f"SELECT {_COLUMNS} FROM versions WHERE tree=? AND path=? AND seq<=?"
-            " ORDER BY seq DESC LIMIT 1",
-            (self.tree, path, seq),
-        ).fetchone()
-        return _entry(row) if row else None
+        for table in (RECENT + "versions", "versions"):
+            row = self.db.execute(
+                f"SELECT {_COLUMNS} FROM {table} WHERE tree=? AND path=? AND seq<=?"
+                " ORDER BY seq DESC LIMIT 1",
+                (self.tree, path, seq),
+            ).fetchone()
+            if row is not None:
+                return entry_of(row) if row[1] else None
+        return None
 
     def state(self, seq: int, below: bytes | None = None) -> Iterator[Entry]:
         """All entries at `seq` in path order, or those below one folder."""
@@ -89,26 +92,31 @@ class Versions:
             # b"0" is what follows b"/".
             where, values = where + " AND path>? AND path<?", (*values, below + b"/", below + b"0")
         rows = self.db.execute(
-            f"SELECT {_COLUMNS} FROM versions WHERE {where} ORDER BY path, seq", values
+            f"SELECT {_COLUMNS}, seq FROM versions WHERE {where} UNION ALL"
+            f" SELECT {_COLUMNS}, seq FROM {RECENT}versions WHERE {where} ORDER BY path, seq",
+            values * 2,
         )
         last = None
         for row in rows:
-            if last is not None and last[0] != row[0] and (entry := _entry(last)):
-                yield entry
+            if last is not None and last[0] != row[0] and last[1]:
+                yield entry_of(last)
             last = row
-        if last is not None and (entry := _entry(last)):
-            yield entry
+        if last is not None and last[1]:
+            yield entry_of(last)
 
     def touched(self, after: int, until: int) -> set[bytes]:
         """Paths with a version in (after, until]: all that can differ between the two."""
         # Not DISTINCT: the planner would then scan the whole primary key.
         rows = self.db.execute(
-            "SELECT path FROM versions WHERE tree=? AND seq>? AND seq<=?", (self.tree, after, until)
+            "SELECT path FROM versions WHERE tree=? AND seq>? AND seq<=? UNION ALL"
+            f" SELECT path FROM {RECENT}versions WHERE tree=? AND seq>? AND seq<=?",
+            (self.tree, after, until) * 2,
         )
         return {path for (path,) in rows}
 
     def keep_only(self, kept: Collection[int]) -> None:
         """Delete the snapshots not in `kept`, and the versions that none of the rest sees."""
+        pour(self.db)
         self.db.execute("CREATE TEMP TABLE kept (seq INTEGER PRIMARY KEY)")
         self.db.executemany("INSERT INTO kept VALUES (?)", [(seq,) for seq in kept])
         self.db.execute(
@@ -156,33 +164,21 @@ DELETE FROM versions WHERE tree=? AND (path, seq) IN (
 
 def sweep(db: sqlite3.Connection) -> None:
     """Delete the contents that no version, no chunk list, no side record and no page names."""
-    db.execute(
-        "DELETE FROM contents WHERE hash NOT IN (SELECT hash FROM versions)"
-        " AND hash NOT IN (SELECT hash FROM side_contents)"
-        " AND hash NOT IN (SELECT chunk FROM file_chunks)"
-        " AND hash NOT IN (SELECT hash FROM page_versions)"
-    )
+    pour(db)
+    _sweep_unnamed(db)
     # Chunk lists went with their files; now the chunks that only those named.
+    db.execute("DELETE FROM file_chunks WHERE hash NOT IN (SELECT hash FROM content_ids)")
+    _sweep_unnamed(db)
+
+
+def _sweep_unnamed(db: sqlite3.Connection) -> None:
     db.execute(
-        "DELETE FROM contents WHERE hash NOT IN (SELECT hash FROM versions)"
+        "CREATE TEMP TABLE unnamed AS SELECT hash, id FROM content_ids"
+        " WHERE hash NOT IN (SELECT hash FROM versions)"
         " AND hash NOT IN (SELECT hash FROM side_contents)"
         " AND hash NOT IN (SELECT chunk FROM file_chunks)"
         " AND hash NOT IN (SELECT hash FROM page_versions)"
     )
-
-
-def _entry(row: tuple[bytes, int, int, int, int, bytes, bytes, int, int]) -> Entry | None:
-    path, kind, mode, size, mtime_ns, key, target, uid, gid = row
-    if kind == Kind.GONE:
-        return None
-    return Entry(
-        path=path,
-        kind=Kind(kind),
-        mode=mode,
-        size=size,
-        mtime_ns=mtime_ns,
-        hash=key,
-        target=target,
-        uid=uid,
-        gid=gid,
-    )
+    db.execute("DELETE FROM contents WHERE id IN (SELECT id FROM unnamed)")
+    db.execute("DELETE FROM content_ids WHERE hash IN (SELECT hash FROM unnamed)")
+    db.execute("DROP TABLE unnamed")
