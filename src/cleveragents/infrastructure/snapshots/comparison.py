@@ -14,10 +14,15 @@ from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.filesystems import is_local
 from cleveragents.infrastructure.snapshots.find import CannotListError, Listed, list_with_find
 from cleveragents.infrastructure.snapshots.outline import (
+    EXCLUDED,
+    FILE,
+    FOLDER,
+    LINK,
+    LINKED,
+    SPECIAL,
     UNLISTED,
     Outline,
     Part,
-    folders_in,
     marked,
     outline_of,
     path_of,
@@ -39,7 +44,7 @@ SMALL = 400
 _STALE = 50
 # Parts that have become so much larger or smaller altogether are made anew.
 _GROWN = 0.2
-_CAPTURED = b"dfhl"
+_CAPTURED = FOLDER + FILE + LINKED + LINK
 
 
 class Watch(Protocol):
@@ -150,11 +155,11 @@ class _Quick:
         listed = self._list(before)
         came, went = _difference(listed) if kept else self._against_known(listed)
         doubtful = {*came, *went, *(self.known.touched() if kept else ())}
-        if any(True for part in listed for _ in marked(part.now, b"x")):
+        if any(True for part in listed for _ in marked(part.now, EXCLUDED)):
             # What holds nothing but excluded paths is no folder, and may have become one.
             doubtful.update(*(_parents(path) for path in tuple(doubtful)))
-        special, linked = _all_marked(listed, b"!"), _all_marked(listed, b"h")
-        for folder in _topmost(self.watch.unheard(p for p, mark in came.items() if mark == b"d")):
+        special, linked = _all_marked(listed, SPECIAL), _all_marked(listed, LINKED)
+        for folder in _topmost(self.watch.unheard(p for p, mark in came.items() if mark == FOLDER)):
             inner = walk(self.anchor, self.exclude, folder, self.watch.folder)
             doubtful.update(inner.found)
             special.update(inner.special)
@@ -177,7 +182,7 @@ class _Quick:
         self.watch.folders(root, before.spine or (b"",))
 
         def prepare(text: bytes) -> None:
-            self.watch.folders(self.anchor.folder(b""), folders_in(text))
+            self.watch.folders(self.anchor.folder(b""), marked(text, FOLDER))
 
         return list_with_find(self.anchor, self.exclude, before, prepare)
 
@@ -254,7 +259,7 @@ def _outline_now(before: Outline, listed: list[Listed]) -> Outline:
 
 
 def _mere_holders(listed: list[Listed]) -> set[bytes]:
-    excluded = _all_marked(listed, b"x")
+    excluded = _all_marked(listed, EXCLUDED)
     if not any(map(parent_of, excluded)):
         return set()
     found = {path_of(r) for r in _records_now(listed) if r[:1] in _CAPTURED}

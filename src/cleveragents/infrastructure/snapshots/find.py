@@ -13,8 +13,14 @@ from typing import NamedTuple, Self
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import (
+    EXCLUDED,
+    FILE,
+    FOLDER,
     FORMATS,
+    LINK,
+    LINKED,
     MOST_TOPS,
+    SPECIAL,
     WHOLE,
     Outline,
     Part,
@@ -72,12 +78,12 @@ def expression(exclude: Excludes) -> list[bytes] | None:
             conditions.append([*kind, b"-name", pattern])
     words: list[bytes] = []
     for condition in conditions:
-        words += [*condition, b"-prune", b"-printf", FORMATS["x"], b"-o"]
-    words += [b"-type", b"d", b"-printf", FORMATS["d"], b"-o"]
-    words += [b"-type", b"f", b"-links", b"1", b"-printf", FORMATS["f"], b"-o"]
-    words += [b"-type", b"f", b"-printf", FORMATS["h"], b"-o"]
-    words += [b"-type", b"l", b"-printf", FORMATS["l"], b"-o"]
-    return [*words, b"-printf", FORMATS["!"]]
+        words += [*condition, b"-prune", b"-printf", FORMATS[EXCLUDED], b"-o"]
+    words += [b"-type", b"d", b"-printf", FORMATS[FOLDER], b"-o"]
+    words += [b"-type", b"f", b"-links", b"1", b"-printf", FORMATS[FILE], b"-o"]
+    words += [b"-type", b"f", b"-printf", FORMATS[LINKED], b"-o"]
+    words += [b"-type", b"l", b"-printf", FORMATS[LINK], b"-o"]
+    return [*words, b"-printf", FORMATS[SPECIAL]]
 
 
 def _literal(name: bytes) -> bytes:

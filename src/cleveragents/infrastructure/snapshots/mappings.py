@@ -7,8 +7,9 @@ by the plan, and few of them outlive their step.
 
 import os
 
+from cleveragents.infrastructure.snapshots.mapped_files import written_through
+
 _PROCESSES = "/proc"
-_ESCAPES = ((b"\\012", b"\n"), (b"\\134", b"\\"))
 
 
 class Bystanders:
@@ -24,7 +25,7 @@ class Bystanders:
     def among(self, alive: set[str]) -> set[str]:
         known = self._known & alive
         # Another thread may do the same at the same time, which is only more work.
-        self._known = known | {p for p in alive - known if not _shared_lines(_maps_of(p))}
+        self._known = known | {p for p in alive - known if not _written_by(p)}
         return self._known & alive
 
 
@@ -32,8 +33,6 @@ class LiveMappings:
     def __init__(self, root: bytes, bystanders: Bystanders) -> None:
         # The kernel names files by their real path.
         self._prefix = os.path.realpath(root).rstrip(b"/") + b"/"
-        # As the kernel would write it, without relying on what it does to backslashes.
-        self._told_prefix = self._prefix.partition(b"\\")[0].partition(b"\n")[0]
         alive = _alive()
         idle = bystanders.among(alive)
         others = {p for p in alive - idle if not self._of_process(p)}
@@ -47,34 +46,17 @@ class LiveMappings:
         return {path for process in alive - self._older for path in self._of_process(process)}
 
     def _of_process(self, process: str) -> set[bytes]:
-        told = _maps_of(process)
-        if self._told_prefix not in told:
-            return set()  # nearly all of them
-        named = map(_unescaped, _shared_lines(told))
+        named = _written_by(process)
         return {p.removeprefix(self._prefix) for p in named if p.startswith(self._prefix)}
 
 
-def _maps_of(process: str) -> bytes:
+def _written_by(process: str) -> set[bytes]:
     try:
         with open(f"{_PROCESSES}/{process}/maps", "rb", buffering=0) as maps:
-            return maps.read()
+            return written_through(maps)
     except OSError:
-        return b""  # over, or not ours to look at
-
-
-def _shared_lines(told: bytes) -> list[bytes]:
-    """The files, as the kernel names them, that are mapped for writing and for others to see."""
-    lines = [line for line in told.split(b"\n") if b"s " in line]
-    # Address, permissions, offset, device, inode, path.
-    fields = (line.split(None, 5) for line in lines)
-    return [f[5] for f in fields if len(f) == 6 and f[1][1::2] == b"ws"]
+        return set()  # over, or not ours to look at
 
 
 def _alive() -> set[str]:
     return {name for name in os.listdir(_PROCESSES) if name.isdecimal()}
-
-
-def _unescaped(path: bytes) -> bytes:
-    for escaped, plain in _ESCAPES:
-        path = path.replace(escaped, plain)
-    return path

@@ -49,6 +49,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root.mkdir()
     subprocess.run(["/bin/sh", "-ec", EVERYTHING], cwd=root, check=True)
     (root / os.fsdecode(b"\xff\n")).write_text("x")
+    # Bytes that say in the text what a path is.
+    (root / "a" / "\1\2").mkdir()
+    (root / "a" / "\1\2" / "\3\4").write_text("x")
     time.sleep(NOT_RACY)
     return root
 
@@ -220,10 +223,20 @@ def test_two_names_of_one_folder_mean_a_walk(tmp_path: Path) -> None:
 # --- the text -----------------------------------------------------------------------------------
 
 
+def test_a_mark_in_the_middle_of_a_path_marks_nothing() -> None:
+    linked, folder = outline.LINKED, outline.FOLDER
+    told = [b"f1 ./a\2b", linked + b"2 ./c\1\2", folder + b"755 ./\1\2/d", b"f3 ./\1"]
+    text = b"".join(record + b"\0" for record in (*told, linked + b"4 ./e"))
+    assert list(outline.marked(text, outline.LINKED)) == [b"c\1\2", b"e"]
+    assert list(outline.marked(text, outline.FOLDER)) == [b"\1\2/d"]
+    assert list(outline.marked(text, outline.SPECIAL)) == []
+    assert list(outline.marked(b"", outline.FOLDER)) == []
+
+
 def test_parts_are_of_about_equal_size_however_deep_the_tree_begins() -> None:
     names = [f"src/main/p{n % 9}/q{n}" for n in range(40_000)]
     folders = {"/".join(n.split("/")[:d]) for n in names for d in (1, 2, 3)}
-    every = [b"d755 ./" + f.encode() for f in sorted(folders)] + [
+    every = [outline.FOLDER + b"755 ./" + f.encode() for f in sorted(folders)] + [
         b"f ./" + n.encode() for n in names
     ]
     taken = outline_of(every)

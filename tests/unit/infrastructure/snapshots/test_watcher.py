@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.watched_tree import Tree
 
-from cleveragents.infrastructure.snapshots import inotify
+from cleveragents.infrastructure.snapshots import inotify, mapped_files
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.examine import examine, hash_only
 from cleveragents.infrastructure.snapshots.excludes import excludes
@@ -203,8 +203,13 @@ def test_a_living_mapping_is_looked_at_every_time(tree: Tree) -> None:
     assert tree.look().paths == ()
 
 
+@pytest.mark.parametrize("kernel", ["with the question", "without"])
 @pytest.mark.parametrize("name", ["plain", "new\nline", "back\\slash"])
-def test_a_mapping_is_found_whatever_the_root_is_called(tmp_path: Path, name: str) -> None:
+def test_a_mapping_is_found_whatever_the_root_is_called(
+    tmp_path: Path, name: str, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kernel == "without":
+        monkeypatch.setattr(mapped_files, "_REQUEST", 0)
     root = tmp_path / name
     root.mkdir()
     (root / "f").write_bytes(b"0")
