@@ -44,6 +44,8 @@ SMALL = 400
 _STALE = 50
 # Parts that have become so much larger or smaller altogether are made anew.
 _GROWN = 0.2
+# A text of so many bytes is listed in a few milliseconds.
+_SOON = 200_000
 _CAPTURED = FOLDER + FILE + LINKED + LINK
 
 
@@ -60,6 +62,10 @@ class Watch(Protocol):
         """Those of which it was not told."""
         ...
 
+    def complete(self) -> None:
+        """All that are known were told, and are listed by others now."""
+        ...
+
 
 class NoWatch:
     def folder(self, path: bytes, fd: int) -> None:
@@ -70,6 +76,9 @@ class NoWatch:
 
     def unheard(self, paths: Iterable[bytes]) -> set[bytes]:  # noqa: ARG002 - a Watch
         return set()
+
+    def complete(self) -> None:
+        """Nothing to do."""
 
 
 class Look(NamedTuple):
@@ -174,7 +183,8 @@ class _Quick:
 
     def _first(self) -> Outline:
         """Only to know the folders, which have to be watched before they are listed."""
-        listed = list_with_find(self.anchor, self.exclude, UNLISTED, lambda _: None)
+        anchor, exclude = self.anchor, self.exclude
+        listed = list_with_find(anchor, exclude, UNLISTED, lambda _: None, _nothing)
         return outline_of(_records_now(listed))
 
     def _list(self, before: Outline) -> list[Listed]:
@@ -184,7 +194,10 @@ class _Quick:
         def prepare(text: bytes) -> None:
             self.watch.folders(self.anchor.folder(b""), marked(text, FOLDER))
 
-        return list_with_find(self.anchor, self.exclude, before, prepare)
+        # Of a large tree the end is too far away for anything to be found out now.
+        small = sum(len(part.text) for part in before.parts) < _SOON
+        meanwhile = self.watch.complete if small else _nothing
+        return list_with_find(self.anchor, self.exclude, before, prepare, meanwhile)
 
     def _against_known(self, listed: list[Listed]) -> tuple[dict[bytes, bytes], set[bytes]]:
         now = set(_records_now(listed))
@@ -224,6 +237,10 @@ class _Quick:
         if (path, status.kind is Kind.DIR) in self.exclude:
             return None
         return None if any((p, True) in self.exclude for p in _parents(path)) else status
+
+
+def _nothing() -> None:
+    pass
 
 
 def _difference(listed: Iterable[Listed]) -> tuple[dict[bytes, bytes], set[bytes]]:

@@ -45,11 +45,16 @@ class Listed(NamedTuple):
 
 
 def list_with_find(
-    anchor: Anchor, exclude: Excludes, before: Outline, prepare: Callable[[bytes], None]
+    anchor: Anchor,
+    exclude: Excludes,
+    before: Outline,
+    prepare: Callable[[bytes], None],
+    meanwhile: Callable[[], None],
 ) -> list[Listed]:
     """All parts, and one more for what is new at the tops. Raises CannotListError.
 
-    `prepare` is called with the old text of each part before that is listed.
+    `prepare` is called with the old text of each part before that is listed, `meanwhile` once
+    while nobody here has anything to do.
     """
     program, conditions = shutil.which("find"), expression(exclude)
     if program is None or conditions is None:
@@ -60,6 +65,7 @@ def list_with_find(
             for part, tops in parts:
                 prepare(part.text)
                 finders.start(tops)
+            meanwhile()
             texts = finders.texts()
     except OSError as error:
         raise CannotListError from error

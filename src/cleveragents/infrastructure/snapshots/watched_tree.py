@@ -4,11 +4,12 @@ The invariant: outside of the pending paths, the tree is as the base says.
 """
 
 import errno
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.comparison import SMALL, linked_files, look_at_all
-from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of
+from cleveragents.infrastructure.snapshots.entry import RACY_NS, Kind, Seen, Status, parent_of
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, LostTrackError
 from cleveragents.infrastructure.snapshots.mappings import Bystanders, LiveMappings
@@ -35,12 +36,13 @@ class WatchedTree:
         self._exclude = exclude
         self._watches, bystanders = watched
         self._base: Mapping[bytes, Seen] = known.seen
-        look = look_at_all(anchor, exclude, known, _Watching(self._watches), small)
+        watching = _Watching(self._watches, anchor.root, bystanders)
+        look = look_at_all(anchor, exclude, known, watching, small)
         self.outline = look.outline
         self._special = look.special
         # A file with several names is reported under the one that was used, which may be outside.
         self._linked = look.linked
-        self._mappings = LiveMappings(anchor.root, bystanders)
+        self._mappings = watching.mappings()
         self._pending = look.paths | self._mapped(known)
         self._since: set[bytes] = set()
 
@@ -134,7 +136,8 @@ class WatchedTree:
         if not is_folder or (folder, True) in self._exclude:
             self._look(anchor, folder, known, found)
             return
-        listing = walk(anchor, self._exclude, folder, _Watching(self._watches).folder)
+        watching = _Watching(self._watches, anchor.root, Bystanders())
+        listing = walk(anchor, self._exclude, folder, watching.folder)
         for path in linked_files(listing):
             self._doubt_if_linked(path, listing.found[path])
         self._special.update(listing.special)
@@ -161,8 +164,12 @@ class WatchedTree:
 class _Watching:
     """The Watch of a full comparison: a folder that cannot be watched means lost track."""
 
-    def __init__(self, watches: FolderWatches) -> None:
+    def __init__(self, watches: FolderWatches, root: bytes, bystanders: Bystanders) -> None:
         self._watches = watches
+        self._root = root
+        self._bystanders = bystanders
+        self._mappings: LiveMappings | None = None
+        self._mappings_ns = 0
 
     def folder(self, path: bytes, fd: int) -> None:
         try:
@@ -183,6 +190,18 @@ class _Watching:
 
     def unheard(self, paths: Iterable[bytes]) -> set[bytes]:
         return {path for path in paths if path not in self._watches}
+
+    def complete(self) -> None:
+        self._mappings_ns = time.monotonic_ns()
+        self._mappings = LiveMappings(self._root, self._bystanders)
+
+    def mappings(self) -> LiveMappings:
+        """Those of this moment, or of one so short ago that what was written through a mapping
+        since then is too young to be trusted anyway."""
+        if self._mappings is None:
+            return LiveMappings(self._root, self._bystanders)
+        fresh = time.monotonic_ns() - self._mappings_ns < RACY_NS // 2
+        return self._mappings if fresh else LiveMappings(self._root, Bystanders())
 
 
 def _unwatchable(error: OSError) -> LostTrackError:
