@@ -57,23 +57,25 @@ class Entries(Mapping[bytes, Seen]):
         missing = [path for path in paths if path not in self._read]
         for start in range(0, len(missing), _AT_ONCE):
             some = missing[start : start + _AT_ONCE]
-            marks = ",".join("?" * len(some))
-            self._note(f"AND path IN ({marks})", some)
+            for table in (RECENT + "entries", "entries"):
+                unread = [path for path in some if path not in self._read]
+                marks = ",".join("?" * len(unread))
+                self._note(table, f"AND path IN ({marks})", unread)
             for path in some:
                 self._read.setdefault(path, None)
 
     def _everything(self) -> dict[bytes, Seen]:
         if not self._complete:
             self._read = {}
-            self._note("", ())
+            self._note("entries", "", ())
+            self._note(RECENT + "entries", "", ())
             self._complete = True
         return {path: seen for path, seen in self._read.items() if seen is not None}
 
-    def _note(self, condition: str, values: Collection[bytes]) -> None:
+    def _note(self, table: str, condition: str, values: Collection[bytes]) -> None:
         if self._db is None:
             return  # a tree that nothing is known of yet
-        for table in ("entries", RECENT + "entries"):
-            rows = self._db.execute(
-                f"SELECT {_COLUMNS} FROM {table} WHERE tree=? {condition}", (self._tree, *values)
-            )
-            self._read.update((row[0], Seen._make(row) if row[1] else None) for row in rows)
+        rows = self._db.execute(
+            f"SELECT {_COLUMNS} FROM {table} WHERE tree=? {condition}", (self._tree, *values)
+        )
+        self._read.update((row[0], Seen._make(row) if row[1] else None) for row in rows)
