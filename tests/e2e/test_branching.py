@@ -109,9 +109,9 @@ def test_the_first_snapshot_reads_nothing_that_is_proven(
     read: list[bytes] = []
     real = examine._look_at_file
 
-    def noted(folder: int, name: bytes, path: bytes, sink: examine.Sink) -> object:
+    def noted(fd: int, path: bytes, sink: examine.Sink) -> object:
         read.append(path)
-        return real(folder, name, path, sink)
+        return real(fd, path, sink)
 
     monkeypatch.setattr(examine, "_look_at_file", noted)
     time.sleep(0.15)  # what was made just now might change without showing it, and would be read
