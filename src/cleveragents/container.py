@@ -253,11 +253,15 @@ class Container(ToolWiring):
                 timeout=self._settings.tool_timeout, retries=self._settings.max_retries_per_step
             ),
         )
+        limits = ActingLimits(
+            recoveries=self._settings.actor_max_recoveries,
+            max_steps=self._settings.actor_max_steps or None,
+        )
         return PlanExecutor(
             self._unit_of_work,
             self.checkpoint_service,
             StepRunners(tools=runner, children=self._subplan_service),
-            Turns(self._unit_of_work, self._actors, ActingLimits(recoveries=3)),
+            Turns(self._unit_of_work, self._actors, limits),
             (self._clock, self._ids),
             self._events,
         )
@@ -341,9 +345,19 @@ class Container(ToolWiring):
 
     @cached_property
     def _actors(self) -> "ActorRegistry":
-        from cleveragents.infrastructure.actors.registry import ActorRegistry
+        from cleveragents.infrastructure.actors.llm_setup import LlmKind
+        from cleveragents.infrastructure.actors.registry import (
+            ActorKind,
+            ActorRegistry,
+            ReadyKind,
+        )
 
-        return ActorRegistry({"command": lambda _: self._command_actor}, [self._release_agent])
+        around = (self.tools, self._clock, self._events)
+        kinds: dict[str, ActorKind] = {
+            "llm": LlmKind(self._settings, self._environ, around),
+            "command": ReadyKind(lambda _: self._command_actor),
+        }
+        return ActorRegistry(kinds, [self._release_agent])
 
     def _release_agent(self, plan_id: "PlanId") -> None:
         if "_command_actor" in self.__dict__:

@@ -95,6 +95,14 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
         confinement_mode="preferred",
         confinement_environment=(),
         store_max_size=20_000_000_000,
+        actor_max_steps=0,
+        actor_max_tokens=0,
+        actor_max_cost=0.0,
+        actor_max_recoveries=3,
+        llm_base_url="",
+        llm_api_key="",
+        llm_timeout=300.0,
+        llm_max_retries=4,
     )
     assert {loaded.origin(key.name) for key in config.KEYS} == {"default"}
     assert loaded.warnings == ()
@@ -125,6 +133,16 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         environment = ["A_B"]
         [store]
         max-size = "1.5GB"
+        [actor]
+        max-steps = 9
+        max-tokens = 1000
+        max-cost = 1.5
+        max-recoveries = 1
+        [actor.llm]
+        base-url = "http://x"
+        api-key = "k"
+        timeout = 60
+        max-retries = 2
         """
     )
 
@@ -146,6 +164,14 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         confinement_mode="off",
         confinement_environment=("A_B",),
         store_max_size=1_500_000_000,
+        actor_max_steps=9,
+        actor_max_tokens=1000,
+        actor_max_cost=1.5,
+        actor_max_recoveries=1,
+        llm_base_url="http://x",
+        llm_api_key="k",
+        llm_timeout=60.0,
+        llm_max_retries=2,
     )
     assert {loaded.origin(key.name) for key in config.KEYS} == {f"global config {file}"}
 
@@ -168,6 +194,14 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
             "CLEVERAGENTS_CONFINEMENT_MODE": "required",
             "CLEVERAGENTS_CONFINEMENT_ENVIRONMENT": "JAVA_HOME, X",
             "CLEVERAGENTS_STORE_MAX_SIZE": "500MB",
+            "CLEVERAGENTS_ACTOR_MAX_STEPS": "8",
+            "CLEVERAGENTS_ACTOR_MAX_TOKENS": "2000",
+            "CLEVERAGENTS_ACTOR_MAX_COST": "2.5",
+            "CLEVERAGENTS_ACTOR_MAX_RECOVERIES": "2",
+            "CLEVERAGENTS_ACTOR_LLM_BASE_URL": "http://y",
+            "CLEVERAGENTS_ACTOR_LLM_API_KEY": "l",
+            "CLEVERAGENTS_ACTOR_LLM_TIMEOUT": "70",
+            "CLEVERAGENTS_ACTOR_LLM_MAX_RETRIES": "1",
         }
     )
 
@@ -187,6 +221,14 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
         confinement_mode="required",
         confinement_environment=("JAVA_HOME", "X"),
         store_max_size=500_000_000,
+        actor_max_steps=8,
+        actor_max_tokens=2000,
+        actor_max_cost=2.5,
+        actor_max_recoveries=2,
+        llm_base_url="http://y",
+        llm_api_key="l",
+        llm_timeout=70.0,
+        llm_max_retries=1,
     )
     for key in config.KEYS:
         assert loaded.origin(key.name) == f"environment {key.env}"
@@ -733,3 +775,32 @@ def test_loading_the_module_loads_no_slow_library() -> None:
     done = subprocess.run(command, capture_output=True, text=True, env=environ)
 
     assert done.stdout.strip() == "[]"
+
+
+def test_a_key_for_models_is_never_shown(world: World) -> None:
+    loaded = world.load({"CLEVERAGENTS_ACTOR_LLM_API_KEY": "sk-very-secret"})
+
+    assert loaded.settings.llm_api_key == "sk-very-secret"
+    shown = {key.name: key.value for key in config.describe_keys(loaded)}
+    assert shown["actor.llm.api-key"] == "(set, not shown)"
+    assert "very-secret" not in str(shown)
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "problem"),
+    [
+        ("actor.max-cost", "-1", "must be a number from 0 to"),
+        ("actor.max-cost", "much", "must be a number from 0 to"),
+        ("actor.llm.base-url", "ftp://x", "must begin with https:// or http://"),
+        ("actor.llm.max-retries", "21", "must be a whole number from 0 to 20"),
+    ],
+)
+def test_a_bad_value_about_actors_is_told(world: World, key: str, text: str, problem: str) -> None:
+    with pytest.raises(config.ConfigProblem, match=problem):
+        world.load({config.find_key(key, "").env: text})
+
+
+@pytest.mark.parametrize("key", ["actor.llm.base-url", "actor.llm.api-key"])
+def test_a_project_may_not_say_where_models_are(world: World, key: str) -> None:
+    with pytest.raises(config.ConfigProblem):
+        config.find_key(key, "").refuse_in_project("here")

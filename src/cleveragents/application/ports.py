@@ -288,6 +288,10 @@ class Tools(Protocol):
         """Nothing more is run: what tools keep between their calls is ended."""
         ...
 
+    def refuse_if_stopped(self, plan_id: PlanId) -> None:
+        """Raise KeyboardInterrupt if the plan is to stop."""
+        ...
+
     def specs(self, action: Action | None) -> Sequence[ToolSpec]: ...
     def find(self, action: Action | None, name: str) -> ToolSpec:
         """Without an action, of the built-in ones. Raises ToolNotFoundError with a suggestion."""

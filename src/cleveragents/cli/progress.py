@@ -6,6 +6,8 @@ from typing import Protocol, Self, TextIO
 
 from cleveragents.cli.render.text import fits, one_line, write
 from cleveragents.domain.events import (
+    ActorThinking,
+    ActorWaiting,
     CheckpointRecorded,
     ChildReported,
     Event,
@@ -54,6 +56,8 @@ class LineProgress:
 
     def emit(self, event: Event) -> None:
         told = event.event if isinstance(event, ChildReported) else event
+        if isinstance(told, ActorThinking) and told.said:
+            return  # word by word is for a list that moves
         if self._every_event or isinstance(told, Recovered | Resumed):
             # Whoever watched may have gone; the plan goes on without them.
             with suppress(BrokenPipeError):
@@ -84,21 +88,27 @@ def files_changed(count: int) -> str:
 
 def _sentence(event: Event) -> str:
     match event:
-        case PlanStarted():
-            steps = "1 step" if len(event.steps) == 1 else f"{len(event.steps)} steps"
-            return f"plan {event.plan_id}: {steps}, from step {event.first_step}"
+        case PlanStarted() | PlanFinished():
+            return f"plan {event.plan_id}: {_of_plan(event)}"
         case SandboxCreating():
             return f"sandbox: creating {event.resource}"
         case StepStarted() | StepFinished():
             return f"step {event.step_index}: {_of_step(event)}"
         case CheckpointRecorded():
             return f"checkpoint {event.group_id}: {event.reason} ({event.label}){_pruned(event)}"
-        case PlanFinished():
-            return f"plan {event.plan_id}: {event.state}"
         case Recovered() | Resumed():
             return _of_recovery(event)
+        case ActorThinking() | ActorWaiting():
+            return _of_actor(event)
         case ChildReported():
             return f"[{'/'.join(event.child)}] {_sentence(event.event)}"
+
+
+def _of_plan(event: PlanStarted | PlanFinished) -> str:
+    if isinstance(event, PlanFinished):
+        return event.state
+    steps = "1 step" if len(event.steps) == 1 else f"{len(event.steps)} steps"
+    return f"{steps}, from step {event.first_step}"
 
 
 def _pruned(event: CheckpointRecorded) -> str:
@@ -112,6 +122,12 @@ def _of_recovery(event: Recovered | Resumed) -> str:
         return "resumed: every step is done; only the end is left"
     kept = "; what came before is kept" if event.step_index else ""
     return f"resumed: going on with step {event.step_index} of {event.steps} ({event.name}){kept}"
+
+
+def _of_actor(event: ActorThinking | ActorWaiting) -> str:
+    if isinstance(event, ActorWaiting):
+        return f"model: {event.reason}; asking again in {event.seconds:g} s"
+    return f"step {event.step_index}: thinking"
 
 
 def _of_step(event: StepStarted | StepFinished) -> str:

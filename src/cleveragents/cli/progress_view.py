@@ -6,6 +6,8 @@ from enum import StrEnum
 
 from cleveragents.cli.progress import files_changed
 from cleveragents.domain.events import (
+    ActorThinking,
+    ActorWaiting,
     CheckpointRecorded,
     ChildReported,
     Event,
@@ -15,6 +17,9 @@ from cleveragents.domain.events import (
     StepFinished,
     StepStarted,
 )
+
+_MOST_SAID = 60
+_THINKING = "thinking"
 
 
 class StepState(StrEnum):
@@ -31,6 +36,10 @@ class StepView:
     name: str
     state: StepState = StepState.WAITING
     detail: str = ""
+
+    @property
+    def is_thought(self) -> bool:
+        return self.name == _THINKING and self.state is StepState.RUNNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +69,10 @@ class PlanView:
                 return replace(self, preparing=event.resource)
             case CheckpointRecorded():
                 return replace(self, checkpoints=self.checkpoints + 1, preparing="")
-            case StepStarted() | StepFinished():
+            case StepStarted() | StepFinished() | ActorThinking():
                 return self._with_step(event)
+            case ActorWaiting():
+                return replace(self, preparing=f"the model: {event.reason}")
             case ChildReported():
                 return self._with_child(event)
             case _:
@@ -107,9 +118,11 @@ class PlanView:
         return replace(self, plan_id=event.plan_id, steps=steps, preparing="")
 
     def _finished(self, event: PlanFinished) -> "PlanView":
-        return replace(self, state=event.state)
+        # Where an actor was thinking, it has found that there is nothing more to do.
+        steps = tuple(step for step in self.steps if not step.is_thought)
+        return replace(self, state=event.state, steps=steps)
 
-    def _with_step(self, event: StepStarted | StepFinished) -> "PlanView":
+    def _with_step(self, event: StepStarted | StepFinished | ActorThinking) -> "PlanView":
         # An actor may take more steps than the plan announced.
         missing = event.step_index + 1 - len(self.steps)
         steps = self.steps + tuple(StepView(name="") for _ in range(missing))
@@ -144,7 +157,10 @@ def _nested(children: Sequence[ChildView], above: tuple[str, ...] = ()) -> Itera
             yield from _nested(children, child.names)
 
 
-def _step(event: StepStarted | StepFinished) -> StepView:
+def _step(event: StepStarted | StepFinished | ActorThinking) -> StepView:
+    if isinstance(event, ActorThinking):
+        said = " ".join(event.said.split())[-_MOST_SAID:]
+        return StepView(name=_THINKING, state=StepState.RUNNING, detail=said)
     if isinstance(event, StepStarted):
         return StepView(name=event.name, state=StepState.RUNNING, detail=event.tool)
     if event.error is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from cleveragents.config import files
-from cleveragents.config.keys import KEYS, ConfigProblem, Key, as_text, find_key
+from cleveragents.config.keys import KEYS, ConfigProblem, Key, as_text, find_key, shown
 from cleveragents.config.values import (
     DEFAULT_TRIGGERS,
     FORMATS,
@@ -34,6 +34,7 @@ __all__ = [
     "find_key",
     "load_settings",
     "set_value",
+    "shown",
 ]
 
 # What the sandbox tells the commands it runs; in a nested call these are not settings.
@@ -59,6 +60,14 @@ class Settings:
     confinement_mode: str
     confinement_environment: tuple[str, ...]
     store_max_size: int
+    actor_max_steps: int
+    actor_max_tokens: int
+    actor_max_cost: float
+    actor_max_recoveries: int
+    llm_base_url: str
+    llm_api_key: str
+    llm_timeout: float
+    llm_max_retries: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +150,7 @@ def describe_keys(loaded: LoadedSettings | None = None) -> tuple[KeyDescription,
     return tuple(
         KeyDescription(
             name=key.name,
-            value=as_text(loaded.value(key.name) if loaded else key.default),
+            value=as_text(shown(key, loaded.value(key.name)) if loaded else key.default),
             origin=loaded.origin(key.name) if loaded else "default",
             doc=key.doc,
             kind=key.kind,

@@ -13,6 +13,7 @@ from cleveragents.config.values import (
     Base,
     Value,
     age_value,
+    amount_value,
     cleanup_value,
     closest,
     confinement_value,
@@ -23,8 +24,10 @@ from cleveragents.config.values import (
     path_value,
     seconds_value,
     size_value,
+    text_value,
     triggers_value,
     variables_value,
+    web_address_value,
     whole_number,
 )
 
@@ -52,7 +55,8 @@ class ConfigProblem(Exception):  # noqa: N818 - `Error` is for the tree in domai
 class Key:
     """One setting. `read` checks a value as TOML has it; `from_text` makes such a value of text.
 
-    `in_project` False: a cloned repository must not say where our data goes.
+    `in_project` False: a cloned repository must not say where our data goes. What is `secret` is
+    never shown.
     """
 
     name: str
@@ -65,6 +69,7 @@ class Key:
     from_text: Callable[[str], object] = str
     in_project: bool = True
     project_may_not: str = "where data is kept"
+    secret: bool = False
     empty_is_a_value: bool = False
 
     @property
@@ -92,6 +97,11 @@ def find_key(name: str, where: str) -> Key:
             return key
     suggestion = closest(name, [key.name for key in KEYS])
     raise ConfigProblem("unknown-key", name, where, "there is no such key", suggestion)
+
+
+def shown(key: Key, value: Value) -> Value:
+    """The value as people may see it."""
+    return "(set, not shown)" if key.secret and value else value
 
 
 def as_text(value: Value) -> str:
@@ -257,5 +267,88 @@ KEYS = (
         read=size_value,
         from_text=number_from_text,
         in_project=False,
+    ),
+    Key(
+        name="actor.max-steps",
+        field="actor_max_steps",
+        kind="whole number; 0 for what the action says",
+        default=0,
+        env="CLEVERAGENTS_ACTOR_MAX_STEPS",
+        doc="How many steps an actor may decide in one plan, whatever the action says.",
+        read=whole_number(0, 1_000_000),
+        from_text=number_from_text,
+    ),
+    Key(
+        name="actor.max-tokens",
+        field="actor_max_tokens",
+        kind="whole number; 0 for what the action says",
+        default=0,
+        env="CLEVERAGENTS_ACTOR_MAX_TOKENS",
+        doc="How many tokens a model may read and write in one plan, whatever the action says.",
+        read=whole_number(0, 10**12),
+        from_text=number_from_text,
+    ),
+    Key(
+        name="actor.max-cost",
+        field="actor_max_cost",
+        kind="dollars; 0 for what the action says",
+        default=0,
+        env="CLEVERAGENTS_ACTOR_MAX_COST",
+        doc="How many dollars a model may cost in one plan, whatever the action says.",
+        read=amount_value,
+        from_text=number_from_text,
+    ),
+    Key(
+        name="actor.max-recoveries",
+        field="actor_max_recoveries",
+        kind="whole number from 0 to 100",
+        default=3,
+        env="CLEVERAGENTS_ACTOR_MAX_RECOVERIES",
+        doc="How many steps in a row may fail before an actor is not asked again.",
+        read=whole_number(0, 100),
+        from_text=number_from_text,
+    ),
+    Key(
+        name="actor.llm.base-url",
+        field="llm_base_url",
+        kind="https://... or http://..., or empty",
+        default="",
+        env="CLEVERAGENTS_ACTOR_LLM_BASE_URL",
+        doc="Where the models are; empty means the provider's own address.",
+        read=web_address_value,
+        in_project=False,
+        project_may_not="where models are",
+    ),
+    Key(
+        name="actor.llm.api-key",
+        field="llm_api_key",
+        kind="text, or empty",
+        default="",
+        env="CLEVERAGENTS_ACTOR_LLM_API_KEY",
+        doc="The key for the models; empty means the provider's own variable.",
+        read=text_value,
+        in_project=False,
+        project_may_not="whose key is used",
+        secret=True,
+    ),
+    Key(
+        name="actor.llm.timeout",
+        field="llm_timeout",
+        kind="seconds, more than 0",
+        default=300,
+        env="CLEVERAGENTS_ACTOR_LLM_TIMEOUT",
+        doc="How long one answer of a model may take.",
+        read=seconds_value,
+        from_text=number_from_text,
+    ),
+    Key(
+        name="actor.llm.max-retries",
+        field="llm_max_retries",
+        kind="whole number from 0 to 20",
+        default=4,
+        env="CLEVERAGENTS_ACTOR_LLM_MAX_RETRIES",
+        doc="How often a model is asked again after a rate limit or a lost connection.",
+        read=whole_number(0, 20),
+        from_text=number_from_text,
     ),
 )

@@ -21,6 +21,7 @@ TRIGGER_ALIASES = {
 }
 # Longer waits overflow the system's own timers.
 LONGEST_TIMEOUT = 604_800
+_MOST_MONEY = 1_000_000
 
 Value = str | int | float | tuple[str, ...] | None
 
@@ -161,6 +162,26 @@ def age_value(raw: object, base: Base) -> Value:
     if match is None:
         raise BadValueError("must be an age such as 30d, 12h or 90m, or a number of seconds")
     return int(match[1]) * _PERIODS[match[2]]
+
+
+def amount_value(raw: object, base: Base) -> Value:
+    del base
+    number = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else math.nan
+    if not 0 <= number <= _MOST_MONEY:
+        raise BadValueError(f"must be a number from 0 to {_MOST_MONEY}")
+    return float(number)
+
+
+def web_address_value(raw: object, base: Base) -> Value:
+    text = str(text_value(raw, base))
+    if text and not text.startswith(("https://", "http://")):
+        raise BadValueError("must begin with https:// or http://")
+    return text
+
+
+def text_value(raw: object, base: Base) -> Value:
+    del base
+    return _text(raw)
 
 
 def seconds_value(raw: object, base: Base) -> Value:

@@ -61,6 +61,22 @@ class Resumed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActorThinking:
+    """An actor is at work on its next decision; `said` is what it has said of it so far."""
+
+    step_index: int
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorWaiting:
+    """An actor could not be reached, and is asked again after so many seconds."""
+
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ChildReported:
     """What a child plan reported; `child` are the names that lead there from the top."""
 
@@ -77,5 +93,7 @@ Event = (
     | PlanFinished
     | Recovered
     | Resumed
+    | ActorThinking
+    | ActorWaiting
     | ChildReported
 )

@@ -30,7 +30,6 @@ class ActorShape(Shape):
 
 class LlmShape(ActorShape):
     model: Text
-    base_url: Text | None = None
     instructions: Text | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     strategize: bool = False

@@ -860,6 +860,9 @@ class MemoryTools:
     def close(self) -> None:
         """Nothing is kept between two calls."""
 
+    def refuse_if_stopped(self, plan_id: PlanId) -> None:
+        """Nothing was stopped."""
+
     def specs(self, action: Action | None) -> Sequence[ToolSpec]:
         return [*TOOLS, *(action.tools if action else ())]
 

@@ -5,7 +5,7 @@ import click
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
-from cleveragents.config import as_text, describe_keys, find_key, set_value
+from cleveragents.config import as_text, describe_keys, find_key, set_value, shown
 
 
 @click.group("config", cls=LazyGroup)
@@ -42,8 +42,8 @@ def list_keys(app: App) -> None:
 @click.pass_obj
 def get(app: App, key: str) -> None:
     """Show one value and where it comes from."""
-    value, origin = app.settings.value(key), app.settings.origin(key)
     found = find_key(key, "`config get`")
+    value, origin = shown(found, app.settings.value(key)), app.settings.origin(key)
     app.show(
         Outcome(
             data={"key": found.name, "value": value, "origin": origin, "doc": found.doc},
@@ -80,7 +80,7 @@ def set_key(app: App, key: str, value: str, *, project: bool) -> None:
     )
     app.show(
         Outcome(
-            data={"key": key, "value": value, "file": written},
+            data={"key": key, "value": shown(find_key(key, ""), value), "file": written},
             messages=[f"{key} is set in {written}"],
         )
     )

@@ -7,6 +7,7 @@ from cleveragents.application.services.subplan_queries import counting
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
 from cleveragents.cli.views import confinement
 from cleveragents.cli.views import effects as effect_views
+from cleveragents.cli.views.acting import acting_data, acting_rows
 from cleveragents.cli.views.children import child_data, child_grid, nested_name
 from cleveragents.cli.views.failures import failure_block, failure_data
 from cleveragents.cli.views.words import clock_time, count, stamp, toned
@@ -14,7 +15,6 @@ from cleveragents.domain.changes import FileDiff, ResourceDiff
 from cleveragents.domain.confinement import Enforcement
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Phase, Plan
-from cleveragents.domain.sandbox import PlanResource
 
 if TYPE_CHECKING:  # the services behind these are slow to import, and `plan status` needs none
     from cleveragents.application.services.apply_service import ApplyResult
@@ -136,7 +136,7 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
             "elapsed": round(found.elapsed.total_seconds(), 3),
         },
         "execution": {
-            "sandbox": _sandbox_summary(found.resources),
+            "sandbox": ", ".join(sorted({r.status.value for r in found.resources})),
             "tool_calls": found.tool_calls,
             "files_modified": found.files_modified,
             "child_plans": sum(1 for _ in counting(found.children)),
@@ -154,17 +154,13 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
         ],
         "last_completed_step": plan.last_completed_step,
         "last_checkpoint_id": plan.head,
+        **acting_data(found),
     }
     if found.children:
         data["children"] = [child_data(item) for item in found.children]
     if plan.error is not None:
         data["error"] = failure_data(plan.error)
     return data
-
-
-def _sandbox_summary(resources: Sequence[PlanResource]) -> str:
-    states = sorted({resource.status.value for resource in resources})
-    return ", ".join(states)
 
 
 def _status_blocks(
@@ -182,6 +178,7 @@ def _status_blocks(
         ("stands on", plan.head or "-"),
         *further,
     ]
+    rows.extend(acting_rows(found))
     if found.owner:
         rows.append(("in use by", found.owner))
     blocks: list[Block] = [

@@ -52,7 +52,12 @@ PlanError                      exit 1: the operation was refused or failed
 │   └── ToolRefusedError         tool-refused
 ├── ActorError                 actor-failed
 │   ├── ActorUnavailableError    actor-unavailable
-│   └── BudgetExhaustedError     budget-exhausted
+│   ├── BudgetExhaustedError     budget-exhausted
+│   ├── ModelKeyMissingError     model-key-missing
+│   ├── ModelUnreachableError    model-unreachable
+│   ├── ModelRefusedError        model-refused
+│   ├── ContextOverflowError     context-overflow
+│   └── ModelAnswerError         model-answer
 ├── ApplyConflictError         apply-conflict
 ├── ApplyRefusedError          apply-refused
 ├── ValidationUnmetError       validation-unmet
@@ -75,6 +80,11 @@ from cleveragents.domain.errors.actors import (
     ActorError,
     ActorUnavailableError,
     BudgetExhaustedError,
+    ContextOverflowError,
+    ModelAnswerError,
+    ModelKeyMissingError,
+    ModelRefusedError,
+    ModelUnreachableError,
 )
 from cleveragents.domain.errors.base import (
     PlanError,
@@ -178,6 +188,7 @@ __all__ = [
     "ConfigKeyError",
     "ConfigValueError",
     "ConfirmationNeededError",
+    "ContextOverflowError",
     "CorrectionNotFoundError",
     "CorrectionRefusedError",
     "CurrentFolderError",
@@ -197,13 +208,17 @@ __all__ = [
     "InvalidIdError",
     "LabelTakenError",
     "MachineError",
+    "ModelAnswerError",
+    "ModelKeyMissingError",
+    "ModelRefusedError",
+    "ModelUnreachableError",
     "PathNotFoundError",
     "PathOutsideSandboxError",
+    "PlanAmbiguousError",
     "PlanAppliedError",
     "PlanCancelledError",
     "PlanError",
     "PlanLockedError",
-    "PlanAmbiguousError",
     "PlanNotFoundError",
     "PlanStateError",
     "ResourceError",

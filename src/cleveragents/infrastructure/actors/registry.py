@@ -2,55 +2,78 @@
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from cleveragents.application.actor_ports import Actor
-from cleveragents.domain.action import SCRIPTED, Action
+from cleveragents.domain.action import SCRIPTED, Action, ActorSpec
 from cleveragents.domain.errors import ActorUnavailableError
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.actors.given import GivenSteps
 from cleveragents.infrastructure.actors.scripted import ScriptedActor
 from cleveragents.infrastructure.actors.validating import ValidatingActor
 
-Maker = Callable[[Action], Actor]
-"""Makes the actor for an action, or raises ActorUnavailableError with what to do about it."""
+
+class ActorKind(Protocol):
+    """One kind of actor; looking at it must not load the libraries that only asking it needs."""
+
+    def check(self, action: Action) -> None:
+        """Raise ActorUnavailableError if something that can be seen beforehand is missing."""
+        ...
+
+    def make(self, action: Action) -> Actor:
+        """Raises ActorError if it cannot be asked here and now."""
+        ...
+
+
+class ReadyKind:
+    """An actor that needs nothing but to be made."""
+
+    def __init__(self, make: Callable[[Action], Actor]) -> None:
+        self._make = make
+
+    def check(self, action: Action) -> None:
+        self._make(action)
+
+    def make(self, action: Action) -> Actor:
+        return self._make(action)
 
 
 class ActorRegistry:
-    """Implements the port Actors. `makers` are by the name of the actor; each is called late,
-    so that only those who use an actor pay for its libraries. `releases` are called for every
-    plan, whoever its actor is."""
+    """Implements the port Actors; `kinds` are by the name that action files use. `releases` are
+    called for every plan, whoever its actor is."""
 
     def __init__(
-        self, makers: Mapping[str, Maker], releases: Sequence[Callable[[PlanId], None]] = ()
+        self, kinds: Mapping[str, ActorKind], releases: Sequence[Callable[[PlanId], None]] = ()
     ) -> None:
-        self._makers = makers
+        self._kinds = kinds
         self._releases = releases
         self._scripted = ValidatingActor(ScriptedActor())
-        self._made: dict[int, tuple[Action, Actor]] = {}
+        self._made: dict[int, tuple[ActorSpec, Actor]] = {}
 
     def check(self, action: Action) -> None:
         if action.decides:
-            self._maker(action)(action)
+            self._kind(action).check(action)
 
     def of(self, action: Action) -> Actor:
         if not action.decides:
             return self._scripted
-        # Its action grows with each step; the part about the actor stays the same object.
-        known = self._made.get(id(action.actor))
-        if known is None or known[0].actor is not action.actor:
-            known = (action, ValidatingActor(GivenSteps(self._maker(action)(action))))
-            self._made[id(action.actor)] = known
+        # The action grows with each step; the part about the actor stays the same object.
+        spec = action.actor
+        known = self._made.get(id(spec))
+        if known is None or known[0] is not spec:
+            known = (spec, ValidatingActor(GivenSteps(self._kind(action).make(action))))
+            self._made[id(spec)] = known
         return known[1]
 
     def release(self, plan_id: PlanId) -> None:
         for release in self._releases:
             release(plan_id)
 
-    def _maker(self, action: Action) -> Maker:
+    def _kind(self, action: Action) -> ActorKind:
         wanted = action.actor.type
-        if wanted in self._makers:
-            return self._makers[wanted]
-        names = [SCRIPTED, *self._makers]
+        if wanted in self._kinds:
+            return self._kinds[wanted]
+        names = [SCRIPTED, *self._kinds]
         close = difflib.get_close_matches(wanted, names, n=1)
         meant = f"; did you mean `{close[0]}`?" if close else ""
         raise ActorUnavailableError(

@@ -63,6 +63,9 @@ class ToolBox:
     def close(self) -> None:
         self._servers.close()
 
+    def refuse_if_stopped(self, plan_id: PlanId) -> None:
+        self._processes.refuse_if_stopped(plan_id)
+
     def specs(self, action: Action | None) -> Sequence[ToolSpec]:
         return [*BUILT_IN, *(action.tools if action else ())]
 

@@ -1,0 +1,222 @@
+"""Owns the actor that asks a language model: one request for each decision, its tools run by us."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelResponse,
+    SystemPromptPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from cleveragents.application.ports import EventSink, Tools
+from cleveragents.domain.acting import (
+    HEAD,
+    Finished,
+    Memory,
+    Outcome,
+    Proposal,
+    Situation,
+    Strategy,
+)
+from cleveragents.domain.action import Action, Step
+from cleveragents.domain.errors import ActorError, BudgetExhaustedError, ModelAnswerError
+from cleveragents.domain.events import ActorThinking
+from cleveragents.infrastructure.actors.llm_client import ModelClient, Question
+from cleveragents.infrastructure.actors.llm_memory import Conversation, from_text
+from cleveragents.infrastructure.actors.llm_prompts import (
+    ABANDONED,
+    CUT_OFF,
+    EMPTY,
+    OUTLINE,
+    OVERRULED,
+    news_of,
+    result_of,
+    rules_for,
+)
+from cleveragents.infrastructure.actors.llm_tools import Offer, UnusableCallError
+
+_MOST_UNUSABLE = 3
+_UNSAID = "the model gave no reason"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What the settings allow; None leaves it to the action."""
+
+    max_tokens: int | None = None
+    max_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recalled:
+    head: str
+    messages: tuple[ModelMessage, ...]
+
+
+class LlmActor:
+    def __init__(
+        self, client: ModelClient, tools: Tools, events: EventSink, budget: Budget
+    ) -> None:
+        self._client = client
+        self._tools = tools
+        self._events = events
+        self._budget = budget
+        # The conversations of running plans, so that they are not read again for each step.
+        self._recalled: dict[str, _Recalled] = {}
+
+    def strategize(self, situation: Situation) -> Strategy:
+        known = tuple(step.name for step in situation.action.steps)
+        if HEAD in situation.state or not situation.action.actor.options.get("strategize"):
+            return Strategy(steps=known)
+        talk = self._up_to_now(situation).told(OUTLINE)
+        talk = self._ask(situation, talk, with_tools=False)
+        answer = _latest(talk)
+        return Strategy(
+            steps=known,
+            chosen=answer.text or _UNSAID,
+            memory=replace(talk, calls=()).memory,
+        )
+
+    def decide(self, situation: Situation) -> Proposal | Finished:
+        talk = self._up_to_now(situation)
+        if talk.calls:
+            # The model asked for several things at once: one step each, without asking again.
+            return self._proposal(situation, talk)
+        problem = ""
+        for _ in range(_MOST_UNUSABLE):
+            talk = self._ask(situation, talk, with_tools=True)
+            try:
+                return self._meaning(situation, talk)
+            except UnusableCallError as error:
+                problem = str(error)
+            talk = talk.without_calls(problem) if talk.calls else talk.told(problem)
+        raise ModelAnswerError(situation.plan_id, problem)
+
+    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002
+        # What was said before is not needed to add to it.
+        talk = Conversation.of(state, ())
+        if talk.doing is None:
+            return talk.told(news_of(outcome)).memory
+        tool_name, _, call_id = talk.doing.partition(" ")
+        part = ToolReturnPart(
+            tool_name=tool_name,
+            content=result_of(outcome),
+            tool_call_id=call_id,
+            outcome="success" if outcome.error is None else "failed",
+        )
+        return replace(talk.saying(part), doing=None).memory
+
+    # --- the conversation -----------------------------------------------------------------------
+
+    def _up_to_now(self, situation: Situation) -> Conversation:
+        """What was said so far, with everything that the model has not heard yet."""
+        talk = Conversation.of(situation.state, self._recall(situation))
+        if talk.head is None:
+            talk = talk.saying(
+                SystemPromptPart(content=rules_for(situation.action)),
+                UserPromptPart(content=situation.action.description),
+            )
+        news = [item for item in situation.guidance if item.seq > talk.heard]
+        if talk.calls and (news or situation.failed):
+            talk = talk.without_calls(OVERRULED if news else ABANDONED)
+        for item in news:
+            talk = replace(talk.told(item.text), heard=item.seq)
+        return talk
+
+    def _recall(self, situation: Situation) -> Sequence[ModelMessage]:
+        head = situation.state.get(HEAD)
+        if head is None:
+            return ()
+        known = self._recalled.get(situation.plan_id)
+        if known is not None and known.head == head:
+            return known.messages
+        chain = situation.recall(head)
+        # Usually only what came of the last step is new.
+        keys = {item.key: index for index, item in enumerate(chain)}
+        if known is not None and known.head in keys:
+            later = chain[keys[known.head] + 1 :]
+            return (*known.messages, *(from_text(item.body) for item in later))
+        return [from_text(item.body) for item in chain]
+
+    def _remember(self, situation: Situation, talk: Conversation) -> None:
+        if talk.head is not None:
+            self._recalled[situation.plan_id] = _Recalled(head=talk.head, messages=talk.messages)
+
+    def _ask(self, situation: Situation, talk: Conversation, *, with_tools: bool) -> Conversation:
+        self._refuse_without_budget(situation, talk)
+        said: list[str] = []
+
+        def hear(word: str) -> None:
+            said.append(word)
+            self._events.emit(ActorThinking(step_index=situation.step_index, said="".join(said)))
+
+        self._events.emit(ActorThinking(step_index=situation.step_index))
+        offer = self._offer(situation.action)
+        question = Question(
+            plan_id=situation.plan_id,
+            messages=talk.messages,
+            tools=offer.definitions if with_tools else (),
+            hear=hear,
+            refuse_if_stopped=lambda: self._tools.refuse_if_stopped(situation.plan_id),
+        )
+        return talk.answered(self._client.ask(question))
+
+    # --- what it means --------------------------------------------------------------------------
+
+    def _meaning(self, situation: Situation, talk: Conversation) -> Proposal | Finished:
+        answer = _latest(talk)
+        if answer.finish_reason == "length":
+            raise UnusableCallError(CUT_OFF)
+        if talk.calls:
+            return self._proposal(situation, talk)
+        if not (answer.text or "").strip():
+            raise UnusableCallError(EMPTY)
+        self._remember(situation, talk)
+        return Finished(memory=talk.ended(answer.text or ""), summary=answer.text or "")
+
+    def _proposal(self, situation: Situation, talk: Conversation) -> Proposal:
+        call: ToolCallPart = talk.open_calls[0]
+        answer = _latest(talk)
+        step: Step = self._offer(situation.action).step(call)
+        doing = f"{call.tool_name} {call.tool_call_id}"
+        talk = replace(talk, calls=talk.calls[1:], doing=doing)
+        self._remember(situation, talk)
+        return Proposal(
+            step=step,
+            question="Which step is next?",
+            rationale=(answer.text or answer.thinking or _UNSAID).strip() or _UNSAID,
+            memory=talk.memory,
+            notes={"model": answer.model_name, "usage": talk.usage.as_map()},
+        )
+
+    def _offer(self, action: Action) -> Offer:
+        return Offer(action, self._tools.specs(action))
+
+    def _refuse_without_budget(self, situation: Situation, talk: Conversation) -> None:
+        spec, used = situation.action.actor, talk.usage
+        tokens = self._budget.max_tokens or spec.max_tokens
+        if tokens is not None and used.tokens >= tokens:
+            raise BudgetExhaustedError(
+                situation.plan_id, "tokens", str(used.tokens), str(tokens), "actor.max-tokens"
+            )
+        cost = self._budget.max_cost or spec.max_cost
+        if cost is None:
+            return
+        if used.cost is None:
+            raise ActorError(
+                "the cost is limited, but no price is known for this model",
+                "limit its tokens instead: max_tokens in the action, or actor.max-tokens",
+            )
+        if used.cost >= cost:
+            raise BudgetExhaustedError(
+                situation.plan_id, "dollars", f"{used.cost:g}", f"{cost:g}", "actor.max-cost"
+            )
+
+
+def _latest(talk: Conversation) -> ModelResponse:
+    return next(m for m in reversed(talk.messages) if isinstance(m, ModelResponse))

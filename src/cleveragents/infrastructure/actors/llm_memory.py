@@ -1,0 +1,158 @@
+"""Owns what a model remembers: its conversation as a chain of messages, and what it has used."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelMessagesTypeAdapter,
+    ModelRequest,
+    ModelRequestPart,
+    ModelResponse,
+    ToolReturnPart,
+    UserPromptPart,
+)
+
+from cleveragents.domain.acting import HEAD, Memory, Message
+
+_HEARD, _CALLS, _DOING, _USAGE = "heard", "calls", "doing", "usage"
+_SUMMARY = "summary"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a conversation has cost so far; `cost` None means that no price is known."""
+
+    requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost: float | None = 0.0
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+    def plus(self, answer: ModelResponse) -> "Usage":
+        price = _price(answer)
+        known = self.cost is not None and price is not None
+        return Usage(
+            requests=self.requests + 1,
+            input_tokens=self.input_tokens + answer.usage.input_tokens,
+            output_tokens=self.output_tokens + answer.usage.output_tokens,
+            cost=round((self.cost or 0) + (price or 0), 6) if known else None,
+        )
+
+    def as_map(self) -> dict[str, Any]:
+        return {
+            "requests": self.requests,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cost": self.cost,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """All of it, and which part is not stored yet.
+
+    `calls` are those of the last answer that are still to be carried out, `doing` is the one that
+    is being carried out. `heard` is the latest guidance that is in it. `others` in the state is
+    not the model's business.
+    """
+
+    messages: tuple[ModelMessage, ...] = ()
+    added: tuple[Message, ...] = ()
+    head: str | None = None
+    heard: int = 0
+    calls: tuple[str, ...] = ()
+    doing: str | None = None
+    usage: Usage = Usage()
+    others: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any], messages: Sequence[ModelMessage]) -> "Conversation":
+        own = (HEAD, _HEARD, _CALLS, _DOING, _USAGE, _SUMMARY)
+        return cls(
+            messages=tuple(messages),
+            head=state.get(HEAD),
+            heard=state.get(_HEARD, 0),
+            calls=tuple(state.get(_CALLS, ())),
+            doing=state.get(_DOING),
+            usage=Usage(**state.get(_USAGE, {})),
+            others={key: value for key, value in state.items() if key not in own},
+        )
+
+    @property
+    def memory(self) -> Memory:
+        state: dict[str, Any] = {**self.others, HEAD: self.head, _USAGE: self.usage.as_map()}
+        optional = {_HEARD: self.heard, _CALLS: list(self.calls), _DOING: self.doing}
+        state |= {key: value for key, value in optional.items() if value}
+        return Memory(state=state, added=self.added)
+
+    def ended(self, summary: str) -> Memory:
+        """The model has nothing more to do; any further word takes this back."""
+        memory = self.memory
+        return replace(memory, state={**memory.state, _SUMMARY: summary})
+
+    def saying(self, *parts: ModelRequestPart) -> "Conversation":
+        """To the model."""
+        return self._with(ModelRequest(parts=list(parts)))
+
+    def told(self, text: str) -> "Conversation":
+        return self.saying(UserPromptPart(content=text))
+
+    def answered(self, answer: ModelResponse) -> "Conversation":
+        """By the model."""
+        calls = tuple(call.tool_call_id for call in answer.tool_calls)
+        return replace(self._with(answer), calls=calls, usage=self.usage.plus(answer))
+
+    def without_calls(self, reason: str) -> "Conversation":
+        """None of the calls that are left is carried out; the model is told so."""
+        found = self
+        for call in self.open_calls:
+            part = ToolReturnPart(
+                tool_name=call.tool_name,
+                content=reason,
+                tool_call_id=call.tool_call_id,
+                outcome="failed",
+            )
+            found = found.saying(part)
+        return replace(found, calls=())
+
+    @property
+    def open_calls(self) -> list[Any]:
+        asked = [call for call in self._last_answer() if call.tool_call_id in self.calls]
+        return sorted(asked, key=lambda call: self.calls.index(call.tool_call_id))
+
+    def _last_answer(self) -> Sequence[Any]:
+        for message in reversed(self.messages):
+            if isinstance(message, ModelResponse):
+                return message.tool_calls
+        return ()
+
+    def _with(self, message: ModelMessage) -> "Conversation":
+        stored = Message.after(self.head, _to_text(message))
+        return replace(
+            self,
+            messages=(*self.messages, message),
+            added=(*self.added, stored),
+            head=stored.key,
+        )
+
+
+def from_text(body: str) -> ModelMessage:
+    return ModelMessagesTypeAdapter.validate_json(body)[0]
+
+
+def _to_text(message: ModelMessage) -> str:
+    return ModelMessagesTypeAdapter.dump_json([message]).decode("utf-8")
+
+
+def _price(answer: ModelResponse) -> float | None:
+    if not answer.usage.has_values():
+        return None
+    try:
+        return float(answer.cost().total_price)
+    except (LookupError, ValueError, AssertionError):
+        return None  # nobody knows the price of this model

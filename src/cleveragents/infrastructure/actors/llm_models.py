@@ -1,0 +1,41 @@
+"""Owns making the model that an address names, with the library that speaks its protocol."""
+
+from pydantic_ai.models import Model
+
+from cleveragents.infrastructure.actors.llm_setup import ModelAddress
+
+# Each library is loaded only by those whose model needs it.
+# ruff: noqa: PLC0415
+
+
+def make_model(address: ModelAddress) -> Model:
+    if address.provider == "anthropic":
+        return _anthropic(address)
+    if address.provider == "google":
+        return _google(address)
+    return _openai(address)
+
+
+def _openai(address: ModelAddress) -> Model:
+    """Chat completions, which is what everybody speaks who says that he speaks OpenAI's."""
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.providers.openai import OpenAIProvider
+
+    provider = OpenAIProvider(base_url=address.base_url, api_key=address.api_key)
+    return OpenAIChatModel(address.model, provider=provider)
+
+
+def _anthropic(address: ModelAddress) -> Model:
+    from pydantic_ai.models.anthropic import AnthropicModel
+    from pydantic_ai.providers.anthropic import AnthropicProvider
+
+    provider = AnthropicProvider(base_url=address.base_url, api_key=address.api_key)
+    return AnthropicModel(address.model, provider=provider)
+
+
+def _google(address: ModelAddress) -> Model:
+    from pydantic_ai.models.google import GoogleModel
+    from pydantic_ai.providers.google import GoogleProvider
+
+    provider = GoogleProvider(base_url=address.base_url, api_key=address.api_key)
+    return GoogleModel(address.model, provider=provider)
