@@ -5,7 +5,8 @@
         ...
         assert server.asked[0]["messages"][-1]["content"] == "Change the project"
 
-Each request takes the next answer; what was asked is kept as it came.
+Each request takes the next answer; what was asked is kept as it came. With `script` the answer
+goes by how often the model has spoken already, as it would be with one that always thinks the same.
 """
 
 import json
@@ -72,6 +73,7 @@ class ChatServer:
         self.asked: list[dict[str, Any]] = []
         self.keys: list[str] = []
         self._replies: list[Reply] = []
+        self._script: tuple[Reply, ...] = ()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
@@ -87,6 +89,9 @@ class ChatServer:
     def will(self, *replies: Reply) -> None:
         """Answer with these, one after the other, instead of what was left."""
         self._replies = list(replies)
+
+    def script(self, *replies: Reply) -> None:
+        self._script = replies
 
     @property
     def left(self) -> int:
@@ -112,6 +117,9 @@ class ChatServer:
     def next_reply(self, request: dict[str, Any], key: str) -> Reply:
         self.asked.append(request)
         self.keys.append(key)
+        if not self._replies and self._script:
+            spoken = sum(item["role"] == "assistant" for item in request["messages"])
+            return self._script[min(spoken, len(self._script) - 1)]
         if not self._replies:
             return refuse(418, "unexpected", "nobody expected this request")
         return self._replies.pop(0)

@@ -24,12 +24,14 @@ from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 class Course:
     """`done` has, for each step that need not run again, the decision that carried it out.
 
-    `failed` has the last error of each step that was not done.
+    `failed` has the last error of each step that was not done; `in_a_row` is how many have failed
+    one after the other since this run began.
     """
 
     decisions: list[Decision]
     done: dict[int, DecisionId] = field(default_factory=dict[int, DecisionId])
     failed: dict[int, str] = field(default_factory=dict[int, str])
+    in_a_row: int = 0
     writers: Writers = field(default_factory=Writers)
     corrections: Sequence[Correction] = ()
     # Looked up at every step: going through all decisions each time would make long plans slow.
@@ -115,13 +117,6 @@ class Course:
             for decision in self._advice
             if decision.decision_id not in added
         ]
-
-    def failures_before(self, index: int) -> int:
-        """How many steps in a row have failed just before this one."""
-        count = 0
-        while index - count - 1 in self.failed:
-            count += 1
-        return count
 
     def action_with(self, action: Action, decision: Decision) -> Action:
         """The action once this decision is made, whose step may be a new one."""

@@ -241,7 +241,7 @@ class PlanExecutor:
             step_index=index,
             decision=pending or self._decided(plan, proposal, index, course),
             remember=self._turns.remembering(plan, proposal.memory.state),
-            recovers=self._turns.recovers(plan, course.failures_before(index)),
+            recovers=self._turns.recovers(plan, course.in_a_row),
             resources=self._checkpoints.sandboxes(plan.plan_id),
             skip=_skipping(crossing),
             choice=crossing.choice,
@@ -253,8 +253,10 @@ class PlanExecutor:
         plan = done.plan
         if done.failed:
             course.failed[index] = done.notice or ""
+            course.in_a_row += 1
         elif plan.state is State.PROCESSING:
             course.done[index] = task.decision.decision_id
+            course.in_a_row = 0
             plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, course)
         self._events.emit(
             StepFinished(

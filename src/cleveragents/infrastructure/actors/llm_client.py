@@ -8,15 +8,10 @@ from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
     ModelAuthenticationError,
-    ModelConnectionError,
     ModelContextWindowExceededError,
     ModelNotFoundError,
     ModelQuotaExceededError,
-    ModelRateLimitError,
     ModelRequestRejectedError,
-    ModelRequestTimeout,
-    ModelServerError,
-    ModelUnavailableError,
     UserError,
 )
 from pydantic_ai.messages import (
@@ -45,13 +40,8 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
 # A provider that wants more than this wants us to come back another day.
 _LONGEST_ASKED_FOR = 120.0
-_PASSING = (
-    ModelRateLimitError,
-    ModelUnavailableError,
-    ModelServerError,
-    ModelConnectionError,
-    ModelRequestTimeout,
-)
+# Asked again, they would say the same; everything else may be better at the next try.
+_FINAL = (ModelRequestRejectedError, ModelQuotaExceededError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +94,10 @@ class ModelClient:
             answer = self._loop.wait_for(
                 lambda say: self._stream(question, say), question.hear, question.refuse_if_stopped
             )
-        except _PASSING as error:
-            raise _PassingError(_said(error), error.retry_after) from error
-        except ModelAPIError as error:
+        except _FINAL as error:
             raise _refusal(question.plan_id, error) from error
+        except ModelAPIError as error:
+            raise _PassingError(_said(error), error.retry_after) from error
         except (AgentRunError, UserError) as error:
             raise _PassingError(_said(error)) from error
         except Exception as error:
@@ -182,9 +172,9 @@ def _refusal(plan_id: str, error: ModelAPIError) -> ActorError:
     if isinstance(error, ModelQuotaExceededError):
         what = f"the account of this key is used up: {_said(error)}"
         return ModelRefusedError(what, f"fill it up, {resume}")
-    rejected = isinstance(error, ModelRequestRejectedError)
-    what = "the request was refused" if rejected else "the model failed"
-    return ModelRefusedError(f"{what}: {_said(error)}", f"look at the message, {resume}")
+    return ModelRefusedError(
+        f"the request was refused: {_said(error)}", f"look at the message, {resume}"
+    )
 
 
 def _said(error: Exception) -> str:

@@ -58,7 +58,7 @@ class Offer:
         self._action = action
         allowed = [spec for spec in specs if _is_offered(action, spec)]
         self._names = {_safe(spec.name): spec.name for spec in allowed}
-        self._known = {spec.name for spec in specs}
+        self._all = {_safe(spec.name): spec.name for spec in specs}
         self.definitions = [_definition(action, spec) for spec in allowed]
         # A child's name has its parent's before it, for each level one.
         if action.name.count("/") < MOST_LEVELS and _matches(action, SPAWN):
@@ -73,12 +73,11 @@ class Offer:
         return Step(name=_title(tool, arguments), tool=tool, arguments=arguments)
 
     def _tool(self, name: str) -> str:
-        if name in self._names:
-            return self._names[name]
-        if name in self._names.values():
-            return name
+        safe = _safe(name)
+        if safe in self._names:
+            return self._names[safe]
         # On record under a name that no tool has, so that it cannot run.
-        return f"{name} (not offered)" if name in self._known else name
+        return f"{self._all[safe]} (not offered)" if safe in self._all else name
 
 
 _SPAWNING = ToolDefinition(
