@@ -249,10 +249,11 @@ def test_a_step_of_a_person_takes_the_place_of_one_of_its_own(
     llm: LlmWorld, server: ChatServer
 ) -> None:
     plan = llm.run()
-    file = llm.world.write_action({"tool": "shell", "with": {"command": "echo mine > b.txt"}}, "s")
+    file = llm.world.top / "step.yaml"
+    file.write_text("{tool: shell, with: {command: echo mine > b.txt}}")
     server.script(SCRIPT[0], say("fine"))
 
-    words = ("--mode", "revert", "--guidance", "mine", "--step-file", file, "--yes")
+    words = ("--mode", "revert", "--guidance", "mine", "--step-file", str(file), "--yes")
     llm.agents("plan", "correct", *words, decisions(plan)[1]).ok()
 
     assert (plan.sandbox / "b.txt").read_text() == "mine\n"
