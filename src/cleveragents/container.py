@@ -8,7 +8,6 @@ from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cleveragents.application.events import PlanEvents
 from cleveragents.config import Settings
 from cleveragents.container_tools import ToolWiring
 
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.subplan_care import SubplanCare
     from cleveragents.application.services.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
-    from cleveragents.infrastructure.actors.registry import ActorRegistry
-    from cleveragents.infrastructure.clock import SystemClock, UlidSource
+    from cleveragents.infrastructure.clock import UlidSource
     from cleveragents.infrastructure.database.engine import Database
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks import FilePlanLocks
@@ -52,9 +50,8 @@ class Container(ToolWiring):
     def __init__(
         self, settings: Settings, environ: Mapping[str, str], cwd: str, events: "EventSink"
     ) -> None:
-        super().__init__(settings, environ)
+        super().__init__(settings, environ, events)
         self._cwd = cwd
-        self._events = PlanEvents(events)
 
     # --- services -------------------------------------------------------------------------------
 
@@ -343,26 +340,6 @@ class Container(ToolWiring):
             base_dir=self._cwd, builtin_names=names, check_step=self.tools.check
         )
 
-    @cached_property
-    def _actors(self) -> "ActorRegistry":
-        from cleveragents.infrastructure.actors.llm_setup import LlmKind
-        from cleveragents.infrastructure.actors.registry import (
-            ActorKind,
-            ActorRegistry,
-            ReadyKind,
-        )
-
-        around = (self.tools, self._clock, self._events)
-        kinds: dict[str, ActorKind] = {
-            "llm": LlmKind(self._settings, self._environ, around),
-            "command": ReadyKind(lambda _: self._command_actor),
-        }
-        return ActorRegistry(kinds, [self._release_agent])
-
-    def _release_agent(self, plan_id: "PlanId") -> None:
-        if "_command_actor" in self.__dict__:
-            self._command_actor.release(plan_id)
-
     def _sandbox_paths(self, plan_id: "PlanId") -> Mapping[str, str]:
         found = self.checkpoint_service.sandboxes(plan_id)
         return {resource.name: resource.sandbox_path for resource in found}
@@ -393,12 +370,6 @@ class Container(ToolWiring):
         from cleveragents.infrastructure.locks import FilePlanLocks
 
         return FilePlanLocks(self._in_data_dir("locks"), self._clock)
-
-    @cached_property
-    def _clock(self) -> "SystemClock":
-        from cleveragents.infrastructure.clock import SystemClock
-
-        return SystemClock()
 
     @cached_property
     def _ids(self) -> "UlidSource":

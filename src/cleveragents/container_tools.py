@@ -1,4 +1,4 @@
-"""Owns the part of the wiring that runs tools: what they are, and what holds them inside.
+"""Owns the part of the wiring that decides and runs steps: actors, tools, what holds them inside.
 
 Each property imports what it builds, as in the container, of which this is a part (ADR 0004).
 """
@@ -8,20 +8,24 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from cleveragents.application.events import PlanEvents
 from cleveragents.config import Settings
 
 if TYPE_CHECKING:
-    from cleveragents.application.ports import Tools
+    from cleveragents.application.ports import EventSink, Tools
     from cleveragents.domain.ids import PlanId
     from cleveragents.infrastructure.actors.command.actor import CommandActor
+    from cleveragents.infrastructure.actors.registry import ActorRegistry
+    from cleveragents.infrastructure.clock import SystemClock
     from cleveragents.infrastructure.confinement.confiner import Confiner
     from cleveragents.infrastructure.tools.processes import ProcessRunner
 
 
 class ToolWiring(ABC):
-    def __init__(self, settings: Settings, environ: Mapping[str, str]) -> None:
+    def __init__(self, settings: Settings, environ: Mapping[str, str], events: "EventSink") -> None:
         self._settings = settings
         self._environ = environ
+        self._events = PlanEvents(events)
 
     @cached_property
     def tools(self) -> "Tools":
@@ -62,6 +66,32 @@ class ToolWiring(ABC):
         from cleveragents.infrastructure.actors.command.actor import CommandActor
 
         return CommandActor(self._processes, self._sandbox_paths, self._in_data_dir("scratch"))
+
+    @cached_property
+    def _actors(self) -> "ActorRegistry":
+        from cleveragents.infrastructure.actors.llm_setup import LlmKind
+        from cleveragents.infrastructure.actors.registry import (
+            ActorKind,
+            ActorRegistry,
+            ReadyKind,
+        )
+
+        around = (self.tools, self._clock, self._events)
+        kinds: dict[str, ActorKind] = {
+            "llm": LlmKind(self._settings, self._environ, around),
+            "command": ReadyKind(lambda _: self._command_actor),
+        }
+        return ActorRegistry(kinds, [self._release_agent])
+
+    def _release_agent(self, plan_id: "PlanId") -> None:
+        if "_command_actor" in self.__dict__:
+            self._command_actor.release(plan_id)
+
+    @cached_property
+    def _clock(self) -> "SystemClock":
+        from cleveragents.infrastructure.clock import SystemClock
+
+        return SystemClock()
 
     @cached_property
     def _processes(self) -> "ProcessRunner":

@@ -344,7 +344,7 @@ def test_killed_at_any_moment_the_model_is_not_asked_again_for_what_it_decided(
 def test_kill_nine_during_the_tool_repeats_the_tool_and_not_the_question(
     llm: LlmWorld, server: ChatServer
 ) -> None:
-    mark = llm.world.top / "seen"
+    mark = llm.world.beside / "seen"
     waiting = f"echo x >> b.txt; test -e {mark} || {{ touch {mark}; sleep 60; }}"
     server.script(call("shell", command=waiting), say("done"))
     plan = llm.use()

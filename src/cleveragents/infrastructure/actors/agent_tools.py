@@ -32,6 +32,9 @@ class AgentTools:
     def close(self) -> None:
         self._tools.close()
 
+    def refuse_if_stopped(self, plan_id: PlanId) -> None:
+        self._tools.refuse_if_stopped(plan_id)
+
     def specs(self, action: Action | None) -> Sequence[ToolSpec]:
         return self._tools.specs(action)
 

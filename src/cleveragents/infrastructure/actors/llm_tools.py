@@ -9,20 +9,20 @@ from typing import Any, cast
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
+from cleveragents.domain.acting import AGENT_TOOL
 from cleveragents.domain.action import (
     SUBPLANS,
     Action,
-    Parameter,
     Step,
     Subplan,
     Subplans,
     ToolSpec,
 )
 from cleveragents.domain.subplan import MOST_LEVELS
+from cleveragents.domain.toolschema import json_schema
 
 SPAWN = "spawn_subplans"
 _CHILD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_JSON_TYPES = ("string", "boolean", "number", "integer", "array", "object")
 _SPAWN_SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -73,6 +73,8 @@ class Offer:
         return Step(name=_title(tool, arguments), tool=tool, arguments=arguments)
 
     def _tool(self, name: str) -> str:
+        if name.startswith(AGENT_TOOL):
+            raise UnusableCallError(f"there is no tool {name}")  # those are what programs do
         safe = _safe(name)
         if safe in self._names:
             return self._names[safe]
@@ -104,36 +106,13 @@ def _safe(name: str) -> str:
 
 
 def _definition(action: Action, spec: ToolSpec) -> ToolDefinition:
-    parameters = {p.name: _parameter(action, p) for p in spec.parameters}
-    needed = [p.name for p in spec.parameters if p.required or _must_say_where(action, p)]
     description = spec.description or f"Runs {' '.join(spec.command)}"
     if spec.outside_effects:
         description += f". Cannot be undone: {', '.join(spec.outside_effects)}"
+    schema = json_schema(spec, [resource.name for resource in action.resources])
     return ToolDefinition(
-        name=_safe(spec.name),
-        description=description,
-        parameters_json_schema={
-            "type": "object",
-            "properties": parameters,
-            "required": needed,
-            "additionalProperties": False,
-        },
+        name=_safe(spec.name), description=description, parameters_json_schema=dict(schema)
     )
-
-
-def _must_say_where(action: Action, parameter: Parameter) -> bool:
-    return parameter.name == "resource" and len(action.resources) > 1
-
-
-def _parameter(action: Action, parameter: Parameter) -> dict[str, Any]:
-    schema: dict[str, Any] = {}
-    if parameter.type in _JSON_TYPES:
-        schema["type"] = parameter.type
-    if parameter.name == "resource":
-        schema["enum"] = [spec.name for spec in action.resources]
-    if parameter.description:
-        schema["description"] = parameter.description
-    return schema
 
 
 def _arguments(call: ToolCallPart) -> Mapping[str, Any]:

@@ -48,7 +48,7 @@ class ActorRegistry:
         self._kinds = kinds
         self._releases = releases
         self._scripted = ValidatingActor(ScriptedActor())
-        self._made: dict[int, tuple[ActorSpec, Actor]] = {}
+        self._made: list[tuple[ActorSpec, Actor]] = []
 
     def check(self, action: Action) -> None:
         if action.decides:
@@ -57,13 +57,13 @@ class ActorRegistry:
     def of(self, action: Action) -> Actor:
         if not action.decides:
             return self._scripted
-        # The action grows with each step; the part about the actor stays the same object.
-        spec = action.actor
-        known = self._made.get(id(spec))
-        if known is None or known[0] is not spec:
-            known = (spec, ValidatingActor(GivenSteps(self._kind(action).make(action))))
-            self._made[id(spec)] = known
-        return known[1]
+        for spec, actor in self._made:
+            # Nearly always the same object: the action grows, this part of it does not change.
+            if spec is action.actor or spec == action.actor:
+                return actor
+        made = ValidatingActor(GivenSteps(self._kind(action).make(action)))
+        self._made.append((action.actor, made))
+        return made
 
     def release(self, plan_id: PlanId) -> None:
         for release in self._releases:
