@@ -175,7 +175,28 @@ resources:
 steps:
   - {name: s, tool: shell, with: {command: "true"}}
 """
+CHILD = '{name: a, steps: [{tool: shell, with: {command: "true"}}]}'
+CIRCLE = ", ".join(
+    CHILD.replace("name: a", f"name: {one}, depends_on: [{other}]") for one, other in ("ab", "ba")
+)
+TWO = GOOD.replace("path: .}", "path: .}\n  other: {type: git-checkout, path: .}")
+GIVEN = CHILD.replace("name: a", "name: a, resources: [other]").replace(
+    "{command", "{resource: code, command"
+)
+
+
+def spawning(subplans: str, text: str = GOOD) -> str:
+    return text.partition("steps:")[0] + f"steps:\n  - subplans: {subplans}\n"
+
+
 TEXTS = {
+    "children in a circle": (spawning(f"{{plans: [{CIRCLE}]}}"), "form a circle"),
+    "no child at once": (spawning(f"{{max_parallel: 0, plans: [{CHILD}]}}"), "at least 1"),
+    "too many at once": (spawning(f"{{max_parallel: 51, plans: [{CHILD}]}}"), "at most 50"),
+    "a child that takes what it was not given": (
+        spawning(f"{{plans: [{GIVEN}]}}", TWO),
+        "this child was not given `code`",
+    ),
     "a list": ("- 1\n- 2\n", "mapping"),
     "a scalar": ("just words\n", "mapping"),
     "nothing": ("", ""),

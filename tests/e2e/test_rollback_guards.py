@@ -53,6 +53,19 @@ def test_an_unknown_checkpoint_is_refused(world: World, plan: PlanHandle) -> Non
             assert f"agents plan checkpoint list {plan.id}" in said
 
 
+def test_a_pruned_checkpoint_is_refused_with_when_and_why_it_went(
+    world: World, plan: PlanHandle
+) -> None:
+    gone = plan.groups[1]
+    few = world.agents.having(CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN="3")
+    few("plan", "checkpoint", "prune", "--yes", plan.id).ok()
+    with nothing_changes(world, plan.sandbox):
+        for wanted in (gone.group_id, gone.checkpoint_id, gone.label):
+            said = refused(plan.rollback(wanted), "checkpoint-not-found")
+            assert "it was pruned at" in said
+            assert "among the oldest" in said
+
+
 def test_a_checkpoint_of_another_plan_is_refused(world: World, plan: PlanHandle) -> None:
     other = world.run(write("other.txt", "x"))
     head = other.status["last_checkpoint_id"]
