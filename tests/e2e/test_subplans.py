@@ -176,6 +176,40 @@ def test_if_one_conflicts_and_none_may_then_nothing_is_merged(world: World) -> N
     }
 
 
+def test_if_one_conflicts_and_none_may_then_earlier_waves_are_taken_back_too(world: World) -> None:
+    gate, tally = world.beside / "gate", world.beside / "tally"
+    late = f"test -e {gate} && echo c > c.txt || echo c > t.txt"
+    plan = run(
+        world,
+        child("a", f"echo a >> {tally}; echo a > a.txt; rm README.md"),
+        child("b", f"echo b >> {tally}; echo b > t.txt", depends_on=["a"]),
+        child("c", f"echo c >> {tally}; {late}", depends_on=["a"]),
+        merge_strategy="fail_on_conflict",
+    )
+    before = tree_of(plan.sandbox)
+    assert text(plan) == "one\ntwo\nthree\nfour\nfive\n"
+    assert (plan.sandbox / "README.md").exists()
+    assert not (plan.sandbox / "a.txt").exists()
+    outcomes = {c["name"]: c["outcome"] for c in plan.status["children"]}
+    assert outcomes == {"a": "pending", "b": "pending", "c": "conflict"}
+    told = plan.status["error"]["message"]
+    assert "child `c` conflicts: code:t.txt" in told
+    assert "child `a` is not merged" in told
+    head = plan.groups[-1]
+    assert (head.reason, plan.status["last_checkpoint_id"]) == ("on_error", head.head)
+
+    plan.rollback("start").ok()
+    plan.rollback("before rollback to start").ok()
+    assert tree_of(plan.sandbox) == before
+
+    gate.touch()
+    plan("resume").ok()
+    assert [text(plan, n) for n in ("a.txt", "t.txt", "c.txt")] == ["a\n", "b\n", "c\n"]
+    assert not (plan.sandbox / "README.md").exists()
+    # What was done and only not merged is not done again.
+    assert sorted(tally.read_text().split()) == ["a", "b", "c", "c"]
+
+
 def test_the_last_wins_or_the_first_stays(world: World) -> None:
     both = child("a", "echo a > t.txt"), child("b", "echo b > t.txt; echo b > b.txt")
     last = run(world, *both, merge_strategy="last_wins")

@@ -96,6 +96,10 @@ class ChildPlan:
         """Its result is there, or will be, and is still to be merged."""
         return replace(self, outcome=MergeOutcome.PENDING, reason="", conflicts=())
 
+    def taken_back(self) -> "ChildPlan":
+        """Its last merge counts no more; it can be merged again."""
+        return replace(self.waiting(), merges=self.merges[:-1])
+
     def retried(self) -> "ChildPlan":
         return replace(self.waiting(), retries=self.retries + 1)
 

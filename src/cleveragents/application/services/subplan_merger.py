@@ -70,6 +70,31 @@ class SubplanMerger:
             changes.extend(more)
         return plan, changes
 
+    def take_back(self, plan: Plan, merged: Sequence[ChildPlan]) -> None:
+        """Make the parent what it was before the first of these, whose results wait again then.
+
+        Files first: until the record says so, the boundary after the merges is gone back to.
+        """
+        parents, starts = self._parents(plan), self._starts(merged)
+        restored = {
+            name: self._snapshots.restore(parents[name], ref) for name, ref in starts.items()
+        }
+        with self._unit_of_work() as uow:
+            for name, result in restored.items():
+                uow.resources.save(parents[name].at_boundary(result.snapshot.ref))
+            for child in merged:
+                uow.subplans.save(child.taken_back())
+            uow.commit()
+
+    def _starts(self, merged: Sequence[ChildPlan]) -> Mapping[str, str]:
+        """For each resource, the parent's snapshot that the first of them was branched from."""
+        starts: dict[str, str] = {}
+        with self._unit_of_work.reading() as uow:
+            for child in sorted(merged, key=lambda child: child.merges[-1].seq):
+                for resource in uow.resources.of_plan(child.plan_id):
+                    starts.setdefault(resource.name, str(resource.details["branched_at"]))
+        return starts
+
     def _result(self, plan_id: PlanId) -> _Result | None:
         """None for a child without one, which is marked as failed if that is for good."""
         with self._unit_of_work() as uow:

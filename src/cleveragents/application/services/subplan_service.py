@@ -4,7 +4,7 @@ The step is done when every child is merged. Each merge is a step boundary of it
 child whose result is in the parent is never run again (ADR 0023).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cleveragents.application.ports import Clock, UnitOfWorkFactory
@@ -17,7 +17,7 @@ from cleveragents.application.services.subplan_crew import SubplanCrew
 from cleveragents.application.services.subplan_merger import SubplanMerger
 from cleveragents.application.services.subplan_spawner import SubplanSpawner
 from cleveragents.application.services.tool_runner import Crossing, StepRunner, Task
-from cleveragents.domain.action import Step, Subplan, Subplans
+from cleveragents.domain.action import MergeStrategy, Step, Subplan, Subplans
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointReason, Trigger
 from cleveragents.domain.decision import ToolResult
@@ -76,8 +76,7 @@ class SubplanService:
         for wave in waves(task.step.subplans):
             plan, more = self._run_wave(plan, task, wave)
             changes.extend(more)
-            merged = self._names(plan, task, MergeOutcome.MERGED)
-            if task.step.subplans.fail_fast and not merged.issuperset(c.name for c in wave):
+            if self._is_over(plan, task, wave):
                 break
         missing = self._missing(plan, task)
         if missing or any(child.name not in self._current(plan, task) for child in _specs(task)):
@@ -86,6 +85,21 @@ class SubplanService:
         plan = plan.advance(task.step_index, memory.state)
         plan = self._checkpoints.save_progress(plan, Additions(messages=memory.added))
         return Committed(plan=plan, group=None, changes=tuple(changes))
+
+    def _is_over(self, plan: Plan, task: Task, wave: Sequence[Subplan]) -> bool:
+        """Whether what has become of a wave keeps the others from being started."""
+        subplans = task.step.subplans
+        assert subplans is not None
+        found = self._current(plan, task)
+        merged = [child for child in found.values() if child.outcome is MergeOutcome.MERGED]
+        # Of this wave: what later ones came to in an earlier run is still to be done again.
+        conflict = _any_conflict(found[child.name] for child in wave if child.name in found)
+        if subplans.merge_strategy is MergeStrategy.FAIL_ON_CONFLICT and conflict:
+            if merged:
+                self._merger.take_back(plan, merged)
+            return True
+        names = {child.name for child in merged}
+        return subplans.fail_fast and not names.issuperset(child.name for child in wave)
 
     def _before_spawn(self, plan: Plan, task: Task) -> Plan:
         if self._current(plan, task):
@@ -119,7 +133,7 @@ class SubplanService:
         return dict(current(children, task.decision.decision_id))
 
     def _failed(self, plan: Plan, task: Task, missing: Sequence[ChildPlan]) -> Committed:
-        message = "; ".join(_told(child) for child in missing)
+        message = "; ".join(_told(child, all_or_none=_any_conflict(missing)) for child in missing)
         waiting = [c.name for c in _specs(task) if c.name not in self._current(plan, task)]
         if waiting:
             message += f"; not started: {', '.join(waiting)}"
@@ -145,10 +159,16 @@ def _names(task: Task) -> Sequence[str]:
     return [child.name for child in _specs(task)]
 
 
-def _told(child: ChildPlan) -> str:
+def _any_conflict(children: Iterable[ChildPlan]) -> bool:
+    return any(child.outcome is MergeOutcome.CONFLICT for child in children)
+
+
+def _told(child: ChildPlan, *, all_or_none: bool) -> str:
     if child.outcome is MergeOutcome.CONFLICT:
         files = ", ".join(str(conflict) for conflict in child.conflicts)
         return f"child `{child.name}` conflicts: {files or child.reason}"
     if child.outcome is MergeOutcome.FAILED:
         return f"child `{child.name}` failed: {child.reason}"
-    return f"child `{child.name}` was stopped"
+    # Without a conflict, nothing but a stop keeps a child from having an outcome.
+    why = "is not merged, because not all of them can be" if all_or_none else "was stopped"
+    return f"child `{child.name}` {why}"
