@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from functools import cached_property
+from typing import NoReturn
 
 from cleveragents.domain.confinement import Abilities
 from cleveragents.infrastructure.confinement import landlock, socket_filter
@@ -31,8 +32,10 @@ class Machine:
     def read_only_view(self) -> bool:
         """Tried, since a kernel that has it may still forbid it."""
         with tempfile.TemporaryDirectory() as folder:
-            view = ReadOnlyView(writable=[folder], folder=folder, most_processes=100)
-            return _works(["/bin/sh", "-c", ": > here && test ! -w /"], view)
+            child = os.fork()
+            if child == 0:
+                _try_view(folder)
+            return os.waitpid(child, 0)[1] == 0
 
     @cached_property
     def bubblewrap(self) -> str | None:
@@ -51,7 +54,17 @@ class Machine:
         )
 
 
-def _works(argv: list[str], view: ReadOnlyView | None = None) -> bool:
+def _try_view(folder: str) -> NoReturn:  # pragma: no cover - in a process of its own
+    code = 1
+    try:
+        ReadOnlyView(writable=[folder], folder=folder, most_processes=100).enter()
+        os.close(os.open("here", os.O_CREAT | os.O_WRONLY))
+        code = 0 if os.statvfs("/").f_flag & os.ST_RDONLY else 1
+    finally:
+        os._exit(code)
+
+
+def _works(argv: list[str]) -> bool:
     try:
         done = subprocess.run(
             argv,
@@ -61,7 +74,6 @@ def _works(argv: list[str], view: ReadOnlyView | None = None) -> bool:
             env={"PATH": os.defpath},
             timeout=_PATIENCE_SECONDS,
             check=False,
-            preexec_fn=view.enter if view else None,
         )
     except (OSError, subprocess.SubprocessError):
         return False

@@ -109,18 +109,23 @@ class Running:
 
     def _ended(self) -> Report | None:
         # A keeper that has reported ends by itself; told to stop, others do so within a while.
-        if not self._has_reported():
-            self.process.send_signal(STOP)
-        try:
-            self.process.wait(timeout=_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGKILL)
+        if self._has_reported():
             self.process.wait()
+        else:
+            self._stop()
         found = read_report(self._said())
         if isinstance(found, Report):
             return found
         end_processes(self._mark)  # nobody looks after them any more
         return None
+
+    def _stop(self) -> None:
+        self.process.send_signal(STOP)
+        try:
+            self.process.wait(timeout=_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
 
     def _has_reported(self) -> bool:
         return bool(select.select([self._report], [], [], 0)[0])

@@ -1,0 +1,94 @@
+"""What is asked for, what a machine can do, and what is said about the rest."""
+
+from dataclasses import replace
+
+import pytest
+
+from cleveragents.domain.confinement import (
+    Abilities,
+    Confinement,
+    ConfinementMeans,
+    ConfinementMode,
+    Guarantee,
+    enforcement,
+    strictest,
+)
+
+ALL = Abilities(landlock=7, socket_filter=True, read_only_view=True, bubblewrap=True)
+NOTHING = Abilities(landlock=0, socket_filter=False, read_only_view=False, bubblewrap=False)
+PREFERRED, REQUIRED, OFF = (
+    ConfinementMode.PREFERRED,
+    ConfinementMode.REQUIRED,
+    ConfinementMode.OFF,
+)
+
+
+def missing(machine: Abilities) -> dict[Guarantee, str]:
+    return dict(enforcement(Confinement(), PREFERRED, machine).missing)
+
+
+def test_a_machine_that_can_do_everything_does() -> None:
+    found = enforcement(Confinement(), REQUIRED, ALL)
+    assert set(found.enforced) == set(Guarantee)
+    assert found.refusal is None
+    assert (found.by, found.network) == (ConfinementMeans.KERNEL, False)
+
+
+def test_a_machine_that_can_do_nothing_says_so_and_may_be_refused() -> None:
+    assert set(missing(NOTHING)) == set(Guarantee) - {Guarantee.ENVIRONMENT}
+    found = enforcement(Confinement(mode=REQUIRED), PREFERRED, NOTHING)
+    assert found.refusal is not None
+    assert "no Landlock" in found.refusal
+    assert "user namespaces" in found.refusal
+    assert enforcement(Confinement(), PREFERRED, NOTHING).refusal is None
+
+
+@pytest.mark.parametrize(
+    ("landlock", "view", "lacking"),
+    [
+        (1, False, {Guarantee.WRITES, Guarantee.ATTRIBUTES, Guarantee.PROCESSES}),
+        (2, False, {Guarantee.WRITES, Guarantee.ATTRIBUTES, Guarantee.PROCESSES}),
+        (3, False, {Guarantee.ATTRIBUTES, Guarantee.PROCESSES}),
+        (0, True, {Guarantee.PROCESSES}),
+        (5, True, {Guarantee.PROCESSES}),
+        (6, True, set()),
+    ],
+)
+def test_each_version_has_its_own_gaps(
+    landlock: int, view: object, lacking: set[Guarantee]
+) -> None:
+    machine = replace(ALL, landlock=landlock, read_only_view=bool(view))
+    assert set(missing(machine)) == lacking
+
+
+def test_who_asks_for_the_network_misses_no_filter() -> None:
+    machine = replace(ALL, socket_filter=False)
+    assert set(missing(machine)) == {Guarantee.NETWORK}
+    found = enforcement(Confinement(network=True), REQUIRED, machine)
+    assert (found.refusal, found.network) == (None, True)
+    assert Guarantee.NETWORK not in found.enforced
+
+
+def test_off_enforces_nothing() -> None:
+    found = enforcement(Confinement(mode=OFF), PREFERRED, ALL)
+    assert (found.by, found.enforced, found.refusal) == (ConfinementMeans.NOTHING, (), None)
+    assert found.network
+
+
+def test_bubblewrap_is_used_where_it_is_and_asked_for() -> None:
+    asked = Confinement(by=ConfinementMeans.BUBBLEWRAP)
+    assert enforcement(asked, REQUIRED, ALL).by is ConfinementMeans.BUBBLEWRAP
+    without = replace(ALL, bubblewrap=False)
+    assert enforcement(asked, PREFERRED, without).by is ConfinementMeans.KERNEL
+    refusal = enforcement(asked, REQUIRED, without).refusal
+    assert refusal is not None
+    assert "bubblewrap" in refusal
+    bare = enforcement(asked, PREFERRED, replace(ALL, socket_filter=False))
+    assert dict(bare.missing).keys() == {Guarantee.NETWORK}
+
+
+def test_what_the_settings_require_no_action_undoes() -> None:
+    assert strictest(None, OFF) is OFF
+    assert strictest(OFF, PREFERRED) is OFF
+    assert strictest(REQUIRED, OFF) is REQUIRED
+    assert strictest(OFF, REQUIRED) is REQUIRED

@@ -1,0 +1,154 @@
+"""The keeper's own work, done here: waiting, counting, ending, and reading what it reports."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator
+
+import pytest
+
+from cleveragents.domain.confinement import Confinement
+from cleveragents.infrastructure.confinement.bubblewrap import wrapped
+from cleveragents.infrastructure.confinement.syscalls import (
+    PR_SET_CHILD_SUBREAPER,
+    mount,
+    prctl,
+    syscall,
+    unshare,
+)
+from cleveragents.infrastructure.tools.denials import denied_hint, denied_lines
+from cleveragents.infrastructure.tools.keeper import Report, read_report
+from cleveragents.infrastructure.tools.process_tree import descendants, resume, suspend
+
+PROGRAM = """
+import os, signal, subprocess, sys
+from cleveragents.infrastructure.confinement.syscalls import PR_SET_CHILD_SUBREAPER, prctl
+from cleveragents.infrastructure.tools.keeper import watch
+prctl(PR_SET_CHILD_SUBREAPER, 1)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP})
+clear = lambda: signal.pthread_sigmask(signal.SIG_SETMASK, ())
+child = subprocess.Popen(
+    ["/bin/sh", "-c", sys.argv[1]], start_new_session=True, preexec_fn=clear
+)
+print("started", flush=True)
+print(watch(child.pid, int(sys.argv[2])).as_bytes().decode())
+child.returncode = 0
+"""
+
+
+def kept(script: str, most: int = 100, then: int | None = None) -> Report:
+    """What `watch` reports of a shell script; `then` is a signal for the keeper."""
+    keeper = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, script, str(most)], stdout=subprocess.PIPE
+    )
+    assert keeper.stdout is not None
+    assert keeper.stdout.readline() == b"started\n"
+    if then is not None:
+        time.sleep(0.2)
+        keeper.send_signal(then)
+    with keeper.stdout:
+        report = read_report(keeper.stdout.read())
+    keeper.wait()
+    assert isinstance(report, Report)
+    return report
+
+
+def test_it_tells_how_the_command_ended() -> None:
+    assert kept("exit 3") == Report(code=3)
+    assert kept("kill -9 $$") == Report(code=-9)
+
+
+def test_what_is_left_is_ended_and_counted() -> None:
+    assert kept("sleep 30 & setsid sleep 30 & sleep 0.2; exit 0") == Report(code=0, left=2)
+
+
+def test_too_many_are_too_many() -> None:
+    report = kept("for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 30 & done; wait", most=5)
+    assert report.too_many
+    assert report.left > 5
+
+
+def test_told_to_stop_it_is_gentle_first() -> None:
+    assert kept("trap 'exit 7' TERM; sleep 30 & wait", then=signal.SIGTERM).code == 7
+
+
+def test_left_alone_it_ends_everything_at_once() -> None:
+    started = time.monotonic()
+    assert kept("trap '' TERM; sleep 30; sleep 30", then=signal.SIGHUP).code == -9
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (b"0 2 1", Report(code=0, left=2, too_many=True)),
+        (b"!not allowed", "not allowed"),
+        (b"", None),
+        (b"0 2", None),
+    ],
+)
+def test_reports_are_read(said: bytes, expected: object) -> None:
+    assert read_report(said) == expected
+
+
+@pytest.fixture
+def family() -> Generator["subprocess.Popen[bytes]"]:
+    parent = subprocess.Popen(["/bin/sh", "-c", "sleep 30 & sleep 30 & wait"])
+    while len(descendants(parent.pid)) < 2:
+        time.sleep(0.01)
+    yield parent
+    for process in (*descendants(parent.pid), parent.pid):
+        os.kill(process, signal.SIGKILL)
+    parent.wait()
+
+
+def states(parent: int) -> set[str]:
+    found: set[str] = set()
+    for process in descendants(parent):
+        with pathlib.Path(f"/proc/{process}/stat").open() as file:
+            found.add(file.read().rpartition(")")[2].split()[0])
+    return found
+
+
+def test_processes_can_be_suspended_and_resumed(family: "subprocess.Popen[bytes]") -> None:
+    suspend(family.pid)
+    time.sleep(0.05)
+    assert states(family.pid) == {"T"}
+    resume(family.pid)
+    time.sleep(0.05)
+    assert states(family.pid) == {"S"}
+
+
+def test_calls_that_the_kernel_refuses_are_errors() -> None:
+    assert prctl(PR_SET_CHILD_SUBREAPER, 0) == 0
+    with pytest.raises(OSError, match="Invalid argument"):
+        prctl(99_999)
+    with pytest.raises(OSError, match="Function not implemented"):
+        syscall(99_999)
+    with pytest.raises(OSError):
+        unshare(1)
+    with pytest.raises(OSError):
+        mount(b"none", b"/no/such/place", 0)
+
+
+def test_refusals_are_seen_in_the_output() -> None:
+    output = "fine\nsh: 1: cannot create /x: Permission denied\nError: EROFS: read-only\nok"
+    assert denied_lines(output) == [
+        "sh: 1: cannot create /x: Permission denied",
+        "Error: EROFS: read-only",
+    ]
+    assert "no network" in denied_hint(Confinement())
+    assert "no network" not in denied_hint(Confinement(network=True))
+
+
+def test_bubblewrap_gets_the_same_view() -> None:
+    line = wrapped("/bin/bwrap", ["make"], ["/s/code", "/t"], "/s/code", 7)
+    assert line[0] == "/bin/bwrap"
+    assert line[-2:] == ["--", "make"]
+    text = " ".join(line)
+    for part in ("--ro-bind / /", "--bind /s/code /s/code", "--bind /t /t", "--seccomp 7"):
+        assert part in text
+    assert "--unshare-net" not in wrapped("/bin/bwrap", ["make"], [], "/", None)
