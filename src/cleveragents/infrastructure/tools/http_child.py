@@ -59,6 +59,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
         self, *given: Any
     ) -> Any:
         req, newurl = given[0], given[5]
+        _check(newurl)  # the library would also follow to ftp
         new = super().redirect_request(*given)
         if new is not None and _host(newurl) != _host(req.full_url):
             # What was meant for one server is not shown to another.
