@@ -153,3 +153,4 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/startup.py")
     session.run("python", "benchmarks/compare.py")
     session.run("python", "benchmarks/steps.py")
+    session.run("python", "benchmarks/actors.py")

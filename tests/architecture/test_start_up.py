@@ -16,7 +16,7 @@ from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFacto
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
-HEAVY = ("rich", "sqlalchemy", "alembic", "pydantic", "yaml", "tomlkit", "zstandard")
+HEAVY = ("rich", "sqlalchemy", "alembic", "pydantic", "yaml", "tomlkit", "zstandard", "pydantic_ai")
 REPORT = """
 import sys
 from cleveragents.cli.main import run
@@ -91,3 +91,17 @@ def test_asking_about_a_plan_imports_nothing_heavy(home: Path, command: str, for
     assert PLAN in done.stdout
     assert "sqlite3" in modules
     assert not modules & set(HEAVY)
+
+
+def test_making_a_plan_for_a_model_does_not_load_what_asks_it(home: Path) -> None:
+    (home / "folder").mkdir()
+    action = home / "a.yaml"
+    action.write_text(
+        "{name: a, description: b, resources: {f: {type: fs-directory, path: folder}},"
+        " actor: {type: llm, model: 'openai:gpt-5'}}"
+    )
+
+    modules, done = imported(home, "plan", "use", str(action))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not modules & {"pydantic_ai", "openai", "anthropic", "google", "httpx"}

@@ -136,6 +136,30 @@ def test_several_calls_in_one_answer_are_several_steps_and_one_request(
     assert server.heard(2) == server.heard(1)
 
 
+def test_calls_after_one_that_failed_are_not_carried_out(llm: LlmWorld, server: ChatServer) -> None:
+    both = (("shell", {"command": "exit 1"}), WRITE)
+    server.script(calls(*both), call("shell", command="echo c > c.txt"), say("done"))
+    plan = llm.run()
+
+    assert types(plan) == ["tool_invocation", "error_recovery"]
+    assert "an earlier call failed" in server.heard(1)[-1][1]
+    assert not (plan.sandbox / "a.txt").exists()
+
+
+def test_calls_after_a_correction_are_not_carried_out(llm: LlmWorld, server: ChatServer) -> None:
+    both = (("shell", {"command": "echo b > b.txt"}), WRITE)
+    server.script(calls(*both), say("done"))
+    plan = llm.run()
+    words = ("--mode", "revert", "--guidance", "no a.txt", "--yes")
+    llm.agents("plan", "correct", *words, decisions(plan)[1]).ok()
+
+    assert not (plan.sandbox / "a.txt").exists()
+    assert (plan.sandbox / "b.txt").exists()
+    overruled, told = server.heard()[-2:]
+    assert "a person said something first" in overruled[1]
+    assert told == ("user", "no a.txt")
+
+
 def test_it_can_say_first_how_it_means_to_go_about_it(llm: LlmWorld, server: ChatServer) -> None:
     server.script(say("Step by step."), *SCRIPT)
     plan = llm.run(actor={"strategize": True})

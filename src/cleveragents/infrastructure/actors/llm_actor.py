@@ -41,6 +41,8 @@ from cleveragents.infrastructure.actors.llm_prompts import (
 from cleveragents.infrastructure.actors.llm_tools import Offer, UnusableCallError
 
 _MOST_UNUSABLE = 3
+# As many as plans run at the same time, and a few more.
+_MOST_RECALLED = 128
 _UNSAID = "the model gave no reason"
 
 
@@ -52,12 +54,6 @@ class Budget:
     max_cost: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Recalled:
-    head: str
-    messages: tuple[ModelMessage, ...]
-
-
 class LlmActor:
     def __init__(
         self, client: ModelClient, tools: Tools, events: EventSink, budget: Budget
@@ -66,8 +62,9 @@ class LlmActor:
         self._tools = tools
         self._events = events
         self._budget = budget
-        # The conversations of running plans, so that they are not read again for each step.
-        self._recalled: dict[str, _Recalled] = {}
+        # The conversations of running plans by their heads, so that they are not read and parsed
+        # again for each step.
+        self._recalled: dict[str, tuple[ModelMessage, ...]] = {}
 
     def strategize(self, situation: Situation) -> Strategy:
         known = tuple(step.name for step in situation.action.steps)
@@ -98,18 +95,12 @@ class LlmActor:
         raise ModelAnswerError(situation.plan_id, problem)
 
     def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002
-        # What was said before is not needed to add to it.
-        talk = Conversation.of(state, ())
-        if talk.doing is None:
-            return talk.told(news_of(outcome)).memory
-        tool_name, _, call_id = talk.doing.partition(" ")
-        part = ToolReturnPart(
-            tool_name=tool_name,
-            content=result_of(outcome),
-            tool_call_id=call_id,
-            outcome="success" if outcome.error is None else "failed",
-        )
-        return replace(talk.saying(part), doing=None).memory
+        # What was said before is not needed to add to it; if it is known, it is so afterwards.
+        known = self._recalled.get(state.get(HEAD, ""))
+        talk = _heard(Conversation.of(state, known or ()), outcome)
+        if known:
+            self._remember(talk)
+        return talk.memory
 
     # --- the conversation -----------------------------------------------------------------------
 
@@ -132,20 +123,16 @@ class LlmActor:
         head = situation.state.get(HEAD)
         if head is None:
             return ()
-        known = self._recalled.get(situation.plan_id)
-        if known is not None and known.head == head:
-            return known.messages
-        chain = situation.recall(head)
-        # Usually only what came of the last step is new.
-        keys = {item.key: index for index, item in enumerate(chain)}
-        if known is not None and known.head in keys:
-            later = chain[keys[known.head] + 1 :]
-            return (*known.messages, *(from_text(item.body) for item in later))
-        return [from_text(item.body) for item in chain]
+        known = self._recalled.get(head)
+        if known is not None:
+            return known
+        return [from_text(item.body) for item in situation.recall(head)]
 
-    def _remember(self, situation: Situation, talk: Conversation) -> None:
+    def _remember(self, talk: Conversation) -> None:
         if talk.head is not None:
-            self._recalled[situation.plan_id] = _Recalled(head=talk.head, messages=talk.messages)
+            self._recalled[talk.head] = talk.messages
+        while len(self._recalled) > _MOST_RECALLED:
+            self._recalled.pop(next(iter(self._recalled)), None)  # the oldest
 
     def _ask(self, situation: Situation, talk: Conversation, *, with_tools: bool) -> Conversation:
         self._refuse_without_budget(situation, talk)
@@ -176,7 +163,7 @@ class LlmActor:
             return self._proposal(situation, talk)
         if not (answer.text or "").strip():
             raise UnusableCallError(EMPTY)
-        self._remember(situation, talk)
+        self._remember(talk)
         return Finished(memory=talk.ended(answer.text or ""), summary=answer.text or "")
 
     def _proposal(self, situation: Situation, talk: Conversation) -> Proposal:
@@ -185,7 +172,7 @@ class LlmActor:
         step: Step = self._offer(situation.action).step(call)
         doing = f"{call.tool_name} {call.tool_call_id}"
         talk = replace(talk, calls=talk.calls[1:], doing=doing)
-        self._remember(situation, talk)
+        self._remember(talk)
         return Proposal(
             step=step,
             question="Which step is next?",
@@ -216,6 +203,19 @@ class LlmActor:
             raise BudgetExhaustedError(
                 situation.plan_id, "dollars", f"{used.cost:g}", f"{cost:g}", "actor.max-cost"
             )
+
+
+def _heard(talk: Conversation, outcome: Outcome) -> Conversation:
+    if talk.doing is None:
+        return talk.told(news_of(outcome))
+    tool_name, _, call_id = talk.doing.partition(" ")
+    part = ToolReturnPart(
+        tool_name=tool_name,
+        content=result_of(outcome),
+        tool_call_id=call_id,
+        outcome="success" if outcome.error is None else "failed",
+    )
+    return replace(talk.saying(part), doing=None)
 
 
 def _latest(talk: Conversation) -> ModelResponse:
