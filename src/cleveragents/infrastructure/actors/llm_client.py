@@ -16,6 +16,7 @@ from pydantic_ai.exceptions import (
 )
 from pydantic_ai.messages import (
     ModelMessage,
+    ModelRequest,
     ModelResponse,
     PartDeltaEvent,
     PartStartEvent,
@@ -110,7 +111,7 @@ class ModelClient:
     async def _stream(self, question: Question, say: Say) -> ModelResponse:
         stream = model_request_stream(
             self._model,
-            question.messages,
+            _in_turns(question.messages),
             model_settings=self._settings(),
             model_request_parameters=ModelRequestParameters(function_tools=list(question.tools)),
         )
@@ -129,6 +130,19 @@ class ModelClient:
         if self._patience.temperature is not None:
             settings["temperature"] = self._patience.temperature
         return settings
+
+
+def _in_turns(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """What was said to the model between two of its answers as one message: some providers want
+    the results of all calls of one answer together."""
+    turns: list[ModelMessage] = []
+    for message in messages:
+        last = turns[-1] if turns else None
+        if isinstance(message, ModelRequest) and isinstance(last, ModelRequest):
+            turns[-1] = ModelRequest(parts=[*last.parts, *message.parts])
+        else:
+            turns.append(message)
+    return turns
 
 
 class _PassingError(Exception):
