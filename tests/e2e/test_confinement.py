@@ -218,3 +218,52 @@ def test_a_wrong_confinement_is_refused_with_its_line(world: World, value: Any, 
     answer = world.agents("plan", "use", path)
     assert (answer.code, answer.error["code"]) == (1, "action-invalid")
     assert said in answer.error["message"]
+
+
+# --- bubblewrap ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def stand_in(world: World) -> Path:
+    """A bubblewrap that wraps nothing, but leaves a trace; the real one is not everywhere."""
+    program = world.top / "bin" / "bwrap"
+    program.parent.mkdir()
+    trace = world.beside / "wrapped"
+    skip = 'while [ "$1" != "--" ] && [ "$1" != /bin/sh ]; do shift; done'
+    program.write_text(
+        f'#!/bin/sh\necho "$@" >> {trace}\n{skip}\n[ "$1" = -- ] && shift\nexec "$@"\n'
+    )
+    program.chmod(0o755)
+    world.agents.environ["PATH"] = f"{program.parent}:{os.environ['PATH']}"
+    return program
+
+
+@pytest.mark.parametrize("network", [True, False])
+def test_bubblewrap_is_used_if_it_is_asked_for(
+    world: World, stand_in: Path, network: object
+) -> None:
+    asked = {"by": "bubblewrap", "network": network, "mode": "required"}
+    plan = world.run(shell("echo in > f", "inside"), confinement=asked)
+    assert plan.status["confinement"]["by"] == "bubblewrap"
+    trace = (world.beside / "wrapped").read_text().splitlines()[-2:]
+    assert any(f"--bind {plan.sandbox} {plan.sandbox}" in line for line in trace)
+    assert any("--unshare-net" in line for line in trace) is not network
+    assert stand_in.exists()
+
+
+def test_without_it_the_kernel_does_or_nothing_runs(world: World, stand_in: Path) -> None:
+    required = world.use(shell("true"), confinement={"by": "bubblewrap", "mode": "required"})
+    stand_in.unlink()
+    plan = world.run(shell("true"), confinement={"by": "bubblewrap"})
+    assert plan.status["confinement"]["by"] == "kernel"
+    answer = required.execute()
+    assert answer.code == 1
+    assert "bubblewrap is not installed" in answer.error["message"]
+    assert required.status["error"]["recoverable"] is True
+    assert "bubblewrap" in world.agents.inside("plan", "status", required.id).err
+    path = world.write_action(
+        action(shell("true"), confinement={"by": "bubblewrap", "mode": "required"})
+    )
+    refused = world.agents("plan", "use", path)
+    assert refused.error["code"] == "action-invalid"
+    assert "may not run: confinement is required" in refused.error["message"]

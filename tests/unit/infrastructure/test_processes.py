@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from tests.support.runners import runner_with
 
+from cleveragents.domain.confinement import Confinement, ConfinementMode
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
+from cleveragents.infrastructure.clock import UlidSource
 from cleveragents.infrastructure.tools.processes import Command
 
 Run = Callable[..., Any]
@@ -244,3 +246,45 @@ def test_nothing_of_our_own_process_leaks_into_the_command(run: Run) -> None:
         assert "LEAK_FOR_TEST" not in run("env").output
     finally:
         del os.environ["LEAK_FOR_TEST"]
+
+
+# --- stopped ------------------------------------------------------------------------------------
+
+
+def test_a_plan_that_was_stopped_runs_nothing_more_until_it_may(tmp_path: Path) -> None:
+    runner, plan_id = runner_with({"PATH": os.environ["PATH"]}, 100), UlidSource().new()
+    command = Command(
+        name="own",
+        argv=["/bin/sh", "-c", "echo in"],
+        folder=str(tmp_path),
+        sandboxes={},
+        timeout=5,
+        plan_id=plan_id,
+    )
+    runner.stop(plan_id)
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(command)
+    runner.allow(plan_id)
+    assert runner.run(command).output == "in\n"
+
+
+def test_one_that_closes_its_output_is_waited_for(run: Run) -> None:
+    assert run("echo said; exec >&- 2>&-; sleep 0.3").output == "said\n"
+
+
+def test_who_kills_the_keeper_is_still_ended(tmp_path: Path) -> None:
+    """Only where it is let: without confinement."""
+    marker, off = tmp_path / "late", Confinement(mode=ConfinementMode.OFF)
+    command = Command(
+        name="own",
+        argv=["/bin/sh", "-c", f"(sleep 1; touch {marker}) & kill -9 $PPID; sleep 5"],
+        folder=str(tmp_path),
+        sandboxes={},
+        timeout=5,
+        plan_id=UlidSource().new(),
+        confinement=off,
+    )
+    with pytest.raises(ToolError, match="killed from outside"):
+        runner_with({"PATH": os.environ["PATH"]}, 100).run(command)
+    time.sleep(1.2)
+    assert not marker.exists()

@@ -45,7 +45,7 @@ class Enclosure:
     filter: SocketFilter | None = None
     gives_up_rights: bool = False
 
-    def enter(self) -> None:
+    def enter(self) -> None:  # pragma: no cover - in a new process that no tool looks into
         """By the new process, before it becomes its program. Raises OSError."""
         if self.view is not None:
             self.view.enter()
@@ -156,7 +156,7 @@ def _expanded(path: str) -> str:
     return os.path.realpath(os.path.expanduser(path))
 
 
-def _drop_capabilities() -> None:
+def _drop_capabilities() -> None:  # pragma: no cover - as above
     for number in range(_MOST_CAPABILITIES):
         if number not in _KEPT_CAPABILITIES:
             with suppress(OSError):  # numbers that this kernel does not have, or that are gone

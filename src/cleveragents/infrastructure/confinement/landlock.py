@@ -73,7 +73,7 @@ def make_ruleset(writable: Sequence[str], abi: int) -> int:
     return ruleset
 
 
-def restrict_self(ruleset: int) -> None:
+def restrict_self(ruleset: int) -> None:  # pragma: no cover - in a new process
     """From now on, for this thread and all it starts. Needs no_new_privs."""
     syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0)
 
