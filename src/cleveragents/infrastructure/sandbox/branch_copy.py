@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cleveragents.infrastructure.sandbox.fs_bytes import ByteCopy
-from cleveragents.infrastructure.snapshots.adoption import Mark, Marks
+from cleveragents.infrastructure.snapshots.adoption import Marks
 
 _SMALL = 256 * 1024
 _BLOCK = 512
@@ -31,7 +31,8 @@ class BranchCopy:
     hidden: frozenset[bytes]
     marks: dict[bytes, Marks] = field(default_factory=dict[bytes, Marks])
     _we: tuple[int, int] = field(default_factory=lambda: (os.geteuid(), os.getegid()))
-    _umask: int = field(default_factory=lambda: _umask_now())
+    # Bits that a new file does not get by being made with them.
+    _unsure: int = field(default_factory=lambda: _umask_now() | ~0o777)
     _bytes: ByteCopy = field(default_factory=ByteCopy)
     _folders: list[tuple[bytes, os.stat_result]] = field(
         default_factory=list[tuple[bytes, os.stat_result]]
@@ -62,13 +63,13 @@ class BranchCopy:
         prefix = folder + b"/" if folder else b""
         folders: list[bytes] = []
         with os.scandir(source) as entries:
-            found = list(entries)
-        for entry in found:
-            name = os.fsencode(entry.name)
+            found = [(os.fsencode(entry.name), entry) for entry in entries]
+        marks, copy = self.marks, self._copy_file
+        for name, entry in found:
             if not folder and name in self.hidden:
                 continue
             if entry.is_file(follow_symlinks=False):
-                self.marks[prefix + name] = self._copy_file(name, source, target)
+                marks[prefix + name] = copy(name, source, target)
             elif entry.is_dir(follow_symlinks=False):
                 os.mkdir(name, 0o700, dir_fd=target)
                 folders.append(prefix + name)
@@ -84,13 +85,13 @@ class BranchCopy:
             two = os.open(name, _NEW, mode & 0o777, dir_fd=target)
             try:
                 self._copy_bytes(one, two, before)
-                if (before.st_uid, before.st_gid) != self._we:
+                if before.st_uid != self._we[0] or before.st_gid != self._we[1]:
                     _give(two, before)  # before the mode, which it can change
                     os.fchmod(two, mode)
-                elif mode & (self._umask | ~0o777):
+                elif mode & self._unsure:
                     os.fchmod(two, mode)
                 os.utime(two, ns=(before.st_atime_ns, before.st_mtime_ns))
-                return _mark(before), _mark(os.fstat(two))
+                return before, os.fstat(two)
             finally:
                 os.close(two)
         finally:
@@ -117,7 +118,7 @@ class BranchCopy:
                 os.fchmod(fd, stat.S_IMODE(found.st_mode))
                 os.utime(fd, ns=(found.st_atime_ns, found.st_mtime_ns))
                 if folder:
-                    self.marks[folder] = _mark(found), _mark(os.fstat(fd))
+                    self.marks[folder] = found, os.fstat(fd)
             finally:
                 os.close(fd)
 
@@ -127,20 +128,7 @@ def _copy_link(name: bytes, source: int, target: int) -> Marks:
     os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
     times = (found.st_atime_ns, found.st_mtime_ns)
     os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
-    return _mark(found), _mark(os.lstat(name, dir_fd=target))
-
-
-def _mark(found: os.stat_result) -> Mark:
-    return (
-        found.st_mode,
-        found.st_size,
-        found.st_mtime_ns,
-        found.st_ctime_ns,
-        found.st_ino,
-        found.st_dev,
-        found.st_uid,
-        found.st_gid,
-    )
+    return found, os.lstat(name, dir_fd=target)
 
 
 def _give(fd: int, found: os.stat_result) -> None:

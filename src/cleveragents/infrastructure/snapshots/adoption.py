@@ -1,5 +1,6 @@
 """Owns what a child's tree can take over from its parent's: entries of which a copy is proven."""
 
+import os
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -23,10 +24,7 @@ from cleveragents.infrastructure.snapshots.versions import SnapshotRow, Versions
 
 _SECOND = 1_000_000_000
 
-Mark = tuple[int, int, int, int, int, int, int, int]
-"""Mode, size, times of the bytes and of the inode, inode, device, owner, group."""
-
-Marks = tuple[Mark, Mark]
+Marks = tuple[os.stat_result, os.stat_result]
 """The original when it was read, and the copy when it was finished."""
 
 
@@ -59,7 +57,7 @@ def wait_until_old(copied: Mapping[bytes, Marks]) -> None:
     """
     if len(copied) <= SMALL:
         return
-    newest = max(target[3] for _, target in copied.values())
+    newest = max(target.st_ctime_ns for _, target in copied.values())
     wait = newest + RACY_NS - time.time_ns()
     if 0 <= wait <= RACY_NS:
         time.sleep((wait + 1_000_000) / _SECOND)
@@ -80,26 +78,28 @@ def adopted(db: sqlite3.Connection, parent_tree: str, copied: Mapping[bytes, Mar
         if marks is None or not _is_proven(seen, *marks):
             found.total -= seen.entry.token()
             continue
-        _, _, mtime, ctime, ino, dev, uid, gid = marks[1]
+        made = marks[1]
+        ctime = made.st_ctime_ns
+        certain = NEVER if max(made.st_mtime_ns, ctime) >= young else ctime
         found.seen[seen.path] = Seen(
-            *seen[:7], uid, gid, NEVER if max(mtime, ctime) >= young else ctime, ino, dev
+            *seen[:7], made.st_uid, made.st_gid, certain, made.st_ino, made.st_dev
         )
     found.total %= SUM_MODULUS
     return found
 
 
-def _is_proven(seen: Seen, source: Mark, target: Mark) -> bool:
+def _is_proven(seen: Seen, source: os.stat_result, target: os.stat_result) -> bool:
     """The original is what was seen, and the copy is of the same kind, mode, size and time."""
-    mode, size, mtime, ctime, ino, dev, _, _ = source
+    mode = source.st_mode
     kind = KINDS.get(mode & KIND_BITS)
-    if kind != seen.kind or target[0] != mode:
+    if kind != seen.kind or target.st_mode != mode:
         return False
     if kind is Kind.DIR:
         return mode & MODE_BITS == seen.mode
-    if (ctime, mtime, ino, dev) != (seen.ctime_ns, seen.mtime_ns, seen.ino, seen.dev):
+    if source.st_ctime_ns != seen.ctime_ns or source.st_ino != seen.ino:
         return False
-    if target[2] != mtime:
+    if source.st_dev != seen.dev or not seen.mtime_ns == source.st_mtime_ns == target.st_mtime_ns:
         return False
-    return kind is Kind.LINK or (
-        mode & MODE_BITS == seen.mode and size == seen.size and target[1] == size
-    )
+    if kind is Kind.LINK:
+        return True
+    return mode & MODE_BITS == seen.mode and seen.size == source.st_size == target.st_size
