@@ -11,7 +11,7 @@ import sqlite3
 RECENT = "recent_"
 # More at once fill pages of the large tables by themselves.
 MANY = 5000
-_ENOUGH = 20_000
+_ENOUGH = 10_000
 _TABLES = ("content_ids", "versions", "entries")
 
 
