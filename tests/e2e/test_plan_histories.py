@@ -34,6 +34,7 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.top = Path(tempfile.mkdtemp(prefix="history-"))
         self.held: dict[str, Facts] = {}
+        self.noted: set[str] = set()
         self.labels = 0
 
     @initialize()
@@ -162,8 +163,10 @@ class Histories(RuleBasedStateMachine):
 
     def note_new_groups(self, before: Facts | None) -> None:
         for group in self.plan.groups:
-            if group.group_id in self.held:
+            if group.group_id in self.noted:
                 continue
+            # Whatever is not known of it now is not what will be `before` some later command.
+            self.noted.add(group.group_id)
             facts = self.known.expected(group)
             if facts is None and group.reason in ("before_rollback", "manual"):
                 facts = before
