@@ -79,7 +79,7 @@ def test_execute_completes_the_plan_and_the_sandbox_holds_the_result(finished: R
 
 def test_status_has_exactly_the_promised_keys_and_a_head(finished: Run) -> None:
     status = finished.ask("status")
-    assert set(status) == {*STATUS, "confinement"}
+    assert set(status) == STATUS
     assert set(status["execution"]) == EXECUTION
     assert [set(sandbox) for sandbox in status["sandboxes"]] == [SANDBOX]
     assert set(status["timing"]) == {"started", "elapsed"}

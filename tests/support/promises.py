@@ -20,6 +20,7 @@ CHECKPOINT_ROW = {
     "source",
 }
 STATUS = {
+    "confinement",
     "plan_id",
     "phase",
     "state",
