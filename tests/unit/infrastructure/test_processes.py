@@ -102,7 +102,7 @@ def test_a_folder_that_is_gone_is_an_error(tmp_path: Path) -> None:
         name="own", argv=["/bin/true"], folder=str(tmp_path / "gone"), sandboxes={}, timeout=5
     )
 
-    with pytest.raises(ToolError):
+    with pytest.raises(ToolError, match="its folder .*gone"):
         runner_with({}, 100).run(command)
 
 

@@ -241,6 +241,11 @@ def _not_started(command: Command, error: Exception, pipe: ReportPipe) -> ToolEr
             "see `agents plan status`; `confinement: off` runs it without",
         )
     reason = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, OSError) and error.filename == command.folder:
+        return ToolNotStartedError(
+            f"{command.name} could not be started: its folder {command.folder}: {reason}",
+            "see what is wrong with `agents doctor`",
+        )
     return ToolNotStartedError(
         f"{command.name} could not be started: {command.argv[0]}: {reason}",
         "check the command in the action file",
