@@ -399,7 +399,10 @@ def test_two_resources_may_not_share_a_variable(world: World) -> None:
             "[python, migrate.py]",
         ),
         ("{command: []}", "line 5: tools.mine.command: must not be empty"),
-        ("{}", "line 5: tools.mine.command: this key is required"),
+        (
+            "{}",
+            "line 5: tools.mine: a tool has either `command`, or `python`, or `server` with `tool`",
+        ),
         (
             "{command: [sleep, 5]}",
             "line 5: tools.mine.command[1]: must be text, not a number; put it in quotes",
