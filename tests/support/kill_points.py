@@ -34,7 +34,7 @@ import subprocess
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -313,6 +313,14 @@ def _shown(args: Iterable[object]) -> str:
 
 
 def _state(top: Path) -> str:
+    """What it holds at one moment. A command that has just been started may be at work there: what
+    vanishes under our eyes is looked at again."""
+    while True:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return _looked_at(top)
+
+
+def _looked_at(top: Path) -> str:
     """Paths, kinds, modes, times and contents. SQLite's shared memory is left out: whoever opens
     the database after a kill builds it anew."""
     digest = hashlib.sha256()
