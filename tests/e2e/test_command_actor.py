@@ -157,6 +157,18 @@ def test_without_hooks_a_step_ends_when_nothing_moves(world: World) -> None:
     assert chosen(plan)[:2] == ["agent.work: work", "agent.work: work"]
     plan.rollback("decision 1: work").ok()
     assert files(plan) == {"one.txt": "1\n"}
+    plan.rollback("decision 0: work").ok()
+    assert files(plan) == {}  # it was started only after that checkpoint
+
+
+def test_an_agent_without_hooks_that_breaks_off_is_told_with_its_last_words(world: World) -> None:
+    plan = use_command(world, ["sh", "-c", "echo no luck; exit 3"], actor={"steps": "quiet"})
+    told = refused(plan.execute(), "actor-failed")
+
+    assert "exit code 3" in told
+    assert "no luck" in told
+    missing = use_command(world, ["no-such-agent"], actor={"steps": "quiet"})
+    assert "no-such-agent" in refused(missing.execute(), "actor-failed")
 
 
 # --- hooks by hand --------------------------------------------------------------------------------

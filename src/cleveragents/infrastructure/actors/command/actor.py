@@ -27,6 +27,7 @@ from cleveragents.infrastructure.actors.command.process import (
     AgentCommand,
     AgentEnd,
     AgentProcess,
+    last_lines,
 )
 from cleveragents.infrastructure.actors.command.sessions import (
     HookedSession,
@@ -84,7 +85,7 @@ class CommandActor:
             raise ActorError(error.message, error.hint) from error
         if isinstance(said, AgentEnd):
             return self._finished(situation, live, said)
-        return self._proposal(situation, said, live.session.process.said())
+        return self._proposal(situation, said, live.session.said())
 
     def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002  each plan has its own
         plan_id = PlanId(state[_PLAN]) if _PLAN in state else None
@@ -104,7 +105,7 @@ class CommandActor:
                 live.session.next_call()  # decided before we were interrupted
             return live.session.carry_out(tool, arguments)
         except ToolError as error:
-            if live.session.process.end is not None:
+            if live.session.is_over:
                 self._broken[plan_id] = error.message
                 self.release(plan_id)
             raise
@@ -133,7 +134,7 @@ class CommandActor:
         if end.code != 0:
             self.release(situation.plan_id)
             raise ActorError(
-                f"the agent ended with {end.in_words}{_tail(end.said)}",
+                f"the agent ended with {end.in_words}{last_lines(end.said)}",
                 f"agents plan resume {situation.plan_id} starts it again",
             )
         said = end.said[-_LONGEST_SUMMARY:]
@@ -174,13 +175,12 @@ class CommandActor:
     ) -> Session:
         sandboxes = self._sandboxes(situation.plan_id)
         if options.get("steps", "hooks") == "quiet":
-            stillness = Stillness(_folders(sandboxes))
-            try:
-                process = AgentProcess(self._runner, self._command(situation, memory, None))
-            except BaseException:
-                stillness.close()
-                raise
-            return QuietSession(process, stillness, options.get("quiet_seconds", _DEFAULT_QUIET))
+            command = self._command(situation, memory, None)
+            return QuietSession(
+                lambda: AgentProcess(self._runner, command),
+                Stillness(_folders(sandboxes)),
+                options.get("quiet_seconds", _DEFAULT_QUIET),
+            )
         hooks = HookFolder(self._scratch)
         try:
             process = AgentProcess(self._runner, self._command(situation, memory, hooks))
@@ -271,8 +271,3 @@ def _name(call: HookEvent) -> str:
             short = first if len(first) <= _LONGEST_NAME else first[: _LONGEST_NAME - 1] + "…"
             return f"{call.tool} {short}"
     return call.tool
-
-
-def _tail(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return ": " + " | ".join(lines[-3:]) if lines else ""

@@ -80,8 +80,9 @@ class AgentProcess:
         """Raise ToolError if the agent broke off while it was at something."""
         if self.end is not None and self.end.code != 0:
             raise ToolError(
-                f"the agent ended with {self.end.in_words} while it was at {doing}",
-                "see what it said with `agents plan artifacts`, then resume the plan",
+                f"the agent ended with {self.end.in_words} while it was at {doing}"
+                f"{last_lines(self.end.said)}",
+                "resume the plan: that starts the agent again",
             )
 
     def said(self) -> str:
@@ -115,6 +116,12 @@ class AgentProcess:
                 self._left_out += surplus
             if not whole:
                 return
+
+
+def last_lines(said: str) -> str:
+    """For a message: the end of what it printed, if it printed anything."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return ": " + " | ".join(lines[-3:]) if lines else ""
 
 
 def _to_run(command: AgentCommand) -> Command:

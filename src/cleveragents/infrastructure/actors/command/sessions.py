@@ -3,7 +3,7 @@
 import signal
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 from cleveragents.domain.decision import ToolResult
@@ -22,7 +22,14 @@ _LOOK_SECONDS = 0.1
 class Session(Protocol):
     """One run of an agent; between two steps it waits for us."""
 
-    process: AgentProcess
+    @property
+    def is_over(self) -> bool:
+        """Whether the program has ended, or could not even be started."""
+        ...
+
+    def said(self) -> str:
+        """What it has printed since somebody asked the last time."""
+        ...
 
     def next_call(self) -> HookEvent | AgentEnd:
         """Let the agent go on until it is about to do something, or has ended."""
@@ -40,11 +47,18 @@ class HookedSession:
     until what came of it is."""
 
     def __init__(self, process: AgentProcess, hooks: HookFolder) -> None:
-        self.process = process
+        self._process = process
         self._hooks = hooks
         self._begun: HookEvent | None = None
         self._told: HookEvent | None = None
         self._waiting: deque[HookEvent] = deque()
+
+    @property
+    def is_over(self) -> bool:
+        return self._process.end is not None
+
+    def said(self) -> str:
+        return self._process.said()
 
     def next_call(self) -> HookEvent | AgentEnd:
         if self._told is not None:
@@ -54,8 +68,8 @@ class HookedSession:
             self._begun = self._await_call()
         if self._begun is not None:
             return self._begun
-        assert self.process.end is not None
-        return self.process.end
+        assert self._process.end is not None
+        return self._process.end
 
     def carry_out(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
         begun = self._begun
@@ -67,31 +81,31 @@ class HookedSession:
         return self._await_end(begun)
 
     def close(self) -> None:
-        self.process.close()
+        self._process.close()
         self._hooks.close()
 
     def _await_call(self) -> HookEvent | None:
         while not self._waiting:
-            if self.process.end is not None:
+            if self._process.end is not None:
                 return None
             self._listen(None, None)
         return self._waiting.popleft()
 
     def _await_end(self, begun: HookEvent) -> ToolResult:
         patience: float | None = None
-        while self._told is None and self.process.end is None:
+        while self._told is None and self._process.end is None:
             if self._waiting and patience is None:
                 patience = time.monotonic() + _PATIENCE_SECONDS
             if patience is not None and time.monotonic() >= patience:
                 break
             self._listen(begun, patience)
         if self._told is not None:
-            return _result(self._told, self.process.said())
-        self.process.refuse_unless_well(begun.tool)
-        return ToolResult(output=self.process.said(), values={"end": "not told"})
+            return _result(self._told, self._process.said())
+        self._process.refuse_unless_well(begun.tool)
+        return ToolResult(output=self._process.said(), values={"end": "not told"})
 
     def _listen(self, begun: HookEvent | None, until: float | None) -> None:
-        if not self.process.wait(until, [self._hooks.bell]):
+        if not self._process.wait(until, [self._hooks.bell]):
             return
         for event in self._hooks.messages():
             if event.kind is HookKind.PRE_TOOL:
@@ -104,34 +118,44 @@ class HookedSession:
 
 class QuietSession:
     """For an agent that tells nothing: a step is what it does until nothing moves for a while.
-    Then it is stopped, so that nothing moves while the checkpoint is taken."""
+    Then it is stopped, so that nothing moves while the checkpoint is taken; and it is started
+    only once the first step is decided, so that all it does comes after that checkpoint."""
 
-    def __init__(self, process: AgentProcess, stillness: Stillness, seconds: float) -> None:
-        self.process = process
+    def __init__(
+        self, start: Callable[[], AgentProcess], stillness: Stillness, seconds: float
+    ) -> None:
+        self._start = start
+        self._process: AgentProcess | None = None
         self._stillness = stillness
         self._seconds = seconds
-        self._fresh = True
+
+    @property
+    def is_over(self) -> bool:
+        return self._process is None or self._process.end is not None
+
+    def said(self) -> str:
+        return self._process.said() if self._process is not None else ""
 
     def next_call(self) -> HookEvent | AgentEnd:
-        if self.process.end is not None:
-            return self.process.end
+        if self._process is not None and self._process.end is not None:
+            return self._process.end
         return HookEvent(kind=HookKind.PRE_TOOL, tool=WORK)
 
     def carry_out(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002  there is but one
-        if not self._fresh:
-            self._stillness.forget()
-        self._fresh = False
-        self.process.signal(signal.SIGCONT)
-        while self.process.end is None:
-            self.process.wait(time.monotonic() + _LOOK_SECONDS)
+        self._stillness.forget()
+        process = self._process = self._process or self._start()
+        process.signal(signal.SIGCONT)
+        while process.end is None:
+            process.wait(time.monotonic() + _LOOK_SECONDS)
             if self._stillness.lasts(self._seconds):
-                self.process.signal(signal.SIGSTOP)
-                return ToolResult(output=self.process.said())
-        self.process.refuse_unless_well(WORK)
-        return ToolResult(output=self.process.end.said, values={"exit_code": 0})
+                process.signal(signal.SIGSTOP)
+                return ToolResult(output=process.said())
+        process.refuse_unless_well(WORK)
+        return ToolResult(output=process.end.said, values={"exit_code": 0})
 
     def close(self) -> None:
-        self.process.close()
+        if self._process is not None:
+            self._process.close()
         self._stillness.close()
 
 
