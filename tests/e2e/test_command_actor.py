@@ -101,6 +101,7 @@ def test_an_agent_that_breaks_off_leaves_an_errored_plan_that_can_go_on(world: W
     assert "exit code 3" in told
     assert plan.status["state"] == "errored"
     assert files(plan) == {"one.txt": "1"}  # what was half done is undone
+    assert [step["status"] for step in plan.status["progress"]] == ["complete", "failed"]
     again = plan("resume")
     assert again.error["code"] == "actor-failed"
     assert "exit code 3" in again.error["message"]

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from cleveragents.application.ports import Clock, PlanLocks, UnitOfWork, UnitOfWorkFactory
-from cleveragents.application.services.course import done_steps
+from cleveragents.application.services.course import done_steps, failed_steps
 from cleveragents.application.services.decision_lookup import find_decision
 from cleveragents.application.services.plan_lookup import find_plan
 from cleveragents.application.services.subplan_queries import (
@@ -133,7 +133,7 @@ class PlanQueries:
         return PlanStatus(
             plan=plan,
             resources=resources,
-            progress=_progress(plan, done),
+            progress=_progress(plan, done, failed_steps(calls)),
             tool_calls=len(calls),
             files_modified=len({change.path for call in calls for change in call.changes}),
             checkpoints=checkpoints,
@@ -212,10 +212,18 @@ def _history(uow: UnitOfWork, plan_id: PlanId) -> DecisionHistory:
     )
 
 
-def _progress(plan: Plan, done: Collection[int]) -> tuple[StepProgress, ...]:
+def _progress(
+    plan: Plan, done: Collection[int], failed: Collection[int]
+) -> tuple[StepProgress, ...]:
+    # Only an actor that decides its own steps goes on after one that failed.
+    passed = min(plan.last_completed_step + 1, len(plan.action.steps))
+    answered = {i for i in failed if plan.action.decides and i < passed}
     return tuple(
-        StepProgress(step=step.name, status=_step_status(plan, index, done))
-        for index, step in enumerate((*plan.action.steps, *plan.action.validations))
+        StepProgress(
+            step=step.name,
+            status=ToolCallStatus.FAILED if i in answered else _step_status(plan, i, done),
+        )
+        for i, step in enumerate((*plan.action.steps, *plan.action.validations))
     )
 
 
