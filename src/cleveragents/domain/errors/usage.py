@@ -11,7 +11,8 @@ class InvalidIdError(UsageError):
     def __init__(self, kind: str, text: str) -> None:
         super().__init__(
             f"{text!r} is not a {kind}: expected 26 letters and digits",
-            "see the ids with `agents plan list` and `agents plan tree latest`",
+            "see the ids with `agents plan list` and `agents plan tree latest`; of a plan's id"
+            " the first six letters are enough, and `latest` is the newest plan",
         )
 
 

@@ -1,5 +1,6 @@
 """Owns hearing whether anything moves below some folders, for agents that tell nothing."""
 
+import errno
 import os
 import time
 from collections.abc import Iterable
@@ -13,6 +14,7 @@ from cleveragents.infrastructure.snapshots.inotify import (
     Inotify,
 )
 
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 _ARRIVES = CREATE | MOVED_TO
 
 
@@ -57,8 +59,10 @@ class Stillness:
         for folder, _, _ in os.walk(top):
             try:
                 fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            except FileNotFoundError:
-                continue
+            except OSError as error:
+                if error.errno in _GONE:
+                    continue  # it moved on; the next look at the files is the checkpoint's
+                raise
             try:
                 self._paths[self._queue.watch(fd, FOLDER_EVENTS)] = folder
             finally:
