@@ -144,7 +144,7 @@ class ProcessRunner:
             denied = denied_lines(text)
         if report is None:
             raise ToolError(
-                f"{command.name} was killed from outside{_tail(text)}", "resume the plan"
+                f"{command.name} was killed from outside{last_lines(text)}", "resume the plan"
             )
         if report.too_many:
             limit = f"had more than {self._process_limit} processes"
@@ -152,7 +152,7 @@ class ProcessRunner:
         if report.code != 0:
             hint = "correct what it ran, then resume the plan or roll it back"
             raise ToolError(
-                f"{command.name} ended with exit code {report.code}{_tail(text)}",
+                f"{command.name} ended with exit code {report.code}{last_lines(text)}",
                 denied_hint(command.confinement) if denied else hint,
             )
         values: dict[str, object] = {"exit_code": report.code}
@@ -266,6 +266,7 @@ def _variable(name: str) -> str:
     return name.upper().replace("-", "_")
 
 
-def _tail(text: str) -> str:
+def last_lines(text: str) -> str:
+    """For a message: the end of what was printed, if anything was."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return ": " + " | ".join(lines[-3:]) if lines else ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.infrastructure.tools.process_tree import descendants
-from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+from cleveragents.infrastructure.tools.processes import Command, ProcessRunner, last_lines
 
 _CHUNK = 1 << 16
 
@@ -116,12 +116,6 @@ class AgentProcess:
                 self._left_out += surplus
             if not whole:
                 return
-
-
-def last_lines(said: str) -> str:
-    """For a message: the end of what it printed, if it printed anything."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return ": " + " | ".join(lines[-3:]) if lines else ""
 
 
 def _to_run(command: AgentCommand) -> Command:
