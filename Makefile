@@ -11,7 +11,8 @@ demo: $(READY)
 	@$(BIN)/python demo/run.py
 
 test: $(READY)
-	@$(BIN)/nox --no-venv
+	@begun=$$(date +%s); $(BIN)/nox --no-venv; code=$$?; \
+		echo "make test: exit code $$code after $$(($$(date +%s) - begun)) s"; exit $$code
 
 quick: $(READY)
 	@$(BIN)/nox --no-venv -s lint types unit

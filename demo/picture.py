@@ -1,4 +1,4 @@
-"""Makes docs/images/demo.svg from a real run: the plan goes wrong, and is taken back."""
+"""Makes docs/images/demo.svg from a real run: an agent breaks code and data, one rollback."""
 
 import os
 import pty
@@ -11,7 +11,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 from rich.text import Text
-from world import BEFORE_THE_GENERATOR, ROOT, World
+from world import ROOT, THE_MIGRATION, World
 
 WIDTH, TALLEST = 100, 60
 PICTURE = ROOT / "docs/images/demo.svg"
@@ -57,11 +57,10 @@ def svg_format() -> str:
 def record(world: World) -> list[Text]:
     world.build()
     world.output("agents", "plan", "use", world.action)
-    plan_id = world.plan_id()
     lines: list[Text] = []
     for words in (
-        ("plan", "execute", plan_id),
-        ("plan", "rollback", "--yes", plan_id, BEFORE_THE_GENERATOR),
+        ("plan", "execute", "latest"),
+        ("plan", "rollback", "--yes", "latest", THE_MIGRATION),
     ):
         lines += [Text(f"$ agents {shlex.join(words)}", style="bold"), *typed(world, words), Text()]
     return lines[:-1]

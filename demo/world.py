@@ -1,59 +1,56 @@
-"""Owns the demo's little world: a real git repository, a feed of tax rates, a home of its own."""
+"""Owns the demo's little world: a git repository, a database, an agent, a home of its own."""
 
 import hashlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-ACTION = ROOT / "demo/actions/add-discount.yaml"
+ACTION = ROOT / "demo/actions/cents.yaml"
+INTERN = ROOT / "demo/intern.py"
 MARK = ".made-by-the-demo"
-BEFORE_THE_GENERATOR = "before shell generate the rates"
-AFTER_THE_GENERATOR = "after shell generate the rates"
-
-FULL_FEED = {"at": 0.20, "de": 0.19, "fr": 0.20}
-BROKEN_FEED: dict[str, float] = {}
+THE_MIGRATION = "decision 1: Bash python to_cents.py"
+ADVICE = "19.99 EUR are 1999 cents, and invoice.py needs what you delete"
+DATABASE = "shop.db"
+ORDERS = (
+    "CREATE TABLE orders (id INTEGER PRIMARY KEY, who TEXT, total NUMERIC);"
+    "INSERT INTO orders VALUES (1, 'Ann', 19.99), (2, 'Bob', 7.05), (3, 'Cem', 120.5)"
+)
 
 FILES = {
-    "shop/__init__.py": '"""A small shop."""\n\nfrom shop.prices import gross\n',
-    "shop/prices.py": (
-        '"""What things cost."""\n\n'
-        "from importlib import import_module\n\n\n"
-        "def gross(net: float, country: str) -> float:\n"
-        '    return net * (1 + import_module(f"shop.rates.{country}").RATE)\n'
+    ".gitignore": "*.db\n",
+    "shop/__init__.py": '"""A small shop."""\n',
+    "shop/euros.py": (
+        '"""Money, in euros."""\n\n\n'
+        "def shown(euros: float) -> str:\n"
+        '    return f"{euros:.2f} EUR"\n'
     ),
-    "shop/rates/at.py": "RATE = 0.2\n",
-    "shop/rates/de.py": "RATE = 0.19\n",
-    "shop/rates/fr.py": "RATE = 0.196  # before the reform\n",
+    "shop/invoice.py": (
+        '"""What an order comes to."""\n\n'
+        "import os\n"
+        "import sqlite3\n\n"
+        "from shop.euros import shown\n\n\n"
+        "def invoice(order: int) -> str:\n"
+        '    with sqlite3.connect(os.environ.get("SHOP_DB", "shop.db")) as db:\n'
+        '        found = db.execute("SELECT total FROM orders WHERE id = ?", (order,))\n'
+        "        return shown(found.fetchone()[0])\n"
+    ),
     "tests/__init__.py": "",
-    "tests/test_prices.py": (
+    "tests/test_invoice.py": (
         "import unittest\n\n"
-        "from shop import gross\n\n\n"
-        "class Prices(unittest.TestCase):\n"
-        "    def test_every_country_has_a_rate(self):\n"
-        '        for country in ("at", "de", "fr"):\n'
-        "            self.assertGreater(gross(100, country), 100)\n"
-    ),
-    "tools/make_rates.py": (
-        "#!/usr/bin/env python3\n"
-        '"""Replace the modules in shop/rates by what the feed says."""\n\n'
-        "import json\n"
-        "import pathlib\n"
-        "import sys\n\n"
-        'folder = pathlib.Path("shop/rates")\n'
-        'for old in folder.glob("*"):\n'
-        "    old.unlink()\n"
-        "rates = json.loads(pathlib.Path(sys.argv[1]).read_text())\n"
-        "for country, rate in rates.items():\n"
-        '    (folder / f"{country}.py").write_text(f"RATE = {rate}\\n")\n'
-        '(folder / "flags.bin").write_bytes("".join(rates).encode() * 100)\n'
+        "from shop.invoice import invoice\n\n\n"
+        "class Invoices(unittest.TestCase):\n"
+        "    def test_every_order_comes_to_what_it_did(self):\n"
+        "        found = [invoice(order) for order in (1, 2, 3)]\n"
+        '        self.assertEqual(found, ["19.99 EUR", "7.05 EUR", "120.50 EUR"])\n'
     ),
 }
-# No text, no line end: bytes that must come back as they were.
-FLAGS = bytes(range(256)) * 12
 
 
 class World:
@@ -68,12 +65,12 @@ class World:
         self.shop = folder / "shop"
         self.home = folder / "home"
         self.action = os.path.relpath(ACTION, self.shop)
-        self._feed = folder / "feed" / "rates.json"
+        self._bin = folder / "bin"
         self.environment = self._environment(colours=colours)
 
     def build(self) -> None:
         self._clear()
-        for made in (self.shop, self.home, self._feed.parent):
+        for made in (self.shop, self.home, self._bin):
             made.mkdir(parents=True)
         (self.folder / MARK).touch()
         (self.home / ".gitconfig").write_text(
@@ -83,14 +80,13 @@ class World:
             path = self.shop / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
-        (self.shop / "tools/make_rates.py").chmod(0o755)
-        (self.shop / "shop/rates/flags.bin").write_bytes(FLAGS)
-        for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "The shop")):
+        with closing(sqlite3.connect(self.shop / DATABASE)) as database:
+            # One transaction: SQLite counts them in the file, and a fresh copy counts one.
+            database.executescript(f"BEGIN; {ORDERS}; COMMIT")
+        shutil.copy(INTERN, self._bin / "intern")
+        (self._bin / "intern").chmod(0o755)
+        for words in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "A shop")):
             self.output("git", *words)
-        self.write_feed(BROKEN_FEED)
-
-    def write_feed(self, rates: dict[str, float]) -> None:
-        self._feed.write_text(json.dumps(rates) + "\n")
 
     def output(self, *argv: str) -> str:
         """What a command says when it is only asked."""
@@ -101,13 +97,24 @@ class World:
             raise AssertionError(f"{' '.join(argv)} failed:\n{done.stdout}{done.stderr}")
         return done.stdout
 
-    def plan_id(self) -> str:
-        answer = json.loads(self.output("agents", "plan", "list", "--format", "json"))
-        return answer["data"]["plans"][0]["plan_id"]
+    def decision(self, title: str) -> str:
+        """The id of the plan's decision that is described so."""
+        tree = self._answer("plan", "tree", "latest")["tree"]
+        (found,) = [one["id"] for one in tree["children"] if title in one["description"]]
+        return found
 
-    def sandbox(self, plan_id: str) -> Path:
-        answer = json.loads(self.output("agents", "plan", "status", plan_id, "--format", "json"))
-        return Path(answer["data"]["sandboxes"][0]["path"])
+    def in_sandboxes(self) -> dict[str, str]:
+        """The fingerprints of what the plan works on."""
+        sandboxes = self._answer("plan", "status", "latest")["sandboxes"]
+        places = {one["resource"]: Path(one["path"]) for one in sandboxes}
+        return fingerprints(places["code"]) | {DATABASE: fingerprint(places["db"])}
+
+    def orders(self) -> list[float]:
+        with closing(sqlite3.connect(self.shop / DATABASE)) as database:
+            return [total for (total,) in database.execute("SELECT total FROM orders")]
+
+    def _answer(self, *words: str) -> Any:
+        return json.loads(self.output("agents", *words, "--format", "json"))["data"]
 
     def _clear(self) -> None:
         """Only what an earlier demo made: a folder of anybody else's is not ours to remove."""
@@ -119,13 +126,15 @@ class World:
         strange = ("GIT_", "CLEVERAGENTS_", "PYTHON", "XDG_")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(strange)}
         # The shop's `python` is ours, and leaves no bytecode among its files.
-        path = f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}"
+        path = os.pathsep.join(
+            [str(self._bin), str(Path(sys.executable).parent), kept.get("PATH", os.defpath)]
+        )
         ours = {
             "HOME": str(self.home),
             "PATH": path,
             "COLUMNS": str(self.width),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "RATES_FEED": str(self._feed),
+            "GIT_PAGER": "cat",
         }
         return kept | ours | ({"FORCE_COLOR": "1"} if colours else {})
 
@@ -133,11 +142,8 @@ class World:
 def fingerprints(folder: Path) -> dict[str, str]:
     """The sha256 and the mode of every file below `folder`, git's own left out."""
     found = sorted(p for p in folder.rglob("*") if p.is_file() and ".git" not in p.parts)
-    return {
-        str(path.relative_to(folder)): f"{_sha256(path)} {path.stat().st_mode & 0o777:o}"
-        for path in found
-    }
+    return {str(path.relative_to(folder)): fingerprint(path) for path in found}
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+def fingerprint(path: Path) -> str:
+    return f"{hashlib.sha256(path.read_bytes()).hexdigest()} {path.stat().st_mode & 0o777:o}"

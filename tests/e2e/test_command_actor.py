@@ -78,9 +78,10 @@ def test_guidance_reaches_an_agent_that_is_corrected(world: World) -> None:
     second = plan("tree").ok().data["tree"]["children"][1]["id"]
 
     words = ("plan", "correct", "--yes", "--mode", "revert", "--guidance", "louder", second)
-    world.agents(*words).ok()
+    answer = world.agents(*words).ok()
 
     assert files(plan) == {"one.txt": "1", "two.txt": "2louder"}
+    assert answer.envelope["status"] == "ok"  # the advice was heard, so there is no warning
 
 
 def test_an_agent_that_does_not_tell_the_end_of_a_call_goes_on(world: World) -> None:

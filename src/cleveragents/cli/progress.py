@@ -119,7 +119,7 @@ def _of_recovery(event: Recovered | Resumed) -> str:
     if isinstance(event, Recovered):
         return f"recovered: {event.message}"
     if not event.name:
-        return "resumed: every step is done; only the end is left"
+        return "resumed: every step so far is done; going on after it"
     kept = "; what came before is kept" if event.step_index else ""
     return f"resumed: going on with step {event.step_index} of {event.steps} ({event.name}){kept}"
 

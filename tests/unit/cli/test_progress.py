@@ -100,7 +100,7 @@ def test_without_a_terminal_only_a_recovery_is_told() -> None:
             "going on with step 2 of 3 (move); what came before is kept",
         ),
         (Resumed(step_index=0, steps=3, name="make"), "going on with step 0 of 3 (make)"),
-        (Resumed(step_index=3, steps=3, name=""), "every step is done; only the end is left"),
+        (Resumed(step_index=3, steps=3, name=""), "every step so far is done; going on after it"),
     ],
 )
 def test_where_a_plan_goes_on_is_always_told(event: Resumed, said: str) -> None:

@@ -17,6 +17,7 @@ from cleveragents.cli.views.words import count, toned
 from cleveragents.domain.checkpoint import RevertedFile
 from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import Decision
+from cleveragents.domain.plan import Plan
 
 
 def previewed(preview: CorrectionPreview) -> Outcome:
@@ -51,13 +52,13 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
             f" {correction.correction_id} {found.plan.plan_id}",
             f"undo it: agents plan rollback {found.plan.plan_id} {undo}",
         ],
-        warnings=[*_unheard(correction), *result.done.effects.sentences(), *after.warnings],
+        warnings=[*_unheard(correction, found.plan), *result.done.effects.sentences(), *after.warnings],
     )
 
 
-def _unheard(correction: Correction) -> list[str]:
+def _unheard(correction: Correction, plan: Plan) -> list[str]:
     """Steps of a file are what they are; without another one, advice is only on record."""
-    if correction.replacement is not None:
+    if correction.replacement is not None or plan.action.decides:
         return []
     return [
         "the plan's steps come from its action file, so the same step ran again and the guidance"

@@ -11,6 +11,7 @@ from cleveragents.cli.views.acting import acting_data, acting_rows
 from cleveragents.cli.views.children import child_data, child_grid, nested_name
 from cleveragents.cli.views.failures import failure_block, failure_data
 from cleveragents.cli.views.words import clock_time, count, stamp, toned
+from cleveragents.domain.action import Action
 from cleveragents.domain.changes import FileDiff, ResourceDiff
 from cleveragents.domain.confinement import Enforcement
 from cleveragents.domain.ids import PlanId
@@ -46,7 +47,7 @@ def used(result: "UsedAction") -> Outcome:
                     ("plan", Cell(plan.plan_id, "accent")),
                     ("action", plan.action.name),
                     ("description", plan.action.description),
-                    ("steps", str(len(plan.action.steps))),
+                    ("steps", _steps(plan.action)),
                 ],
             ),
             Grid(
@@ -58,6 +59,10 @@ def used(result: "UsedAction") -> Outcome:
         messages=[f"next: {step}" for step in next_steps],
         warnings=result.notices,
     )
+
+
+def _steps(action: Action) -> str:
+    return f"decided by the actor {action.actor.type}" if action.decides else str(len(action.steps))
 
 
 def listed(plans: Sequence[Plan]) -> Outcome:
