@@ -52,7 +52,11 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
             f" {correction.correction_id} {found.plan.plan_id}",
             f"undo it: agents plan rollback {found.plan.plan_id} {undo}",
         ],
-        warnings=[*_unheard(correction, found.plan), *result.done.effects.sentences(), *after.warnings],
+        warnings=[
+            *_unheard(correction, found.plan),
+            *result.done.effects.sentences(),
+            *after.warnings,
+        ],
     )
 
 
