@@ -1,8 +1,9 @@
-"""Fills the generated blocks of the reference; `--check` only says whether they are stale.
+"""Makes what the documentation takes from the code; `--check` only says whether it is stale.
 
 A block is what stands between `<!-- generated:NAME -->` and `<!-- end -->`.
 """
 
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -15,9 +16,12 @@ from cleveragents.cli.guard import BugError
 from cleveragents.cli.main import root
 from cleveragents.domain.checkpoint import DEFAULT_TRIGGERS, TRIGGER_ALIASES, Trigger
 from cleveragents.domain.errors import PlanError
+from cleveragents.infrastructure.actionjsonschema import action_json_schema
 from cleveragents.infrastructure.database.schema import metadata
+from cleveragents.infrastructure.tools.built_in import BUILT_IN
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).resolve().parent
+REFERENCE = DOCS / "reference"
 BLOCK = re.compile(r"(<!-- generated:(?P<name>[\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 HELP_WIDTH = 88
 MEANINGS = {
@@ -29,20 +33,31 @@ MEANINGS = {
 
 
 def main() -> None:
-    pages = {
+    wanted = {**pages(), **whole_files()}
+    stale = [path for path, text in wanted.items() if not _is_fresh(path, text)]
+    names = [str(path.relative_to(DOCS)) for path in stale]
+    if "--check" not in sys.argv[1:]:
+        for path in stale:
+            path.write_text(wanted[path], encoding="utf-8")
+            sys.stdout.write(f"updated {path.relative_to(DOCS)}\n")
+    elif stale:
+        sys.exit(f"stale: {', '.join(names)}; run `python docs/generate.py`")
+
+
+def pages() -> Mapping[Path, str]:
+    """Pages with blocks in them, as they should be."""
+    blocks = {
         "commands.md": {"commands": commands()},
         "errors.md": {"exit-codes": exit_codes(), "errors": error_table()},
         "checkpointing.md": {"triggers": triggers()},
         "database.md": {table.name: table_rows(table) for table in metadata.sorted_tables},
     }
-    stale = [name for name, blocks in pages.items() if not _is_fresh(REFERENCE / name, blocks)]
-    if "--check" not in sys.argv[1:]:
-        for name in stale:
-            path = REFERENCE / name
-            path.write_text(filled(path, pages[name]), encoding="utf-8")
-            sys.stdout.write(f"updated {name}\n")
-    elif stale:
-        sys.exit(f"stale: {', '.join(stale)}; run `python docs/generate.py`")
+    return {REFERENCE / name: filled(REFERENCE / name, found) for name, found in blocks.items()}
+
+
+def whole_files() -> Mapping[Path, str]:
+    schema = json.dumps(action_json_schema(BUILT_IN), indent=2)
+    return {REFERENCE / "action.schema.json": f"{schema}\n"}
 
 
 def filled(path: Path, blocks: Mapping[str, str]) -> str:
@@ -92,8 +107,8 @@ def table_rows(table: Table) -> str:
     return "\n".join(["| column | type | may be null | key |", "|---|---|---|---|", *rows])
 
 
-def _is_fresh(path: Path, blocks: Mapping[str, str]) -> bool:
-    return filled(path, blocks) == path.read_text(encoding="utf-8")
+def _is_fresh(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text(encoding="utf-8") == text
 
 
 def _helps(

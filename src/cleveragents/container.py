@@ -61,7 +61,7 @@ class Container(ToolWiring):
 
         return PlanService(
             self._unit_of_work,
-            (self._actions, self._actors),
+            (self.actions, self._actors),
             self._sandboxes,
             self._locks,
             (self._clock, self._ids),
@@ -155,7 +155,7 @@ class Container(ToolWiring):
             self._unit_of_work,
             self.rollback_service,
             self.plan_resume_service,
-            self._actions,
+            self.actions,
             self._locks,
             (self._clock, self._ids),
         )
@@ -168,7 +168,7 @@ class Container(ToolWiring):
             self._unit_of_work,
             self.checkpoint_service,
             self.rollback_service,
-            self._actions,
+            self.actions,
             self._locks,
             (self._clock, self._ids),
         )
@@ -332,7 +332,7 @@ class Container(ToolWiring):
         return Database(url.removeprefix(_SQLITE) if url else self._in_data_dir("cleveragents.db"))
 
     @cached_property
-    def _actions(self) -> "ActionReader":
+    def actions(self) -> "ActionReader":
         from cleveragents.infrastructure.actionfile import YamlActionReader
 
         names = {spec.name for spec in self.tools.specs(None)}

@@ -34,6 +34,12 @@ class ToolWiring(ABC):
 
         return AgentTools(ToolBox(self._processes), lambda: self._command_actor)
 
+    def action_json_schema(self) -> Mapping[str, Any]:
+        """What an editor has to know of action files."""
+        from cleveragents.infrastructure.actionjsonschema import action_json_schema
+
+        return action_json_schema(self.tools.specs(None))
+
     def close(self) -> None:
         """End what tools have left running between their calls."""
         if "tools" in self.__dict__:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -27,17 +28,14 @@ def test_generated_blocks_are_fresh() -> None:
 
 
 def test_a_stale_block_is_noticed(tmp_path: Path) -> None:
-    docs = tmp_path / "docs"
-    (docs / "reference").mkdir(parents=True)
-    (docs / "generate.py").write_text(_text(ROOT / "docs/generate.py"))
-    for page in ROOT.glob("docs/reference/*.md"):
-        text = _text(page).replace("| `plan_id` | text |", "| `plan_id` | blob |")
-        (docs / "reference" / page.name).write_text(text)
+    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    page = tmp_path / "docs/reference/database.md"
+    page.write_text(_text(page).replace("| `plan_id` | text |", "| `plan_id` | blob |"))
 
     done = _run(sys.executable, "docs/generate.py", "--check", cwd=tmp_path)
 
     assert done.returncode == 1
-    assert "stale: database.md" in done.stderr
+    assert "stale: reference/database.md" in done.stderr
 
 
 def test_every_error_code_has_a_section_of_its_own() -> None:

@@ -20,6 +20,7 @@ _COMMANDS = "cleveragents.cli.commands"
         "store": (f"{_COMMANDS}.store:store", "See and check what is stored for all plans"),
         "doctor": (f"{_COMMANDS}.doctor:doctor", "Find and mend what crashes have left behind"),
         "config": (f"{_COMMANDS}.config:config", "Read and change the settings"),
+        "action": (f"{_COMMANDS}.action:action", "Check action files; their JSON Schema"),
         "tool": (f"{_COMMANDS}.tool:tool", "See the tools that steps can use"),
         "hook": (f"{_COMMANDS}.hook:hook", "For coding agents: tell the plan what happens"),
     },

@@ -35,9 +35,9 @@ from cleveragents.infrastructure.actionschema import (
 from cleveragents.infrastructure.actionsubplans import Loc, SubplanRules, Surroundings
 from cleveragents.infrastructure.tools.toolbox import PLACEHOLDER
 
-_RESOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
-_TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
-_POSTGRES_URL = re.compile(r"postgres(ql)?(\+\w+)?://.+", re.DOTALL)
+RESOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+TOOL_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
+POSTGRES_URL = re.compile(r"postgres(ql)?(\+\w+)?://.+", re.DOTALL)
 _FOLDERS = (ResourceType.GIT_CHECKOUT, ResourceType.FS_DIRECTORY)
 
 
@@ -96,7 +96,7 @@ class Rules:
     def _check_resource_names(self, raw: Mapping[str, Any]) -> None:
         variables: dict[str, str] = {}
         for name in raw:
-            if not _RESOURCE_NAME.fullmatch(name):
+            if not RESOURCE_NAME.fullmatch(name):
                 text = "a resource's name is a letter, then up to 63 letters, digits, `_` or `-`"
                 self._find(text, "resources", name)
             variable = name.upper().replace("-", "_")
@@ -130,7 +130,7 @@ class Rules:
         location = self.overrides.get(name, given) or ""
         if type_ is not ResourceType.POSTGRES:
             return self._absolute(location)
-        if location and not _POSTGRES_URL.fullmatch(location):
+        if location and not POSTGRES_URL.fullmatch(location):
             self._find("must begin with postgresql://", "resources", name, "url")
         return location
 
@@ -180,7 +180,7 @@ class Rules:
     def _check_tool_name(self, name: str) -> None:
         if name in self.builtin_names:
             self._find("is the name of a built-in tool; choose another", "tools", name)
-        if not _TOOL_NAME.fullmatch(name):
+        if not TOOL_NAME.fullmatch(name):
             text = "a tool's name is a letter, then up to 63 letters, digits, `_`, `-` or `.`"
             self._find(text, "tools", name)
 

@@ -19,6 +19,13 @@ LONGEST_TIMEOUT = 604_800
 # One broken line can make thousands of findings; nobody reads more than these.
 MOST_FINDINGS = 50
 
+# For editors, which know the rules below only as patterns.
+NAME_PATTERN = r"^(?!\.{1,2}$)[^\s/\\](?:[^/\\\n\r\t]{0,98}[^\s/\\])?$"
+ONE_LINE = r"^[^\n\r\t]*\S[^\n\r\t]*$"
+INSIDE_PATTERN = r"^(?!/)(?!(.*/)?\.\.(/|$)).*\S"
+ABSOLUTE_PATTERN = r"^(/|~/)(?!(.*/)?\.\.(/|$))"
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
@@ -75,23 +82,12 @@ def _inside(value: str) -> str:
     return value
 
 
-def _resource_type(value: str) -> str:
-    names = [item.value for item in ResourceType]
-    if value not in names:
-        valid = ", ".join(names)
-        raise _wrong(f"{quoted(value)} is not one of {valid}{meant(value, names)}")
-    return value
+def values_of(names: type[StrEnum]) -> list[Any]:
+    return [item.value for item in names if item.value != "nothing"]
 
 
-def _validation(value: str) -> str:
-    names = [item.value for item in Validation]
-    if value not in names:
-        raise _wrong(f"{quoted(value)} is not one of {', '.join(names)}{meant(value, names)}")
-    return value
-
-
-def _one_of(names: type[StrEnum]) -> Callable[[str], str]:
-    valid = [item.value for item in names if item.value != "nothing"]
+def one_of(names: type[StrEnum]) -> Callable[[str], str]:
+    valid = values_of(names)
 
     def check(value: str) -> str:
         if value not in valid:
@@ -125,12 +121,32 @@ def _argv(value: object) -> object:
     return value
 
 
-Text = Annotated[str, AfterValidator(_text)]
-ActionName = Annotated[Text, AfterValidator(_title(100)), AfterValidator(_action_name)]
-StepName = Annotated[Text, AfterValidator(_title(200))]
-InsidePath = Annotated[Text, AfterValidator(_inside)]
+def told(**keywords: Any) -> Any:
+    """What JSON Schema can say of a rule that stands beside it; the rule itself says more."""
+    return Field(json_schema_extra=keywords)
+
+
+Text = Annotated[str, AfterValidator(_text), told(pattern=r"\S")]
+ActionName = Annotated[
+    Text, AfterValidator(_title(100)), AfterValidator(_action_name), told(pattern=NAME_PATTERN)
+]
+StepName = Annotated[Text, AfterValidator(_title(200)), told(maxLength=200, pattern=ONE_LINE)]
+InsidePath = Annotated[Text, AfterValidator(_inside), told(pattern=INSIDE_PATTERN)]
 Argv = Annotated[list[Text], Field(min_length=1), BeforeValidator(_argv)]
 Section = dict[str, Any]
+
+
+Variable = Annotated[Text, AfterValidator(_variable), told(pattern=VARIABLE_PATTERN)]
+AbsolutePath = Annotated[Text, AfterValidator(_absolute), told(pattern=ABSOLUTE_PATTERN)]
+Mode = Annotated[
+    str, AfterValidator(one_of(ConfinementMode)), told(enum=values_of(ConfinementMode))
+]
+Means = Annotated[
+    str, AfterValidator(one_of(ConfinementMeans)), told(enum=values_of(ConfinementMeans))
+]
+TypeName = Annotated[str, AfterValidator(one_of(ResourceType)), told(enum=values_of(ResourceType))]
+Judging = Annotated[str, AfterValidator(one_of(Validation)), told(enum=values_of(Validation))]
+ParameterType = Annotated[str, AfterValidator(_parameter_type), told(enum=list(TYPES))]
 
 
 class Shape(BaseModel):
@@ -155,11 +171,11 @@ class ActionShape(Shape):
 
 
 class ConfinementShape(Shape):
-    mode: Annotated[str, AfterValidator(_one_of(ConfinementMode))] | None = None
-    by: Annotated[str, AfterValidator(_one_of(ConfinementMeans))] = ConfinementMeans.KERNEL.value
+    mode: Mode | None = None
+    by: Means = ConfinementMeans.KERNEL.value
     network: bool = False
-    environment: list[Annotated[Text, AfterValidator(_variable)]] = []
-    write: list[Annotated[Text, AfterValidator(_absolute)]] = []
+    environment: list[Variable] = []
+    write: list[AbsolutePath] = []
 
 
 class PolicyShape(Shape):
@@ -169,7 +185,7 @@ class PolicyShape(Shape):
 
 
 class ResourceShape(Shape):
-    type: Annotated[str, AfterValidator(_resource_type)]
+    type: TypeName
     path: Text | None = None
     url: Text | None = None
     include: list[InsidePath] = []
@@ -178,7 +194,7 @@ class ResourceShape(Shape):
 
 
 class ParameterShape(Shape):
-    type: Annotated[str, AfterValidator(_parameter_type)] = "string"
+    type: ParameterType = "string"
     required: bool = True
     description: str = ""
 
@@ -204,7 +220,7 @@ class ToolShape(Shape):
     idempotent: bool = False
     compensate: str | None = None
     timeout: Annotated[float, Field(gt=0, le=LONGEST_TIMEOUT)] | None = None
-    validation: Annotated[str, AfterValidator(_validation)] | None = None
+    validation: Judging | None = None
 
 
 class StepShape(Shape):

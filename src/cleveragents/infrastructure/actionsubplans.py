@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
-from pydantic_core import PydanticCustomError
 
 from cleveragents.domain.action import (
     SUBPLANS,
@@ -25,11 +24,14 @@ from cleveragents.infrastructure.actionschema import (
     StepName,
     Text,
     meant,
+    one_of,
     quoted,
     shaped,
+    told,
+    values_of,
 )
 
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+CHILD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 MOST_AT_ONCE = 50
 MOST_RETRIES = 20
 
@@ -37,12 +39,9 @@ Loc = tuple[str | int, ...]
 ReadSteps = Callable[[object, Loc, "Surroundings"], Mapping[int, Step]]
 
 
-def _strategy(value: str) -> str:
-    names = [item.value for item in MergeStrategy]
-    if value not in names:
-        text = f"{quoted(value)} is not one of {', '.join(names)}{meant(value, names)}"
-        raise PydanticCustomError("rule", "{text}", {"text": text})
-    return value
+Strategy = Annotated[
+    str, AfterValidator(one_of(MergeStrategy)), told(enum=values_of(MergeStrategy))
+]
 
 
 class SpawnShape(Shape):
@@ -52,7 +51,7 @@ class SpawnShape(Shape):
 
 class SubplansShape(Shape):
     parallel: bool = False
-    merge_strategy: Annotated[str, AfterValidator(_strategy)] = MergeStrategy.GIT_THREE_WAY.value
+    merge_strategy: Strategy = MergeStrategy.GIT_THREE_WAY.value
     max_parallel: Annotated[int, Field(ge=1, le=MOST_AT_ONCE)] = 5
     fail_fast: bool = False
     max_retries: Annotated[int, Field(ge=0, le=MOST_RETRIES)] = 2
@@ -135,7 +134,7 @@ class SubplanRules:
         names = [child.name for child in plans]
         for index, child in enumerate(plans):
             here = (*loc, index)
-            if not _NAME.fullmatch(child.name):
+            if not CHILD_NAME.fullmatch(child.name):
                 text = "a child's name is a letter, then up to 63 letters, digits, `_` or `-`"
                 self._find(text, *here, "name")
             if child.name in names[:index]:

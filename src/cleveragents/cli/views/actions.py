@@ -1,0 +1,52 @@
+"""Owns how an action file looks once it is read, and its JSON Schema."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from cleveragents.cli.render.blocks import Code, Fields, Grid, Outcome
+from cleveragents.domain.action import Action
+
+
+def checked(file: str, action: Action) -> Outcome:
+    return Outcome(
+        data={
+            "file": file,
+            "name": action.name,
+            "description": action.description,
+            "resources": [
+                {"name": spec.name, "type": spec.type, "path": spec.location}
+                for spec in action.resources
+            ],
+            "actor": action.actor.type,
+            "steps": [step.name for step in action.steps],
+            "tools": [spec.name for spec in action.tools],
+            "validations": [step.name for step in action.validations],
+        },
+        blocks=[
+            Fields(
+                "Action",
+                [
+                    ("name", action.name),
+                    ("description", action.description),
+                    ("actor", action.actor.type),
+                ],
+            ),
+            Grid(
+                "Resources",
+                ["resource", "type", "path"],
+                [[spec.name, spec.type, spec.location] for spec in action.resources],
+            ),
+            Grid(
+                "Steps",
+                ["#", "step", "tool"],
+                [[str(n), step.name, step.tool] for n, step in enumerate(action.steps)],
+                empty=f"decided by the actor {action.actor.type}",
+            ),
+        ],
+        messages=[f"nothing is wrong with it; next: agents plan use {file}"],
+    )
+
+
+def schema(found: Mapping[str, Any]) -> Outcome:
+    return Outcome(data={"schema": found}, blocks=[Code("", json.dumps(found, indent=2))])
