@@ -18,7 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
-TITLED = re.compile(r'^```yaml title="([^"]+)"\n(.*?)^```', re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 
 
@@ -81,14 +80,6 @@ def test_the_action_file_of_the_readme_runs_as_the_readme_says(tmp_path: Path) -
     _agents(tmp_path, shop, "plan", "apply", "--yes", plan_id[0])
 
     assert (shop / "hello.txt").read_text() == "Hello\n"
-
-
-def test_the_action_files_of_the_how_to_pages_are_accepted(tmp_path: Path) -> None:
-    shop = _repository(tmp_path)
-    for page in sorted(ROOT.glob("docs/howto/*.md")):
-        for title, text in TITLED.findall(_text(page)):
-            (tmp_path / title).write_text(text)
-            _agents(tmp_path, shop, "plan", "use", str(tmp_path / title))
 
 
 def test_the_demo_keeps_what_it_claims(tmp_path: Path) -> None:
