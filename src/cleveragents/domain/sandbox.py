@@ -10,6 +10,7 @@ from cleveragents.domain.ids import PlanId, ResourceId
 
 _INTENT = "apply"
 _NEEDED = "apply_needs"
+BRANCHED_AT = "branched_at"
 
 
 class CleanupPolicy(StrEnum):
@@ -62,6 +63,11 @@ class PlanResource:
 
     def ready(self, base: str) -> "PlanResource":
         return replace(self, status=SandboxStatus.READY, base_snapshot=base, boundary=base)
+
+    @property
+    def branched_at(self) -> str | None:
+        """Of a child's, the snapshot of the parent's resource that its sandbox was made from."""
+        return self.details.get(BRANCHED_AT)
 
     def needed_snapshots(self) -> frozenset[str]:
         """What must be kept for this resource, whatever groups there are."""

@@ -1,6 +1,6 @@
 """Owns letting go of checkpoint groups: what the rule says, first in the record, then on disk."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -103,11 +103,13 @@ class Pruning:
         """Free what no group and no step boundary needs any more; gives back the bytes freed."""
         with self._unit_of_work.reading() as uow:
             groups = uow.checkpoints.of_plan(plan_id)
+            spawned = _spawned_from(uow, plan_id, groups)
         self._forget_messages(plan_id, groups)
         freed = 0
         for resource in resources:
             states = [group.state_of(resource.resource_id) for group in groups]
             refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
+            refs |= {ref for name, ref in spawned if name == resource.name}
             freed += self._snapshots.keep_only(resource, refs | resource.needed_snapshots())
         return freed
 
@@ -158,6 +160,28 @@ def _standing(uow: UnitOfWork, plan: Plan) -> Mapping[GroupId, str]:
     if plan.head is None:
         return {}
     return {uow.checkpoints.holding(plan.head).group_id: "the plan stands on it"}
+
+
+def _spawned_from(
+    uow: UnitOfWork, plan_id: PlanId, groups: Sequence[CheckpointGroup]
+) -> Set[tuple[str, str]]:
+    """By resource, the snapshots that children were branched from whose merges may be taken back:
+    those of a spawn that is not over, or into the middle of which a group leads back.
+    """
+    children = [c for c in uow.subplans.of_parent(plan_id) if c.counts]
+    if not children:
+        return frozenset()
+    done = uow.plans.get(plan_id).last_completed_step
+    decisions = uow.decisions.of_plan(plan_id)
+    open_ = {d.decision_id for d in decisions if d.step_index is not None and d.step_index > done}
+    open_ |= {group.decision_id for group in groups if group.decision_id is not None}
+    return {
+        (resource.name, resource.branched_at)
+        for child in children
+        if child.decision_id in open_
+        for resource in uow.resources.of_plan(child.plan_id)
+        if resource.branched_at is not None
+    }
 
 
 def _compared(uow: UnitOfWork, plan: Plan) -> Mapping[GroupId, str]:

@@ -92,7 +92,7 @@ class SubplanMerger:
         with self._unit_of_work.reading() as uow:
             for child in sorted(merged, key=lambda child: child.merges[-1].seq):
                 for resource in uow.resources.of_plan(child.plan_id):
-                    starts.setdefault(resource.name, str(resource.details["branched_at"]))
+                    starts.setdefault(resource.name, str(resource.branched_at))
         return starts
 
     def _result(self, plan_id: PlanId) -> _Result | None:

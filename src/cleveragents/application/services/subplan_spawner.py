@@ -19,11 +19,11 @@ from cleveragents.domain.effects import EffectState
 from cleveragents.domain.events import SandboxCreating
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.sandbox import BRANCHED_AT, PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 
-# Of the parent's own: what it is about to apply.
-_NOT_PASSED_ON = ("apply",)
+# Of the parent's own: what it is about to apply, and what it was itself branched from.
+_NOT_PASSED_ON = ("apply", BRANCHED_AT)
 
 _NOTHING_LEFT = (EffectState.COMPENSATED, EffectState.SKIPPED)
 
@@ -81,7 +81,7 @@ class SubplanSpawner:
             parent = parents[resource.name]
             copied = self._sandboxes.branch(parent, resource)
             base = self._snapshots.adopt(parent, resource, copied)
-            details = {**resource.details, "branched_at": parent.boundary}
+            details = {**resource.details, BRANCHED_AT: parent.boundary}
             with self._unit_of_work() as uow:
                 uow.resources.save(replace(resource.ready(base.ref), details=details))
                 uow.commit()

@@ -57,7 +57,7 @@ class DatabaseMerge:
 
         By the parent's own snapshots: a copy of a database need not be the same bytes.
         """
-        branched_at = child.details.get("branched_at")
+        branched_at = child.branched_at
         if branched_at == parent.boundary:
             return False
         try:

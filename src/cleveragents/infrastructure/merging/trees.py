@@ -121,7 +121,7 @@ class _Seen:
 
     def _our_changes(self) -> Sequence[Difference]:
         versions = self.ours.session.versions
-        start = int(self.child.details["branched_at"])
+        start = int(_ref(self.child.branched_at, self.child))
         newest = int(_ref(self.parent.boundary, self.parent))
         paths = versions.touched(start, newest).union(*(m.wanted for m in self.earlier))
         compared = (
