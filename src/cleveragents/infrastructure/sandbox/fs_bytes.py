@@ -6,18 +6,10 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_FICLONE = 0x40049409
+from cleveragents.infrastructure.sandbox.plain_copy import CANNOT, FICLONE
+
 _PIECE = 16 * 1024 * 1024
 _BLOCK = 512
-_CANNOT = {
-    errno.EOPNOTSUPP,
-    errno.ENOTTY,
-    errno.EINVAL,
-    errno.EXDEV,
-    errno.ENOSYS,
-    errno.EPERM,
-    errno.EBADF,
-}
 
 
 @dataclass(slots=True)
@@ -38,17 +30,13 @@ class ByteCopy:
         if sparse:
             os.ftruncate(target, size)
 
-    def may_share(self, device: int) -> bool:
-        """True until it was tried there in vain."""
-        return device not in self._no_clone
-
     def _clone(self, source: int, target: int, device: int) -> bool:
         if device in self._no_clone:
             return False
         try:
-            fcntl.ioctl(target, _FICLONE, source)
+            fcntl.ioctl(target, FICLONE, source)
         except OSError as error:
-            if error.errno not in _CANNOT:
+            if error.errno not in CANNOT:
                 raise
             self._no_clone.add(device)
             return False
@@ -60,7 +48,7 @@ class ByteCopy:
             try:
                 done = os.copy_file_range(source, target, end - start, start, start)
             except OSError as error:
-                if error.errno not in _CANNOT:
+                if error.errno not in CANNOT:
                     raise
                 self._no_range.add(device)
                 break

@@ -2,9 +2,11 @@
 
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cleveragents.infrastructure.snapshots.comparison import SMALL
 from cleveragents.infrastructure.snapshots.entries import Entries
@@ -24,8 +26,36 @@ from cleveragents.infrastructure.snapshots.versions import SnapshotRow, Versions
 
 _SECOND = 1_000_000_000
 
-Marks = tuple[os.stat_result, os.stat_result]
-"""The original when it was read, and the copy when it was finished."""
+
+class Marks(NamedTuple):
+    """Of a copy that was found to have the kind, mode, size and time of its original.
+
+    `of_...` are the marks of the original when it was read, the rest those of the finished copy.
+    """
+
+    mode: int
+    size: int
+    mtime_ns: int
+    of_ctime_ns: int
+    of_ino: int
+    of_dev: int
+    ctime_ns: int
+    ino: int
+    dev: int
+    uid: int
+    gid: int
+
+
+def marks_of(found: os.stat_result, made: os.stat_result) -> Marks | None:
+    """None where the copy is not what the original was. Of a folder, size and time mean nothing."""
+    mode, size, mtime = found.st_mode, found.st_size, found.st_mtime_ns
+    told = (made.st_size, made.st_mtime_ns) == (size, mtime) or stat.S_ISDIR(mode)
+    if not told or made.st_mode != mode:
+        return None
+    return Marks(
+        *(mode, size, mtime, found.st_ctime_ns, found.st_ino, found.st_dev),
+        *(made.st_ctime_ns, made.st_ino, made.st_dev, made.st_uid, made.st_gid),
+    )
 
 
 @dataclass(slots=True)
@@ -57,7 +87,7 @@ def wait_until_old(copied: Mapping[bytes, Marks]) -> None:
     """
     if len(copied) <= SMALL:
         return
-    newest = max(target.st_ctime_ns for _, target in copied.values())
+    newest = max(marks.ctime_ns for marks in copied.values())
     wait = newest + RACY_NS - time.time_ns()
     if 0 <= wait <= RACY_NS:
         time.sleep((wait + 1_000_000) / _SECOND)
@@ -75,31 +105,25 @@ def adopted(db: sqlite3.Connection, parent_tree: str, copied: Mapping[bytes, Mar
     of_parent.bind(db)
     for _, seen in of_parent.items():
         marks = copied.get(seen.path)
-        if marks is None or not _is_proven(seen, *marks):
+        if marks is None or not _is_proven(seen, marks):
             found.total -= seen.entry.token()
             continue
-        made = marks[1]
-        ctime = made.st_ctime_ns
-        certain = NEVER if max(made.st_mtime_ns, ctime) >= young else ctime
-        found.seen[seen.path] = Seen(
-            *seen[:7], made.st_uid, made.st_gid, certain, made.st_ino, made.st_dev
-        )
+        ctime = marks.ctime_ns
+        certain = NEVER if max(marks.mtime_ns, ctime) >= young else ctime
+        found.seen[seen.path] = Seen(*seen[:7], marks.uid, marks.gid, certain, marks.ino, marks.dev)
     found.total %= SUM_MODULUS
     return found
 
 
-def _is_proven(seen: Seen, source: os.stat_result, target: os.stat_result) -> bool:
-    """The original is what was seen, and the copy is of the same kind, mode, size and time."""
-    mode = source.st_mode
+def _is_proven(seen: Seen, marks: Marks) -> bool:
+    """The original is what was seen."""
+    mode = marks.mode
     kind = KINDS.get(mode & KIND_BITS)
-    if kind != seen.kind or target.st_mode != mode:
+    if kind != seen.kind:
         return False
     if kind is Kind.DIR:
         return mode & MODE_BITS == seen.mode
-    if source.st_ctime_ns != seen.ctime_ns or source.st_ino != seen.ino:
+    of = (marks.of_ctime_ns, marks.of_ino, marks.of_dev, marks.mtime_ns)
+    if of != (seen.ctime_ns, seen.ino, seen.dev, seen.mtime_ns):
         return False
-    if source.st_dev != seen.dev or not seen.mtime_ns == source.st_mtime_ns == target.st_mtime_ns:
-        return False
-    if kind is Kind.LINK:
-        return True
-    return mode & MODE_BITS == seen.mode and seen.size == source.st_size == target.st_size
+    return kind is Kind.LINK or (mode & MODE_BITS, marks.size) == (seen.mode, seen.size)
