@@ -13,9 +13,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.support.trees import tree_of
 
-from cleveragents.infrastructure.sandbox import copy_helpers, plain_copy
+from cleveragents.infrastructure.sandbox import copy_processes, plain_copy
 from cleveragents.infrastructure.sandbox.branch_copy import BranchCopy
-from cleveragents.infrastructure.sandbox.copy_helpers import copy_all
+from cleveragents.infrastructure.sandbox.copy_processes import copy_all
 from cleveragents.infrastructure.sandbox.plain_copy import NUMBER, PlainCopy
 
 MANY = 600
@@ -61,11 +61,11 @@ def jobs_of(parent: Path) -> list[plain_copy.Job]:
     return [(os.fsencode(f.name), [os.fsencode(n.name) for n in f.iterdir()]) for f in folders]
 
 
-@pytest.mark.parametrize("enough", [copy_helpers.ENOUGH, 20])
+@pytest.mark.parametrize("enough", [copy_processes.ENOUGH, 20])
 def test_a_copy_is_exact_and_every_path_of_it_is_marked(
     parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, enough: int
 ) -> None:
-    monkeypatch.setattr(copy_helpers, "ENOUGH", enough)
+    monkeypatch.setattr(copy_processes, "ENOUGH", enough)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
     child = tmp_path / "child"
     marks = copied(parent, child).marks
@@ -100,10 +100,10 @@ def test_a_helper_by_itself_does_all_that_nobody_else_takes(parent: Path, tmp_pa
         (child / os.fsdecode(folder)).mkdir(parents=True)
     plain = PlainCopy(os.fsencode(parent), os.fsencode(child), 0o7022)
     with (
-        copy_helpers._numbers(len(jobs)) as numbers,
-        copy_helpers._helpers(1, plain, jobs, numbers) as helpers,
+        copy_processes._numbers(len(jobs)) as numbers,
+        copy_processes._helpers(1, plain, jobs, numbers) as helpers,
     ):
-        done = copy_helpers._answer(helpers[0])
+        done = copy_processes._answer(helpers[0])
 
     assert sorted(number for number, _, _ in done) == list(range(len(jobs)))
     assert sum(len(rows) for _, rows, _ in done) == MANY
@@ -112,7 +112,7 @@ def test_a_helper_by_itself_does_all_that_nobody_else_takes(parent: Path, tmp_pa
 
 
 def test_a_helper_whose_starter_is_gone_takes_no_more(tmp_path: Path) -> None:
-    with copy_helpers._numbers(1) as numbers:
+    with copy_processes._numbers(1) as numbers:
         plain = PlainCopy(os.fsencode(tmp_path), os.fsencode(tmp_path), 0)
         assert plain.run([(b"", [])], numbers, for_process=1 << 30) == []
         assert os.read(numbers, NUMBER)
@@ -122,7 +122,7 @@ def test_a_helper_whose_starter_is_gone_takes_no_more(tmp_path: Path) -> None:
 def test_a_helper_that_fails_is_an_error_of_the_copy(
     parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    monkeypatch.setattr(copy_helpers, "ENOUGH", 20)
+    monkeypatch.setattr(copy_processes, "ENOUGH", 20)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(sys, "executable", program)
     with pytest.raises(OSError):
@@ -139,7 +139,7 @@ def test_jobs_that_a_helper_took_and_did_not_do_are_an_error(
         "marshal.dump([], sys.stdout.buffer)\n"
     )
     monkeypatch.setattr(plain_copy, "__file__", str(thief))
-    monkeypatch.setattr(copy_helpers, "ENOUGH", 20)
+    monkeypatch.setattr(copy_processes, "ENOUGH", 20)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     real = PlainCopy.run
 
@@ -168,8 +168,8 @@ def test_a_file_that_shrinks_while_it_is_copied_is_an_error(
 def test_more_jobs_than_fit_into_a_pipe_are_done_alone(
     parent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copy_helpers, "ENOUGH", 20)
-    monkeypatch.setattr(copy_helpers, "_PIPE", 2)
+    monkeypatch.setattr(copy_processes, "ENOUGH", 20)
+    monkeypatch.setattr(copy_processes, "_PIPE", 2)
     monkeypatch.setattr(sys, "executable", "/no/such/program")
     child, jobs = tmp_path / "child", jobs_of(parent)
     for folder, _ in jobs:

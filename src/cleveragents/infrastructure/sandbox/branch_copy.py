@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from cleveragents.infrastructure.sandbox.copy_helpers import copy_all
+from cleveragents.infrastructure.sandbox.copy_processes import copy_all
 from cleveragents.infrastructure.sandbox.fs_bytes import ByteCopy
 from cleveragents.infrastructure.sandbox.plain_copy import Job, PlainCopy
 from cleveragents.infrastructure.snapshots.adoption import Marks, marks_of
