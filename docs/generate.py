@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
+from diagrams import PICTURES
 from sqlalchemy import Column, Table
 
 from cleveragents.cli.guard import BugError
@@ -57,7 +58,8 @@ def pages() -> Mapping[Path, str]:
 
 def whole_files() -> Mapping[Path, str]:
     schema = json.dumps(action_json_schema(BUILT_IN), indent=2)
-    return {REFERENCE / "action.schema.json": f"{schema}\n"}
+    drawn = {DOCS / f"images/{name}.svg": make().svg() for name, make in PICTURES.items()}
+    return {REFERENCE / "action.schema.json": f"{schema}\n", **drawn}
 
 
 def filled(path: Path, blocks: Mapping[str, str]) -> str:
