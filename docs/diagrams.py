@@ -232,7 +232,7 @@ def apply() -> Picture:
     it.say(
         24,
         230,
-        "Until the intent is stored nothing is touched; then there are two ends: all, or as it was.",
+        "Until the intent is stored nothing is touched; then all of it, or as it was.",
         dim=True,
     )
     return it

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
+import layers
 from diagrams import PICTURES
 from sqlalchemy import Column, Table
 
@@ -53,12 +54,15 @@ def pages() -> Mapping[Path, str]:
         "checkpointing.md": {"triggers": triggers()},
         "database.md": {table.name: table_rows(table) for table in metadata.sorted_tables},
     }
-    return {REFERENCE / name: filled(REFERENCE / name, found) for name, found in blocks.items()}
+    found = {REFERENCE / name: filled(REFERENCE / name, given) for name, given in blocks.items()}
+    walks = DOCS / "architecture.md"
+    return {**found, walks: filled(walks, {"packages": layers.packages()})}
 
 
 def whole_files() -> Mapping[Path, str]:
     schema = json.dumps(action_json_schema(BUILT_IN), indent=2)
-    drawn = {DOCS / f"images/{name}.svg": make().svg() for name, make in PICTURES.items()}
+    pictures = {**PICTURES, "architecture": layers.picture}
+    drawn = {DOCS / f"images/{name}.svg": make().svg() for name, make in pictures.items()}
     return {REFERENCE / "action.schema.json": f"{schema}\n", **drawn}
 
 

@@ -54,6 +54,13 @@ def test_every_decision_record_is_in_the_index() -> None:
     assert set(_relative_links(folder / "README.md")) == records
 
 
+def test_every_page_has_its_place_in_the_site() -> None:
+    pages = {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")}
+    records = {page for page in pages if re.match(r"adr/\d", page)}  # the index of those has them
+    placed = re.findall(r"^ .*: (\S+\.md)$", _text(ROOT / "mkdocs.yml"), re.MULTILINE)
+    assert sorted(placed) == sorted(pages - records)
+
+
 def test_every_runtime_dependency_is_explained() -> None:
     project = tomllib.loads(_text(ROOT / "pyproject.toml"))["project"]
     names = {re.split(r"[<>=\[]", text)[0] for text in project["dependencies"]}
