@@ -12,6 +12,7 @@ import pytest
 from fs_world import FolderWorld, Tree, inodes, tree, world
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.kill_points import THOROUGH
 
 from cleveragents.domain.applying import PreparedApply
 from cleveragents.domain.changes import ResourceDiff
@@ -425,7 +426,7 @@ def test_an_apply_killed_anywhere_is_finished_by_its_repetition(quick_path: Path
         killed.world.carry_out(killed.prepared)
         assert tree(killed.world.project) == killed.after, points
         killed.reset()
-        points += 1
+        points += min(THOROUGH, 4)
     assert points > 60
 
 
@@ -445,14 +446,14 @@ def test_an_apply_killed_anywhere_is_undone_if_the_user_has_moved_on(quick_path:
         else:  # it was over when it was killed, and the user has worked on what was applied
             assert tree(killed.world.project) == {**killed.after, **mine}, points
         killed.reset()
-        points += 3
-    assert undone > 20
+        points += min(3 * THOROUGH, 8)
+    assert undone > 5
 
 
 def test_an_apply_killed_twice_is_still_finished(quick_path: Path) -> None:
     killed = Killed(quick_path / "w")
     for first in range(40, 90, 10):
-        for second in range(0, 60, 12):
+        for second in range(first % 4 * 6, 60, 12 * min(THOROUGH, 2)):
             assert killed.run(first)
             killed.run(second)
             killed.world.carry_out(killed.prepared)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from git_world import OTHER_PLAN, PLAN, Project, World, changed, hook_ran, hostile, world
+from tests.support.kill_points import THOROUGH
 
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.errors import (
@@ -826,7 +827,7 @@ def test_an_apply_killed_at_any_moment_is_finished_by_repeating_it(
     start = project.head
     moment, died = 0, True
     while died:
-        moment += 1
+        moment += min(THOROUGH, 4)
         died = _killed_at(moment, lambda: world.carry_out(resource, prepared))
         ref = world.carry_out(resource, prepared)
         assert _arrived(project), moment

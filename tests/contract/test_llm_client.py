@@ -1,8 +1,6 @@
 """The same conversation as each provider's protocol has it, and what they refuse in our words."""
 
-import sys
 from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +15,6 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 from pydantic_ai.tools import ToolDefinition
-
-# `tests` is no installed package; with this, `tests.support` is found however pytest is called.
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from tests.support.chat_server import ChatServer, refuse
 
 from cleveragents.domain.errors import ModelRefusedError

@@ -11,10 +11,17 @@ import pytest
 # `tests` is no installed package; with this, `tests.support` is found however pytest is called.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.support import measuring
 from tests.support.three_resources import Three
 from tests.support.world import World
 
 _MEMORY = "/dev/shm"
+
+
+@pytest.fixture(autouse=True)
+def unmeasured() -> Generator[None]:
+    with measuring.unmeasured():
+        yield
 
 
 @pytest.fixture

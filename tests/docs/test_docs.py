@@ -143,7 +143,7 @@ def _agents(home: Path, cwd: Path, *words: str) -> str:
 
 
 def _run(*argv: str, cwd: Path, home: Path | None = None) -> subprocess.CompletedProcess[str]:
-    ours = ("GIT_", "CLEVERAGENTS_")
+    ours = ("GIT_", "CLEVERAGENTS_", "COVERAGE_")
     environment = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
     if home is not None:
         environment["HOME"] = str(home)

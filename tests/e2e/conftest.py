@@ -1,6 +1,7 @@
 """Fixtures of the end-to-end tests: each test has a home and a project of its own."""
 
 import sys
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 # `tests` is no installed package; with this, `tests.support` is found however pytest is called.
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tests.support import measuring
 from tests.support.world import World
 
 
@@ -28,3 +30,9 @@ def world(tmp_path: Path, template: World) -> World:
 def fresh(tmp_path: Path) -> World:
     """Nothing prepared: a HOME as it is before the first command."""
     return World(tmp_path / "fresh")
+
+
+@pytest.fixture
+def unmeasured() -> Generator[None]:
+    with measuring.unmeasured():
+        yield

@@ -1,26 +1,23 @@
 """Twenty processes at once on one data folder: nothing lost, nothing stuck."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.support.trees import tree_of
 from tests.support.world import PlanHandle, World, write
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
 MANY = 20
-_PATIENCE = 120
 
 
 def all_at_once(world: World, lines: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
     """Every line as a process of its own, all started before the first is waited for."""
-    running = [world.agents.start("--format", "json", *line) for line in lines]
-    answers: list[dict[str, Any]] = []
-    for process in running:
-        out, err = process.communicate(timeout=_PATIENCE)
-        assert b"locked" not in err.replace(b"plan-locked", b""), err
-        answers.append(json.loads(out))
-    return answers
+    running = [world.agents.fork(*line) for line in lines]
+    answers = [process.answer() for process in running]
+    assert [a.err for a in answers if "locked" in a.err.replace("plan-locked", "")] == []
+    return [answer.envelope for answer in answers]
 
 
 def test_the_same_plan(world: World) -> None:

@@ -298,11 +298,9 @@ STAGES = {
 }
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 @pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES.keys())
-def test_an_interruption_at_any_stage_leaves_whole_steps_only(
-    world: World, stage: str, number: signal.Signals
-) -> None:
+def test_an_interruption_at_any_stage_leaves_whole_steps_only(world: World, stage: str) -> None:
+    """By Ctrl-C; that other signals are heeded in the same way is shown above."""
     commands = ["echo 1 >> a", "echo 2 >> a; echo 2 > b", "rm b; echo 3 >> a"]
     trees = world.replay(commands)
     names = ["first", "second", "third"]
@@ -312,7 +310,8 @@ def test_an_interruption_at_any_stage_leaves_whole_steps_only(
     for line in process.stderr:
         if stage in line.decode():
             break
-    os.killpg(process.pid, number)  # as a terminal does: everything in the foreground gets it
+    # As a terminal does: everything in the foreground gets it.
+    os.killpg(process.pid, signal.SIGINT)
     answer = ended(process)
     assert "Traceback" not in answer.err
     status = plan.status

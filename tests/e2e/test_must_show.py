@@ -31,6 +31,7 @@ class Run:
     """A plan whose every step is a shell command, and the tree that each group must stand for."""
 
     def __init__(self, world: World, agents: Callable[..., Answer]) -> None:
+        """`agents` carries out what changes something; to look, no process is started."""
         self.world = world
         self.agents = agents
         self.trees = world.replay(COMMANDS)
@@ -41,7 +42,7 @@ class Run:
         self.plan = PlanHandle(world.agents, self.plan_id)
 
     def ask(self, *words: str) -> Mapping[str, Any]:
-        return self.agents("plan", *words, self.plan_id).ok().data
+        return self.plan(*words).ok().data
 
     def rollback(self, wanted: str) -> Mapping[str, Any]:
         return self.agents("plan", "rollback", "--yes", self.plan_id, wanted).ok().data
@@ -63,7 +64,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture
 def processes(world: World) -> Run:
-    return Run(world, world.agents.json)
+    return Run(world, lambda *argv: world.agents.fork(*argv).answer())
 
 
 @pytest.fixture
@@ -257,7 +258,7 @@ class Failed:
             shell(f"echo half >> second.txt; rm README.md; test -e {self.cure}", "second"),
             write("third.txt", "third\n", "third"),
         )
-        self.answer = world.agents.json("plan", "execute", self.plan.id)
+        self.answer = self.plan.execute()
         self.before = world.replay(["echo first > first.txt"])[-1]
 
 
@@ -286,11 +287,11 @@ def test_a_failing_step_leaves_one_on_error_group_and_an_errored_plan(failed: Fa
 
 
 def test_plan_errors_tells_a_way_back_that_works_as_printed(failed: Failed) -> None:
-    answer = failed.world.agents.json("plan", "errors", failed.plan.id).ok()
+    answer = failed.plan("errors").ok()
     assert [call["step_index"] for call in answer.data["failures"]] == [1]
     back = next(text for text in answer.data["next_steps"] if "rollback" in text)
     words = shlex.split(back.partition("agents ")[2])
-    failed.world.agents.process(*words, "--yes").ok()
+    failed.world.agents(*words, "--yes").ok()
     assert failed.plan.tree() == failed.before
     assert failed.plan.status["state"] == "queued"
     assert "error" not in failed.plan.status
@@ -298,9 +299,9 @@ def test_plan_errors_tells_a_way_back_that_works_as_printed(failed: Failed) -> N
 
 def test_plan_errors_tells_how_to_go_on_and_that_works_after_the_cure(failed: Failed) -> None:
     failed.cure.touch()
-    answer = failed.world.agents.json("plan", "errors", failed.plan.id).ok()
+    answer = failed.plan("errors").ok()
     on = next(text for text in answer.data["next_steps"] if "resume" in text)
-    failed.world.agents.process(*shlex.split(on.partition("agents ")[2])).ok()
+    failed.world.agents(*shlex.split(on.partition("agents ")[2])).ok()
     assert failed.plan.status["state"] == "complete"
     # `>>` shows that the failed attempt was undone before the second one.
     assert (failed.plan.sandbox / "second.txt").read_text() == "half\n"
@@ -319,7 +320,7 @@ def test_the_on_error_group_holds_what_the_failed_step_left(failed: Failed) -> N
 
 
 def test_resuming_without_a_cure_fails_again_and_keeps_the_first_step(failed: Failed) -> None:
-    again = failed.world.agents.json("plan", "resume", failed.plan.id)
+    again = failed.plan("resume")
     assert (again.code, again.error["code"]) == (1, "step-failed")
     assert failed.plan.status["last_completed_step"] == 0
     assert (failed.plan.sandbox / "second.txt").read_text() == "half\n"

@@ -20,6 +20,7 @@ from tests.support.histories import GATED, Facts, KnownPlan
 from tests.support.kill_points import THOROUGH, cut_short
 from tests.support.world import Group, World
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
 PICKS = st.integers(0, 10_000)
 LIMIT = 12
 

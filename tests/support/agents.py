@@ -8,17 +8,19 @@ import os
 import signal
 import subprocess
 import sys
+import traceback
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from unittest import mock
 
 import yaml
 
 COMMAND = Path(sys.executable).with_name("agents")
-# Coverage finds its settings by these in the processes that we start.
-_KEPT = ("PATH", "TMPDIR", "COVERAGE_")
+# Not coverage's own settings: it would double the time of each process that we start, and what runs
+# there runs in this process in other tests.
+_KEPT = ("PATH", "TMPDIR")
 
 
 def clean_environment(home: Path) -> dict[str, str]:
@@ -144,6 +146,50 @@ class Agents:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
+
+    # --- as forks of this process -----------------------------------------------------------------
+
+    def fork(self, *argv: str) -> "Forked":
+        """A process of its own like any other, but without the start of an interpreter."""
+        gc.collect()  # connections of earlier commands end here, not in the child
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            self._be_the_fork(argv, writing)
+        os.close(writing)
+        return Forked(pid=child, pipe=reading, argv=argv)
+
+    def _be_the_fork(self, argv: tuple[str, ...], pipe: int) -> NoReturn:
+        gc.freeze()  # what was open in the parent is the parent's: it must not be closed from here
+        sys.settrace(None)  # as little as coverage's own records
+        code, out, err = 1, "", ""
+        try:
+            answer = self(*argv)
+            code, out, err = answer.code, answer.out, answer.err
+        except BaseException:  # noqa: BLE001 - told to the parent, which fails
+            err = traceback.format_exc()
+        finally:
+            with os.fdopen(pipe, "w") as told:
+                json.dump([code, out, err], told)
+            os._exit(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forked:
+    """A command at work in a fork."""
+
+    pid: int
+    pipe: int
+    argv: tuple[str, ...]
+
+    def answer(self) -> Answer:
+        """Waits for it."""
+        with os.fdopen(self.pipe) as told:
+            text = told.read()
+        os.waitpid(self.pid, 0)
+        code, out, err = json.loads(text)
+        return Answer(argv=self.argv, code=code, out=out, err=err)
 
 
 class _Captured(io.TextIOWrapper):

@@ -31,6 +31,7 @@ import signal
 import sqlite3
 import stat
 import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -149,6 +150,7 @@ def _in_child(
 def _be_the_child(work: Work, moments: "_Moments", pipe: int) -> NoReturn:
     # What was open in the parent is the parent's: it must not be closed from here.
     gc.freeze()
+    sys.settrace(None)  # coverage would take half of the time, and die with what it has seen
     moments.install()
     status = 1
     try:
