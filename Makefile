@@ -15,7 +15,7 @@ test: $(READY)
 		echo "make test: exit code $$code after $$(($$(date +%s) - begun)) s"; exit $$code
 
 quick: $(READY)
-	@$(BIN)/nox --no-venv -s lint types unit
+	@$(BIN)/nox --no-venv -s quick
 
 bench: $(READY)
 	@$(BIN)/nox --no-venv -s bench

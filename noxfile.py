@@ -3,6 +3,7 @@
 import os
 import pathlib
 import shutil
+import subprocess
 
 import nox
 
@@ -60,6 +61,23 @@ def pytest(session: nox.Session) -> None:
         *session.posargs,
         env={"CLEVERAGENTS_TEST_STRIDE": "8"},
     )
+
+
+@nox.session
+def quick(session: nox.Session) -> None:
+    """What can be known within a minute: style, types of src, and the rules that need no git."""
+    lint(session)
+    # Beside each other, as the first uses one core only.
+    types_of_src = subprocess.Popen(["pyright", "--warnings", "src"])
+    try:
+        rules = [
+            f"tests/unit/{name}" for name in ("domain", "application", "cli", "test_config.py")
+        ]
+        _suite(session, *rules, "tests/architecture")
+    finally:
+        wrong = types_of_src.wait()
+    if wrong:
+        session.error("the types of src do not fit")
 
 
 def _suite(session: nox.Session, *folders: str) -> None:

@@ -331,7 +331,8 @@ def test_killed_at_any_moment_the_model_is_not_asked_again_for_what_it_decided(
         llm = fresh(f"w{number}")
         plan = llm.use()
         killed(lambda plan=plan: plan.execute(), point)
-        decided = len(types(plan))
+        # Its last word is no decision, but it is not asked for that again either.
+        decided = 3 if plan.status["state"] == "complete" else len(types(plan))
         server.asked.clear()
         plan("resume").ok()
 

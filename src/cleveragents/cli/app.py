@@ -29,8 +29,6 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.ids import PlanId
 
-_WHOLE_ID = 26
-
 
 class App:
     def __init__(self) -> None:
@@ -81,8 +79,7 @@ class App:
 
     def plan(self, wanted: str) -> PlanId:
         """The plan that an argument names: an id, the beginning of one, or `latest`."""
-        if len(wanted) == _WHOLE_ID:
-            return PlanId(wanted)
+        # A whole id is looked up too: a lock that is taken for a plan that nobody has would stay.
         # Once: a newer plan must not take the place of the one that a person has just confirmed.
         if wanted not in self._plans:
             self._plans[wanted] = self.container.plan_queries.find(wanted)

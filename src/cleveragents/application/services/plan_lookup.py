@@ -8,7 +8,7 @@ from cleveragents.domain.ids import PlanId
 
 LATEST = "latest"
 # Plans of one day have the first letters in common: fewer would only ever be a slip.
-_PREFIX = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{5,24}", re.ASCII)
+_PREFIX = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{5,25}", re.ASCII)
 
 
 def find_plan(uow: UnitOfWork, wanted: str) -> PlanId:
