@@ -15,6 +15,20 @@ FORMATS = ("rich", "color", "table", "plain", "json", "yaml")
 FORMAT_KEY = "cleveragents.format"
 FORMAT_VARIABLE = "CLEVERAGENTS_FORMAT"
 
+# What stands for what in every command's usage line.
+ARGUMENTS: Mapping[str, str] = {
+    "PLAN_ID": "A plan: its id, the beginning of it, or `latest`.",
+    "CHECKPOINT_ID": "A checkpoint, its group, the beginning of either, or a label.",
+    "FROM": "The same, of the earlier state.",
+    "TO": "The same, of the later state.",
+    "DECISION_ID": "A decision, or the beginning of its id; see `agents plan tree`.",
+    "ACTION.yaml": "An action file.",
+    "TEXT": "What to tell it.",
+    "KEY": "The name of a setting; see `agents config list`.",
+    "VALUE": "Its new value.",
+    "NAME": "The name of a tool; see `agents tool list`.",
+    "SHELL": "bash, zsh or fish.",
+}
 _EXAMPLES = "Examples:\n"
 
 LazyCommands = Mapping[str, tuple[str, str]]
@@ -34,6 +48,14 @@ class AgentsCommand(click.Command):
             ctx.obj.command = command_name(ctx)
         return super().invoke(ctx)
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        given = [param for param in self.params if isinstance(param, click.Argument)]
+        rows = [(name, ARGUMENTS[name]) for name in map(argument_name, given)]
+        if rows:
+            with formatter.section("Arguments"):
+                formatter.write_dl(rows)
+        super().format_options(ctx, formatter)
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not _write_examples(self.epilog, formatter):
             super().format_epilog(ctx, formatter)
@@ -44,14 +66,21 @@ class LazyGroup(click.Group):
 
     command_class = AgentsCommand
 
-    def __init__(self, *args: Any, lazy: LazyCommands | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        lazy: LazyCommands | None = None,
+        first: Sequence[str] = (),
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self._lazy: LazyCommands = lazy or {}
+        self._first = first
         self.params.append(_format_option())
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click calls it so
-        """In the order they were given, which is the order of use rather than of the alphabet."""
-        return [*self._lazy, *(name for name in self.commands if name not in self._lazy)]
+        """In the order of use, not of the alphabet: `first` ones, then as they were given."""
+        return list(dict.fromkeys([*self._first, *self._lazy, *self.commands]))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         known = super().get_command(ctx, cmd_name)
@@ -86,12 +115,17 @@ class LazyGroup(click.Group):
         if name in self._lazy:
             return self._lazy[name][1]
         command = self.commands[name]
-        return None if command.hidden else command.get_short_help_str(limit=100)
+        return None if command.hidden else command.get_short_help_str(limit=100).rstrip(".")
 
 
 def examples(*lines: str) -> str:
     """An epilog that shows `lines` verbatim: never wrapped, so that they can be copied."""
     return _EXAMPLES + "\n".join(f"  {line}" for line in lines)
+
+
+def argument_name(argument: click.Argument) -> str:
+    """As the usage line has it, without the brackets of one that may be left out."""
+    return (argument.metavar or argument.human_readable_name).strip("[]")
 
 
 def chosen_format(ctx: click.Context) -> str | None:

@@ -22,13 +22,17 @@ _COMMANDS = "cleveragents.cli.commands"
         "config": (f"{_COMMANDS}.config:config", "Read and change the settings"),
         "action": (f"{_COMMANDS}.action:action", "Check action files; their JSON Schema"),
         "tool": (f"{_COMMANDS}.tool:tool", "See the tools that steps can use"),
+        "completion": (f"{_COMMANDS}.completion:completion", "Let a shell complete what you type"),
         "hook": (f"{_COMMANDS}.hook:hook", "For coding agents: tell the plan what happens"),
     },
     epilog=examples(
-        "agents plan use add-login.yaml",
-        "agents plan execute <PLAN_ID>",
-        "agents plan rollback <PLAN_ID> <CHECKPOINT_ID>",
-    ),
+        "agents plan use add-login.yaml  # makes a plan and says its id",
+        "agents plan execute latest  # in sandboxes, with a checkpoint at every decision",
+        "agents plan checkpoint list latest  # where you can go back to",
+        "agents plan rollback latest 'before shell run the generator'",
+        "agents plan apply latest  # brings the result into your project",
+    )
+    + "\n\nExit codes: 0 done, 1 refused or failed, 2 wrong call, 130 interrupted.",
 )
 @click.option("--data-dir", metavar="DIR", help="Where plans, sandboxes and snapshots are kept.")
 @click.option("--config-path", metavar="FILE", help="Use this instead of the global config file.")
@@ -65,6 +69,10 @@ def _open_missing_streams() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line; gives back the exit code."""
+    if not argv and "_AGENTS_COMPLETE" in os.environ:
+        from cleveragents.cli.completion import be_asked  # noqa: PLC0415 - when Tab is pressed
+
+        be_asked()
     if not argv or argv[-1] == "--help" or argv == ["--version"]:
         # Nothing here can fail in a way that needs our renderers, so they are not imported.
         return _help(argv)

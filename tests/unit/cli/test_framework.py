@@ -94,7 +94,7 @@ def test_help_lists_commands_with_their_help_without_importing_them() -> None:
     text = help_of("plan")
     assert "  rollback  Go back to a checkpoint.\n" in text
     assert "  broken    Help without an import.\n" in text
-    assert "  near      Defined in place.\n" in text
+    assert "  near      Defined in place\n" in text
     assert "secret" not in text
 
 

@@ -2,6 +2,7 @@
 
 import click
 
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import actions as views
@@ -13,7 +14,7 @@ def action() -> None:
 
 
 @action.command(epilog=examples("agents action check add-login.yaml"))
-@click.argument("file", metavar="ACTION.yaml")
+@arguments.action_file("file")
 @click.pass_obj
 def check(app: App, file: str) -> None:
     """Read an action file and say everything that is wrong with it. No plan is made."""

@@ -2,13 +2,11 @@
 
 import click
 
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import checkpoints as views
 from cleveragents.cli.views.words import count
-
-_PLAN = click.argument("plan_id", metavar="PLAN_ID")
-_CHECKPOINT = click.argument("checkpoint_id", metavar="CHECKPOINT_ID")
 
 
 @click.group("checkpoint", cls=LazyGroup)
@@ -17,7 +15,7 @@ def checkpoint() -> None:
 
 
 @checkpoint.command("list", epilog=examples("agents plan checkpoint list <PLAN_ID>"))
-@_PLAN
+@arguments.PLAN
 @click.pass_obj
 def list_checkpoints(app: App, plan_id: str) -> None:
     """List the checkpoints of a plan, the oldest first."""
@@ -26,8 +24,8 @@ def list_checkpoints(app: App, plan_id: str) -> None:
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint show <PLAN_ID> <CHECKPOINT_ID>"))
-@_PLAN
-@_CHECKPOINT
+@arguments.PLAN
+@arguments.checkpoint()
 @click.pass_obj
 def show(app: App, plan_id: str, checkpoint_id: str) -> None:
     """Show one checkpoint group with everything in it."""
@@ -38,7 +36,7 @@ def show(app: App, plan_id: str, checkpoint_id: str) -> None:
 @checkpoint.command(
     epilog=examples("agents plan checkpoint create --label 'before the migration' <PLAN_ID>")
 )
-@_PLAN
+@arguments.PLAN
 @click.option("--label", metavar="TEXT", required=True, help="A name to go back to it by.")
 @click.pass_obj
 def create(app: App, plan_id: str, label: str) -> None:
@@ -51,8 +49,8 @@ def create(app: App, plan_id: str, label: str) -> None:
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint delete <PLAN_ID> <CHECKPOINT_ID>"))
-@_PLAN
-@_CHECKPOINT
+@arguments.PLAN
+@arguments.checkpoint()
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def delete(app: App, plan_id: str, checkpoint_id: str, *, yes: bool) -> None:
@@ -65,7 +63,7 @@ def delete(app: App, plan_id: str, checkpoint_id: str, *, yes: bool) -> None:
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint prune --dry-run <PLAN_ID>"))
-@_PLAN
+@arguments.PLAN
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only say which would go, and why.")
 @click.pass_obj
@@ -84,8 +82,8 @@ def prune(app: App, plan_id: str, *, yes: bool, dry_run: bool) -> None:
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint verify <PLAN_ID>"))
-@_PLAN
-@click.argument("checkpoint_id", metavar="[CHECKPOINT_ID]", required=False)
+@arguments.PLAN
+@arguments.checkpoint(metavar="[CHECKPOINT_ID]", required=False)
 @click.pass_obj
 def verify(app: App, plan_id: str, checkpoint_id: str | None) -> None:
     """Prove by hash that a checkpoint, or every one, can be restored."""
@@ -99,9 +97,9 @@ def verify(app: App, plan_id: str, checkpoint_id: str | None) -> None:
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint diff <PLAN_ID> <FROM> <TO>"))
-@_PLAN
-@click.argument("old", metavar="FROM")
-@click.argument("new", metavar="TO")
+@arguments.PLAN
+@arguments.checkpoint("old", "FROM")
+@arguments.checkpoint("new", "TO")
 @click.pass_obj
 def diff(app: App, plan_id: str, old: str, new: str) -> None:
     """Show which files differ between two checkpoints."""

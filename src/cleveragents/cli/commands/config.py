@@ -2,6 +2,7 @@
 
 import click
 
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
@@ -38,7 +39,7 @@ def list_keys(app: App) -> None:
 
 
 @config.command(epilog=examples("agents config get sandbox.checkpoint.auto-create-on"))
-@click.argument("key", metavar="KEY")
+@arguments.KEY
 @click.pass_obj
 def get(app: App, key: str) -> None:
     """Show one value and where it comes from."""
@@ -69,7 +70,7 @@ def get(app: App, key: str) -> None:
         "agents config set --project sandbox.checkpoint.auto-create-on on_tool_write,on_error",
     ),
 )
-@click.argument("key", metavar="KEY")
+@arguments.KEY
 @click.argument("value", metavar="VALUE")
 @click.option("--project", is_flag=True, help="For this project only.")
 @click.pass_obj

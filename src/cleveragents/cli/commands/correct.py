@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import click
 
 from cleveragents.application.services.correction_service import Advice, CorrectionQuestion
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.commands.plan import finished
 from cleveragents.cli.framework import AgentsCommand, examples
@@ -20,11 +21,12 @@ _NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; lea
     cls=AgentsCommand,
     epilog=examples(
         "agents plan correct --mode revert --guidance 'use the new API' <DECISION_ID>",
-        "agents plan correct --mode revert --guidance 'see file' --step-file step.yaml <ID>",
+        "agents plan correct --mode revert --guidance 'see file' --step-file s.yaml <ID>",
         "agents plan correct --mode revert --guidance 'what if' --dry-run <DECISION_ID>",
+        "agents plan correct --mode append --guidance 'and a licence' <DECISION_ID>",
     ),
 )
-@click.argument("decision_id", metavar="DECISION_ID")
+@arguments.DECISION
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in CorrectionMode]),
@@ -51,7 +53,7 @@ def correct(
 ) -> None:
     """Take one decision back with all that stands on it, and do it again with advice.
 
-    DECISION_ID may be the beginning of one. Steps that do not depend on it stay as they are.
+    Steps that do not depend on it stay as they are.
     """
     advice = Advice(guidance=_text(guidance), step_file=step_file)
     if mode == CorrectionMode.APPEND:
@@ -77,7 +79,7 @@ def correct(
     cls=AgentsCommand,
     epilog=examples("agents plan prompt <PLAN_ID> 'the port is 8080, not 80'"),
 )
-@click.argument("plan_id", metavar="PLAN_ID")
+@arguments.PLAN
 @click.argument("text", metavar="TEXT", required=False)
 @click.option("--guidance", metavar="TEXT", help="The same as TEXT.")
 @_NO_EXECUTE

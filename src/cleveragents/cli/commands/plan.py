@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import decision_tree
@@ -21,7 +22,6 @@ from cleveragents.domain.plan import Plan, State
 if TYPE_CHECKING:
     from cleveragents.application.services.plan_queries import PlanStatus
 
-_PLAN = click.argument("plan_id", metavar="PLAN_ID")
 _EFFECTS = click.option(
     "--effects",
     type=click.Choice([EffectChoice.REPEAT.value, EffectChoice.SKIP.value]),
@@ -51,7 +51,11 @@ _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
             "Take a plan and all its sandboxes back to a checkpoint",
         ),
     },
-    epilog=examples("agents plan use add-login.yaml", "agents plan execute <PLAN_ID>"),
+    first=(
+        *("use", "execute", "status", "diff", "apply", "rollback", "resume", "correct", "prompt"),
+        *("checkpoint", "list", "tree", "explain", "artifacts", "errors", "effects"),
+    ),
+    epilog=examples("agents plan use add-login.yaml", "agents plan execute latest"),
 )
 def plan() -> None:
     """Make, run, roll back and apply plans."""
@@ -63,7 +67,7 @@ def plan() -> None:
         "agents plan use add-login.yaml --resource code=../shop --include-uncommitted",
     )
 )
-@click.argument("action", metavar="ACTION.yaml")
+@arguments.action_file("action")
 @click.option(
     "--resource",
     "resources",
@@ -82,7 +86,7 @@ def use(app: App, action: str, resources: tuple[str, ...], *, include_uncommitte
     app.show(plan_views.used(result))
 
 
-@plan.command("list", epilog=examples("agents plan list --format json"))
+@plan.command("list", epilog=examples("agents plan list", "agents plan list --all --format json"))
 @click.option("--all", "children", is_flag=True, help="Also child plans, below their parents.")
 @click.pass_obj
 def list_plans(app: App, *, children: bool) -> None:
@@ -90,8 +94,8 @@ def list_plans(app: App, *, children: bool) -> None:
     app.show(plan_views.listed(app.container.plan_queries.list(children=children)))
 
 
-@plan.command(epilog=examples("agents plan execute <PLAN_ID>"))
-@_PLAN
+@plan.command(epilog=examples("agents plan execute latest", "agents -v plan execute <PLAN_ID>"))
+@arguments.PLAN
 @_EFFECTS
 @click.pass_obj
 def execute(app: App, plan_id: str, effects: str | None) -> None:
@@ -104,7 +108,7 @@ def execute(app: App, plan_id: str, effects: str | None) -> None:
         "agents plan resume --dry-run <PLAN_ID>", "agents plan resume --effects skip <PLAN_ID>"
     )
 )
-@_PLAN
+@arguments.PLAN
 @click.option("--dry-run", is_flag=True, help="Only say where it would go on.")
 @_EFFECTS
 @click.pass_obj
@@ -117,8 +121,10 @@ def resume(app: App, plan_id: str, effects: str | None, *, dry_run: bool) -> Non
     _run(app, app.plan(plan_id), _choice(effects))
 
 
-@plan.command(epilog=examples("agents plan status <PLAN_ID> --format json"))
-@_PLAN
+@plan.command(
+    epilog=examples("agents plan status latest", "agents plan status <PLAN_ID> --format json")
+)
+@arguments.PLAN
 @click.pass_obj
 def status(app: App, plan_id: str) -> None:
     """Show where a plan stands."""
@@ -127,7 +133,7 @@ def status(app: App, plan_id: str) -> None:
 
 
 @plan.command(epilog=examples("agents plan cancel <PLAN_ID>"))
-@_PLAN
+@arguments.PLAN
 @click.pass_obj
 def cancel(app: App, plan_id: str) -> None:
     """End a plan for good. Work in its sandboxes stays where it is."""
@@ -135,7 +141,7 @@ def cancel(app: App, plan_id: str) -> None:
 
 
 @plan.command(epilog=examples("agents plan discard <PLAN_ID>"))
-@_PLAN
+@arguments.PLAN
 @_YES
 @click.pass_obj
 def discard(app: App, plan_id: str, *, yes: bool) -> None:
@@ -152,7 +158,7 @@ def discard(app: App, plan_id: str, *, yes: bool) -> None:
         "agents plan diff <PLAN_ID>", "agents plan diff --correction <CORRECTION_ID> <PLAN_ID>"
     )
 )
-@_PLAN
+@arguments.PLAN
 @click.option(
     "--correction", metavar="CORRECTION_ID", help="Compare with the state before a correction."
 )
@@ -169,11 +175,12 @@ def diff(app: App, plan_id: str, correction: str | None) -> None:
 
 @plan.command(
     epilog=examples(
-        "agents plan apply <PLAN_ID>",
+        "agents plan diff latest && agents plan apply latest",
+        "agents plan apply --no-commit --yes <PLAN_ID>",
         "agents plan apply --yes --branch agents/login <PLAN_ID>",
     )
 )
-@_PLAN
+@arguments.PLAN
 @_YES
 @click.option("--no-commit", is_flag=True, help="Leave the changes in the working tree.")
 @click.option("--branch", metavar="NAME", help="Commit on a new branch; touch nothing else.")
@@ -204,8 +211,10 @@ def apply(
     app.show(plan_views.applied(result))
 
 
-@plan.command(epilog=examples("agents plan tree --show-superseded <PLAN_ID>"))
-@_PLAN
+@plan.command(
+    epilog=examples("agents plan tree latest", "agents plan tree --show-superseded <PLAN_ID>")
+)
+@arguments.PLAN
 @click.option("--show-superseded", is_flag=True, help="Also what no longer counts.")
 @click.pass_obj
 def tree(app: App, plan_id: str, *, show_superseded: bool) -> None:
@@ -215,19 +224,16 @@ def tree(app: App, plan_id: str, *, show_superseded: bool) -> None:
 
 
 @plan.command(epilog=examples("agents plan explain <DECISION_ID>"))
-@click.argument("decision_id", metavar="DECISION_ID")
+@arguments.DECISION
 @click.pass_obj
 def explain(app: App, decision_id: str) -> None:
-    """Show why a decision was made and what came of it.
-
-    DECISION_ID may be the beginning of one.
-    """
+    """Show why a decision was made and what came of it."""
     found = app.container.plan_queries.explain(decision_id)
     app.show(decision_views.explained(found))
 
 
 @plan.command(epilog=examples("agents plan artifacts <PLAN_ID>"))
-@_PLAN
+@arguments.PLAN
 @click.pass_obj
 def artifacts(app: App, plan_id: str) -> None:
     """Show what each step wrote and said."""
@@ -235,7 +241,7 @@ def artifacts(app: App, plan_id: str) -> None:
 
 
 @plan.command(epilog=examples("agents plan errors <PLAN_ID>"))
-@_PLAN
+@arguments.PLAN
 @click.pass_obj
 def errors(app: App, plan_id: str) -> None:
     """Show what failed, and what to do about it."""
@@ -243,7 +249,7 @@ def errors(app: App, plan_id: str) -> None:
 
 
 @plan.command(epilog=examples("agents plan effects <PLAN_ID>"))
-@_PLAN
+@arguments.PLAN
 @click.pass_obj
 def effects(app: App, plan_id: str) -> None:
     """Show what the steps have done outside their sandboxes, and what is known of it."""

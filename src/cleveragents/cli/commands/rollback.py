@@ -3,6 +3,7 @@
 import click
 
 from cleveragents.application.services.rollback_service import RollbackQuestion
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import rollbacks as views
@@ -16,8 +17,8 @@ from cleveragents.cli.views import rollbacks as views
         "agents plan rollback --only src/app.py --only docs <PLAN_ID> <CHECKPOINT_ID>",
     ),
 )
-@click.argument("plan_id", metavar="PLAN_ID")
-@click.argument("checkpoint_id", metavar="CHECKPOINT_ID", required=False)
+@arguments.PLAN
+@arguments.checkpoint(required=False)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option(
@@ -39,7 +40,8 @@ def rollback(
 ) -> None:
     """Take a plan and all its sandboxes back to a checkpoint.
 
-    CHECKPOINT_ID is a checkpoint, its group, the beginning of either, or a label.
+    What is there now becomes a checkpoint first, so that this can be undone; the last line of the
+    answer says how. Your project is not touched.
     """
     if dry_run:
         preview = app.container.rollback_service.preview(app.plan(plan_id), checkpoint_id, only)

@@ -2,6 +2,7 @@
 
 import click
 
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import tools as views
@@ -26,9 +27,10 @@ def list_tools(app: App, plan_id: str | None) -> None:
 
 
 @tool.command(
-    "show", epilog=examples("agents tool show git.commit", "agents tool show NAME --plan <PLAN_ID>")
+    "show",
+    epilog=examples("agents tool show git.commit", "agents tool show migrate --plan <PLAN_ID>"),
 )
-@click.argument("name", metavar="NAME")
+@arguments.TOOL
 @_PLAN
 @click.pass_obj
 def show(app: App, name: str, plan_id: str | None) -> None:

@@ -1,0 +1,42 @@
+"""Owns the arguments that commands share: their names, and what a shell offers for them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+
+
+def _offering(kind: str) -> Complete:
+    def offer(
+        ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> "list[CompletionItem]":
+        from cleveragents.cli.completion import offered  # noqa: PLC0415 - for shells only
+
+        del param
+        return offered(kind, ctx, incomplete)
+
+    return offer
+
+
+def action_file(name: str) -> Callable[..., click.Command]:
+    return click.argument(name, metavar="ACTION.yaml", shell_complete=_offering("files"))
+
+
+def checkpoint(
+    name: str = "checkpoint_id", metavar: str = "CHECKPOINT_ID", *, required: bool = True
+) -> Callable[..., click.Command]:
+    offer = _offering("checkpoints")
+    return click.argument(name, metavar=metavar, required=required, shell_complete=offer)
+
+
+PLAN = click.argument("plan_id", metavar="PLAN_ID", shell_complete=_offering("plans"))
+DECISION = click.argument(
+    "decision_id", metavar="DECISION_ID", shell_complete=_offering("decisions")
+)
+KEY = click.argument("key", metavar="KEY", shell_complete=_offering("keys"))
+TOOL = click.argument("name", metavar="NAME", shell_complete=_offering("tools"))

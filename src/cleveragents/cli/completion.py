@@ -1,0 +1,152 @@
+"""Owns what a shell offers when Tab is pressed, and the script that makes it ask us.
+
+A shell asks while somebody types, so nothing here may print, make a database, or fail.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import click
+from click.shell_completion import (
+    BashComplete,
+    CompletionItem,
+    FishComplete,
+    ShellComplete,
+    ZshComplete,
+    add_completion_class,
+)
+
+from cleveragents.cli.app import App
+from cleveragents.config import KEYS, ConfigProblem
+from cleveragents.domain.errors import PlanError
+
+VARIABLE = "_AGENTS_COMPLETE"
+MOST = 50
+_SPECIAL = re.compile(r"([^\w@%+=:,./-])", re.ASCII)
+
+
+# Labels have spaces and colons in them: the first are escaped by us, and `read -r` leaves them so;
+# at the second bash would split the word.
+_BASH = r"""COMP_WORDBREAKS=${COMP_WORDBREAKS//:}
+
+%(complete_func)s() {
+    local IFS=$'\n' kind value line
+    COMPREPLY=()
+    for line in $(COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD \
+        %(complete_var)s=bash_complete "$1"); do
+        IFS=, read -r kind value <<< "$line"
+        case $kind in
+            plain) COMPREPLY+=("$value") ;;
+            file) compopt -o default ;;
+            dir) compopt -o dirnames ;;
+        esac
+    done
+}
+
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+
+class Bash(BashComplete):
+    source_template = _BASH
+
+    @staticmethod
+    def _check_version() -> None:
+        """click would start a bash to ask for its version; anything since 2016 will do."""
+
+    def format_completion(self, item: CompletionItem) -> str:
+        value = _SPECIAL.sub(r"\\\1", str(item.value)) if item.type == "plain" else item.value
+        return f"{item.type},{value}"
+
+
+SHELLS: Mapping[str, type[ShellComplete]] = {"bash": Bash, "zsh": ZshComplete, "fish": FishComplete}
+
+
+def script(shell: str, root: click.Command) -> str:
+    """What the shell has to run once, so that it asks us from then on."""
+    return SHELLS[shell](root, {}, "agents", VARIABLE).source()
+
+
+def be_asked() -> None:
+    """Let click answer with our own idea of bash."""
+    add_completion_class(Bash, "bash")
+
+
+def offered(kind: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    if kind == "files":
+        return [CompletionItem(incomplete, type="file")]
+    try:
+        found = [*_OFFERS[kind](ctx)]
+    except (PlanError, ConfigProblem, OSError):
+        return []  # the command itself will say what is wrong
+    fitting = [item for item in found if str(item.value).lower().startswith(incomplete.lower())]
+    return fitting[:MOST]
+
+
+def _plans(ctx: click.Context) -> Iterator[CompletionItem]:
+    app = _app(ctx)
+    if app is None:
+        return
+    yield CompletionItem("latest", help="the newest plan")
+    for plan in app.container.plan_queries.list():
+        yield CompletionItem(plan.plan_id, help=f"{plan.action.name}, {plan.state}")
+
+
+def _checkpoints(ctx: click.Context) -> Iterator[CompletionItem]:
+    """By label, the newest first; by id where a label is there twice."""
+    app = _app(ctx)
+    if app is None:
+        return
+    wanted = app.plan(str(ctx.params.get("plan_id") or "latest"))
+    groups = app.container.checkpoint_service.list_checkpoints(wanted)
+    labels = [group.label for group in groups]
+    for group in reversed(groups):
+        if labels.count(group.label) == 1:
+            yield CompletionItem(group.label, help=group.group_id)
+        else:
+            yield CompletionItem(group.group_id, help=group.label)
+
+
+def _decisions(ctx: click.Context) -> Iterator[CompletionItem]:
+    """Those of the newest plan that count; the newest first."""
+    app = _app(ctx)
+    if app is None:
+        return
+    history = app.container.plan_queries.history(app.plan("latest"))
+    for decision in reversed(history.decisions):
+        if not decision.superseded:
+            yield CompletionItem(decision.decision_id, help=decision.chosen)
+
+
+def _keys(ctx: click.Context) -> Iterator[CompletionItem]:
+    del ctx
+    for key in KEYS:
+        yield CompletionItem(key.name, help=key.doc)
+
+
+def _tools(ctx: click.Context) -> Iterator[CompletionItem]:
+    app = _app(ctx, needs_plans=False)
+    if app is not None:
+        for spec in app.container.tools.specs(None):
+            yield CompletionItem(spec.name, help=spec.description)
+
+
+_OFFERS: Mapping[str, Callable[[click.Context], Iterator[CompletionItem]]] = {
+    "plans": _plans,
+    "checkpoints": _checkpoints,
+    "decisions": _decisions,
+    "keys": _keys,
+    "tools": _tools,
+}
+
+
+def _app(ctx: click.Context, *, needs_plans: bool = True) -> App | None:
+    """None if there is no plan yet, and so nothing to look for."""
+    given = ctx.find_root().params
+    app = App()
+    app.use_options(data_dir=given.get("data_dir"), config_path=given.get("config_path"), verbose=0)
+    settings = app.settings.settings
+    if needs_plans and not settings.database_url:
+        return app if Path(settings.data_dir, "cleveragents.db").exists() else None
+    return app
