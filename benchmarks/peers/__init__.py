@@ -1,0 +1,1 @@
+"""Our snapshots beside what people use today, in one run: speed, space and fidelity."""
