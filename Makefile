@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: demo test quick bench clean
+.PHONY: demo test quick bench compare clean
 
 demo: $(READY)
 	@$(BIN)/python demo/run.py
@@ -18,7 +18,11 @@ quick: $(READY)
 	@$(BIN)/nox --no-venv -s quick
 
 bench: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench
 	@$(BIN)/nox --no-venv -s bench
+
+compare: $(READY)
+	@$(BIN)/nox --no-venv -s compare -- $(ARGS)
 
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

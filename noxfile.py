@@ -1,4 +1,4 @@
-"""Owns the checks; bare `nox`, like CI, runs all but `bench`. Sessions run in the caller's venv."""
+"""Owns the checks; bare `nox`, like CI, runs all but `bench` and `compare`. Sessions run in the caller's venv."""
 
 import os
 import pathlib
@@ -167,8 +167,20 @@ def counts(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Ratios against a peer in the same run."""
+    """Our own times: beside git in the same run, and by version (ASV, results in `.asv/`)."""
     session.run("python", "benchmarks/startup.py")
     session.run("python", "benchmarks/compare.py")
     session.run("python", "benchmarks/steps.py")
     session.run("python", "benchmarks/actors.py")
+    # ASV keeps what it knows about machines in the home folder, which is the user's.
+    home = pathlib.Path("build/asv").resolve()
+    home.mkdir(parents=True, exist_ok=True)
+    own = {"HOME": str(home)}
+    session.run("asv", "machine", "--machine", "here", "--yes", silent=True, env=own)
+    session.run("asv", "run", "--machine", "here", "--python=same", "--quick", env=own)
+
+
+@nox.session
+def compare(session: nox.Session) -> None:
+    """Beside what people use today: time, room, fidelity; writes the pages that tell it."""
+    session.run("python", "-m", "benchmarks.peers", *session.posargs)

@@ -6,6 +6,7 @@ python -m benchmarks.peers --files 100000        one large tree; results only wi
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +22,8 @@ DEFAULT_FILES = [1000, 10000]
 
 
 def main() -> None:
+    # Many gigabytes may lie in the folder: it goes however this ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     arguments = _arguments()
     peers = roster()
     if arguments.tools:

@@ -42,6 +42,7 @@ def npm_package(package: str) -> Path:
     found = top / "node_modules" / name
     if not (top / "complete").exists():
         _needs("npm")
+        _needs("node")
         top.mkdir(parents=True, exist_ok=True)
         words = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--omit=optional"]
         _run(*words, "--loglevel=error", "--prefix", str(top), package, cwd=top)

@@ -29,7 +29,7 @@ class Plan:
 
 
 class Race:
-    """The tools that are left: one that fails has its reason instead of a figure, and stays."""
+    """One tool per session: one that fails has its reason instead of a figure."""
 
     def __init__(self, peers: list[Peer], folder: Path, plan: Plan) -> None:
         self._plan, self._template = plan, Template(folder / "template", plan.files)
@@ -39,13 +39,14 @@ class Race:
 
     def run(self) -> None:
         self._first()
+        if self._plan.checkpoints:
+            # First, since later on a store may have room left by what was there before.
+            self._space()
         self._measure(NOTHING, lambda session: session.snapshot(), _leave)
         for changed in self._plan.changed:
             self._checkpoints(changed)
         for changed in self._plan.changed:
             self._restores(changed)
-        if self._plan.checkpoints:
-            self._space()
         for session in self._sessions.values():
             session.close()
 
@@ -54,8 +55,12 @@ class Race:
             place = self._template.copy(self._folder / peer.key)
             os.sync()
             start = time.perf_counter()
-            session = peer.open(place)
-            session.snapshot()
+            try:
+                session = peer.open(place)
+                session.snapshot()
+            except PeerError as error:
+                self.figures[peer.key][FIRST] = {"failed": str(error)}
+                continue
             taken = (time.perf_counter() - start) * 1000
             self._sessions[peer.key] = session
             self._keep(peer.key, FIRST, [taken])
