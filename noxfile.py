@@ -1,4 +1,4 @@
-"""Owns the checks; bare `nox`, like CI, runs all but `bench` and `compare`. Sessions run in the caller's venv."""
+"""Owns the checks; bare `nox`, like CI, runs all that do not measure, in the caller's venv."""
 
 import os
 import pathlib
