@@ -25,8 +25,7 @@ def readme(results: Results) -> str:
     """Short, for people who have a minute."""
     shown = [OURS, COMMAND, "gemini", "opencode", "shadow", "restic", "borg"]
     tools = [tool for tool in results["tools"] if tool["key"] in shown]
-    titles = {OURS: "CleverAgents in a plan", COMMAND: "…as a command"}
-    head = ["", *(titles.get(tool["key"], tool["name"]) for tool in tools)]
+    head = ["", *(tool["name"] for tool in tools)]
     files = figures.largest(results)
     rows = [["exactly restored, cases", *(figures.passed(results, t["key"]) for t in tools)]]
     for measure in ("nothing", "checkpoint 1", "checkpoint 1000", "restore 1", "restore 1000"):

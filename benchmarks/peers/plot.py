@@ -54,7 +54,7 @@ def _times(
     known = [value for value in taken if value is not None]
     low, high = math.log10(min(known)) - 0.3, math.log10(max(known))
     below = f"1 of {int(files):,} files changed; less is better".replace(",", " ")
-    yield from _heading(panel, title, f"{below}, log scale")
+    yield from _heading(panel, title, below)
     for number, (tool, value) in enumerate(zip(tools, taken, strict=True)):
         share = 0.0 if value is None else (math.log10(value) - low) / (high - low)
         yield from _bar(panel, number, share, figures.duration(value), _mark(tool))
@@ -89,7 +89,7 @@ def _foot(results: Results) -> str:
     day, load = results["begun"]["at"].split()[0], results["begun"]["load"]
     cores = results["machine"]["cores"]
     kind = results["machine"]["filesystem"]
-    return f"make compare, {day}, {cores} cores, {kind}, load {load}; medians"
+    return f"make compare, {day}, {cores} cores, {kind}, load {load}; medians, times on a log scale"
 
 
 def _mark(tool: dict[str, str]) -> str:

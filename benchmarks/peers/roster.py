@@ -60,7 +60,7 @@ def _own() -> list[Peer]:
     return [
         Peer(
             key="ours",
-            name="CleverAgents, in a running plan",
+            name="CleverAgents in a plan",
             how="its snapshot engine in one process that stays, as in `agents plan execute`: a"
             " restore includes the safety checkpoint that a rollback takes first; all of it is on"
             " disk when the call returns",
@@ -71,7 +71,7 @@ def _own() -> list[Peer]:
         ),
         Peer(
             key="command",
-            name="CleverAgents, a command each time",
+            name="CleverAgents by command",
             how="the installed command: `agents plan checkpoint create` and `agents plan rollback`,"
             " Python's start, the plan's record and a look at every file included",
             version=cleveragents.__version__,
