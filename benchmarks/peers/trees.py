@@ -17,8 +17,9 @@ class Template:
     def __init__(self, top: Path, files: int) -> None:
         self._place = Place(top)
         self.names = _fill(self._place.project, files)
-        for words in ("init -q -b main", "add -A", "commit -q -m base"):
-            self._place.run("git", *words.split())
+        # Packed here and now: git would start to do it in the background, under the copies.
+        for words in ("init -q -b main", "add -A", "commit -q -m base", "repack -q -a -d"):
+            self._place.run("git", "-c", "gc.auto=0", *words.split())
 
     def copy(self, top: Path) -> Place:
         place = Place(top)
