@@ -91,8 +91,8 @@ def _say(text: str) -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.peers", description=__doc__)
     parser.add_argument("--files", type=int, nargs="+", default=DEFAULT_FILES)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=8, help="for one tool and one figure")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4, help="for one tool and one figure")
     parser.add_argument("--checkpoints", type=int, default=50, help="for the space they take")
     parser.add_argument("--tools", nargs="+", default=[], help="only these, by their keys")
     parser.add_argument("--workers", type=int, default=2, help="fidelity cases at a time")
