@@ -10,12 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cleveragents.cli.guard import BugError
 from cleveragents.domain.errors import PlanError
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("changelog.d/*.md")])
+FOLDERS = ("", "docs/**/", "changelog.d/", ".github/")
+PAGES = sorted(page for folder in FOLDERS for page in ROOT.glob(f"{folder}*.md"))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -43,9 +45,24 @@ def test_every_error_code_has_a_section_of_its_own() -> None:
     assert sorted(documented) == sorted(codes)
 
 
+def test_the_page_on_checkpoints_has_every_error_of_checkpoints() -> None:
+    page = _text(ROOT / "docs/reference/checkpointing.md")
+    ours = [kind for kind in _subclasses(PlanError) if kind.__module__.endswith("checkpoints")]
+    assert len(ours) > 5
+    assert [kind.code for kind in ours if f"(errors.md#{kind.code})" not in page] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in _relative_links(page) if not _leads_somewhere(page, link)] == []
+
+
+def test_the_forms_for_issues_can_be_read() -> None:
+    forms = sorted(ROOT.glob(".github/ISSUE_TEMPLATE/[!c]*.yml"))
+    for form in forms:
+        body = yaml.safe_load(_text(form))["body"]
+        assert all(part["attributes"]["label"] for part in body)
+    assert len(forms) == 2
 
 
 def test_every_decision_record_is_in_the_index() -> None:
