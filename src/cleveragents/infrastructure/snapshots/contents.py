@@ -1,7 +1,6 @@
 """Owns the bytes of files: stored once by hash, compressed, in chunks, or left in git's keeping."""
 
 import hashlib
-import os
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,15 +11,15 @@ import zstandard
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.snapshots.examine import CHUNK
+from cleveragents.infrastructure.snapshots.packing import Packing, Piece
 from cleveragents.infrastructure.snapshots.recent import RECENT, place_of
 
 # Blobs come back from git whole; what is larger than this is stored here in chunks instead.
 GIT_LIMIT = 8 * CHUNK
 _BATCH_BYTES = 32 * CHUNK // 4
 _BATCH_COUNT = 1000
-# So many are compressed before threads have begun.
-_FEW = 64
-_MOST_THREADS = 4
+# Enough for a thread to compress while the next ones are read, in one question to the database.
+_LOT_BYTES = 256 * 1024
 _IDS = (RECENT + "content_ids", "content_ids")
 
 
@@ -67,8 +66,12 @@ class ContentStore:
     blobs: Blobs = field(default_factory=NoBlobs)
     base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     stored_bytes: int = 0
+    packing: Packing = field(default_factory=Packing)
+    # What was put off: `lot` is the part of it that nobody has looked for in the database.
     waiting: dict[bytes, _Row] = field(default_factory=dict[bytes, _Row])
     waiting_bytes: int = 0
+    lot: list[bytes] = field(default_factory=list[bytes])
+    lot_bytes: int = 0
     decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
 
     def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
@@ -88,9 +91,8 @@ class ContentStore:
 
     def flush(self) -> None:
         """Store what was put off. In the order of the table, many at once, it takes far less."""
-        known = self._among(self.waiting)
-        rows = [row for key, row in sorted(self.waiting.items()) if key not in known]
-        self._insert(_packed(rows))
+        packed = self.packing.finish(self._new_of_lot())
+        self._insert([_smaller(row, packed) for _, row in sorted(self.waiting.items())])
         self.waiting, self.waiting_bytes = {}, 0
 
     def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
@@ -121,14 +123,31 @@ class ContentStore:
     def _put_small(self, data: bytes, known_oid: str | None) -> bytes:
         key = hashlib.sha256(data).digest()
         if known_oid is not None and known_oid == _blob_id(self.blobs.algorithm, len(data), [data]):
-            self.waiting[key] = _Row(key, len(data), Codec.GIT, None, known_oid)
-            return key
-        if key not in self.waiting:
-            self.waiting[key] = _Row(key, len(data), Codec.RAW, data, None)
-            self.waiting_bytes += len(data)
-            if self.waiting_bytes > _BATCH_BYTES:
-                self.flush()
+            self._put_off(_Row(key, len(data), Codec.GIT, None, known_oid))
+        else:
+            self._put_off(_Row(key, len(data), Codec.RAW, data, None))
         return key
+
+    def _put_off(self, row: _Row) -> None:
+        if row.hash in self.waiting:
+            return
+        self.waiting[row.hash] = row
+        self.lot.append(row.hash)
+        size = len(row.data or b"")
+        self.waiting_bytes += size
+        self.lot_bytes += size
+        if self.waiting_bytes > _BATCH_BYTES:
+            self.flush()
+        elif self.lot_bytes > _LOT_BYTES:
+            self.packing.add(self._new_of_lot())
+
+    def _new_of_lot(self) -> list[Piece]:
+        """What of the lot has to be compressed; what is stored already waits no longer."""
+        for key in self._among(self.lot):
+            del self.waiting[key]
+        rows = [self.waiting[key] for key in self.lot if key in self.waiting]
+        self.lot, self.lot_bytes = [], 0
+        return [Piece(row.hash, row.data) for row in rows if row.data]
 
     def _put_large(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         # Most large files of a first snapshot are as git has them, and need not be stored; that
@@ -244,27 +263,11 @@ class ContentStore:
         return SnapshotDamagedError(self.resource, f"the content of {name!r} {what}")
 
 
-def _packed(rows: Sequence[_Row]) -> list[_Row]:
-    """The same, compressed where that makes them smaller."""
-    full = [row for row in rows if row.data]
-    packed = zip(full, _compressed([row.data or b"" for row in full]), strict=True)
-    smaller = {row.hash: data for row, data in packed if len(data) < row.size}
-    return [
-        _Row(row.hash, row.size, Codec.ZSTD, smaller[row.hash], None)
-        if row.hash in smaller
-        else row
-        for row in rows
-    ]
-
-
-def _compressed(contents: list[bytes]) -> Iterable[bytes]:
-    packer = zstandard.ZstdCompressor(level=1)
-    if len(contents) < _FEW or "multi_compress_to_buffer" not in zstandard.backend_features:
-        return map(packer.compress, contents)
-    threads = min(_MOST_THREADS, len(os.sched_getaffinity(0)))
-    # A list of bytes is one of their kind, which the types of the library do not see.
-    found = packer.multi_compress_to_buffer(contents, threads=threads)  # pyright: ignore[reportArgumentType]
-    return (found[number].tobytes() for number in range(len(found)))
+def _smaller(row: _Row, packed: Mapping[bytes, bytes]) -> _Row:
+    data = packed.get(row.hash)
+    if data is None or len(data) >= row.size:
+        return row
+    return _Row(row.hash, row.size, Codec.ZSTD, data, None)
 
 
 def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:

@@ -12,7 +12,7 @@ from cleveragents.infrastructure.snapshots.inotify import Event, Inotify
 
 _ENDS = inotify.IGNORED | inotify.UNMOUNT
 _COMES_OR_GOES = inotify.CREATE | inotify.DELETE | inotify.MOVED_FROM | inotify.MOVED_TO
-_WRITTEN = inotify.MODIFY | inotify.CLOSE_WRITE
+
 _NO_NEWS = inotify.DELETE_SELF | inotify.MOVE_SELF
 
 
@@ -115,7 +115,7 @@ class FolderWatches:
             self.paths.add(folder)
 
     def _hear_of(self, path: bytes, mask: int) -> None:
-        if not mask & ~_WRITTEN:
+        if not mask & ~inotify.WRITTEN:
             self.written.add(path)
             return
         if not (mask & inotify.IS_FOLDER and mask & _COMES_OR_GOES):

@@ -21,6 +21,7 @@ UNMOUNT = 0x2000
 OVERFLOW = 0x4000
 IGNORED = 0x8000
 IS_FOLDER = 0x40000000
+WRITTEN = MODIFY | CLOSE_WRITE
 _ONLY_FOLDERS = 0x1000000
 _NOT_THROUGH_LINKS = 0x2000000
 # The end of a write is asked for too: what was written through a mapping shows only then.
@@ -75,15 +76,17 @@ class Inotify:
 
 
 def _events(data: bytes) -> list[Event]:
-    """Each once: what happened twice is looked at once."""
-    found: dict[bytes, Event] = {}
+    """Each once, writing and the end of it too: what happened twice is looked at once."""
+    found: dict[tuple[int, int, bytes], Event] = {}
     position, size, unpack = 0, _HEADER.size, _HEADER.unpack_from
     while position < len(data):
         wd, mask, _, length = unpack(data, position)
         end = position + size + length
-        raw = data[position:end]
-        if raw not in found:
-            found[raw] = Event(wd, mask, raw[size:].rstrip(b"\0"))
+        name = data[position + size : end]
+        if not mask & ~WRITTEN:
+            mask = WRITTEN
+        if (wd, mask, name) not in found:
+            found[wd, mask, name] = Event(wd, mask, name.rstrip(b"\0"))
         position = end
     return list(found.values())
 

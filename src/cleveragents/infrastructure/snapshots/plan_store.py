@@ -18,7 +18,8 @@ from cleveragents.infrastructure.snapshots.recent import RECENT
 from cleveragents.infrastructure.snapshots.room import has_room, hint_for, keep_within, refused
 
 FORMAT = 1
-# Where a name begins with {}, there are two of it: see `recent.py`.
+# Where a name begins with {}, there are two of it: see `recent.py`. Recent versions come one
+# snapshot behind the other, so that the next one does not write the pages of the last anew.
 _SCHEMA = """
 CREATE TABLE contents (
     id INTEGER PRIMARY KEY, hash BLOB NOT NULL, size INTEGER NOT NULL, codec INTEGER NOT NULL,
@@ -32,13 +33,20 @@ CREATE TABLE file_chunks (
     PRIMARY KEY (hash, position)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX file_chunks_chunk ON file_chunks(chunk);
-CREATE TABLE {}versions (
+CREATE TABLE versions (
     tree TEXT NOT NULL, path BLOB NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
     mode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL,
     target BLOB NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
     PRIMARY KEY (tree, path, seq)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX {}versions_seq ON {}versions(tree, seq);
+CREATE INDEX versions_seq ON versions(tree, seq);
+CREATE TABLE recent_versions (
+    tree TEXT NOT NULL, path BLOB NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
+    mode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL,
+    target BLOB NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
+    PRIMARY KEY (tree, seq, path)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX recent_versions_path ON recent_versions(tree, path, seq);
 CREATE TABLE snapshots (
     tree TEXT NOT NULL, seq INTEGER NOT NULL, total BLOB NOT NULL, state_hash TEXT NOT NULL,
     identity TEXT NOT NULL, sandbox_ref TEXT NOT NULL, stored_bytes INTEGER NOT NULL,

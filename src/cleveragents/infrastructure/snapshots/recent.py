@@ -37,7 +37,7 @@ def pour(db: sqlite3.Connection) -> None:
     )
     db.execute("DELETE FROM recent_entries WHERE kind=0")
     db.execute("INSERT OR REPLACE INTO entries SELECT * FROM recent_entries")
-    db.execute("INSERT INTO versions SELECT * FROM recent_versions")
+    db.execute("INSERT INTO versions SELECT * FROM recent_versions ORDER BY tree, path, seq")
     db.execute("INSERT INTO content_ids SELECT * FROM recent_content_ids")
     for table in _TABLES:
         db.execute(f"DELETE FROM {RECENT}{table}")

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from cleveragents.infrastructure.snapshots.entry import Entry, entry_of
 from cleveragents.infrastructure.snapshots.recent import RECENT, place_of, pour
 
+# The planner would rather go through the numbers of the snapshots than look for the path.
+_RECENT_BY_PATH = "recent_versions INDEXED BY recent_versions_path"
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"
 
 
@@ -75,7 +77,7 @@ class Versions:
             )
 
     def at(self, path: bytes, seq: int) -> Entry | None:
-        for table in (RECENT + "versions", "versions"):
+        for table in (_RECENT_BY_PATH, "versions"):
             row = self.db.execute(
                 f"SELECT {_COLUMNS} FROM {table} WHERE tree=? AND path=? AND seq<=?"
                 " ORDER BY seq DESC LIMIT 1",
