@@ -1,12 +1,9 @@
 """Owns listing a tree with GNU find, several of them at once, where that can be done exactly."""
 
-import fcntl
 import os
 import shutil
 import subprocess
-import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -27,7 +24,6 @@ from cleveragents.infrastructure.snapshots.outline import (
     folder_record,
 )
 
-_PIPE_BYTES = 1 << 20
 # Python's patterns mean something else by them than the C library's.
 _UNLIKE = (b"[", b"\\")
 _SPECIAL = (b"\\", b"*", b"?", b"[")
@@ -60,8 +56,9 @@ def list_with_find(
     if program is None or conditions is None:
         raise CannotListError
     try:
-        ribs, parts = _now(anchor, before)
-        with _Finders([program, "-P"], conditions, anchor.folder(b"")) as finders:
+        ribs, parts = _now(anchor, before, exclude.hidden)
+        hidden = _without(exclude.hidden) if parts[0][1] == [WHOLE] else []
+        with _Finders([program, "-P"], [*hidden, *conditions], anchor.folder(b"")) as finders:
             for part, tops in parts:
                 prepare(part.text)
                 finders.start(tops)
@@ -73,10 +70,11 @@ def list_with_find(
 
 
 def expression(exclude: Excludes) -> list[bytes] | None:
-    """What to do with each path, as find's arguments; None if that cannot be said."""
+    """What to do with each path that is not hidden, as find's arguments; None if that cannot be
+    said."""
     if any(mark in pattern for pattern, _ in exclude.patterns for mark in _UNLIKE):
         return None
-    conditions = [[b"-path", b"./" + _literal(name)] for name in sorted(exclude.hidden)]
+    conditions: list[list[bytes]] = []
     for pattern, folders_only in exclude.patterns:
         kind = [b"-type", b"d"] if folders_only else []
         conditions.append([*kind, b"-path", b"./" + pattern])
@@ -92,13 +90,25 @@ def expression(exclude: Excludes) -> list[bytes] | None:
     return [*words, b"-printf", FORMATS[SPECIAL]]
 
 
+def _without(hidden: Iterable[bytes]) -> list[bytes]:
+    """Before all other conditions. Every path would be compared with them, so that the tops, where
+    there are some, rather leave these out."""
+    return [
+        word
+        for name in sorted(hidden)
+        for word in (b"-path", b"./" + _literal(name), b"-prune", b"-o")
+    ]
+
+
 def _literal(name: bytes) -> bytes:
     for mark in _SPECIAL:
         name = name.replace(mark, b"\\" + mark)
     return name
 
 
-def _now(anchor: Anchor, before: Outline) -> tuple[list[Listed], list[tuple[Part, list[bytes]]]]:
+def _now(
+    anchor: Anchor, before: Outline, hidden: Collection[bytes]
+) -> tuple[list[Listed], list[tuple[Part, list[bytes]]]]:
     """The spine, which is looked at here; and the parts, each with the tops that are there."""
     if not before.spine:
         return [], [(part, list(part.tops)) for part in before.parts]
@@ -110,7 +120,7 @@ def _now(anchor: Anchor, before: Outline) -> tuple[list[Listed], list[tuple[Part
         present.update(prefix + os.fsencode(name) for name in os.listdir(fd))
         if folder:
             ribs.append(folder_record(folder, os.fstat(fd)))
-    present.difference_update(before.spine)
+    present.difference_update(before.spine, hidden)
     listed: list[Listed] = []
     parts: list[tuple[Part, list[bytes]]] = []
     for part in before.parts:
@@ -125,7 +135,7 @@ def _now(anchor: Anchor, before: Outline) -> tuple[list[Listed], list[tuple[Part
 
 
 class _Finders:
-    """Some processes, each with a thread that takes what it writes."""
+    """Some processes. Each writes to memory of its own, so that nobody has to wake up for it."""
 
     def __init__(self, program: Sequence[str], conditions: Sequence[bytes], root: int) -> None:
         self._program = program
@@ -134,8 +144,7 @@ class _Finders:
         self._root = f"/proc/self/fd/{root}"
         self._trouble, self._trouble_end = os.pipe()
         self._running: list[subprocess.Popen[bytes]] = []
-        self._threads: list[threading.Thread] = []
-        self._texts: list[bytes] = []
+        self._written: list[int | None] = []
 
     def __enter__(self) -> Self:
         return self
@@ -150,46 +159,46 @@ class _Finders:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-        for thread in self._threads:
-            thread.join()
+        for memory in self._written:
+            if memory is not None:
+                os.close(memory)
         os.close(self._trouble)
         if self._trouble_end >= 0:
             os.close(self._trouble_end)
 
     def start(self, tops: Sequence[bytes]) -> None:
-        number = len(self._texts)
-        self._texts.append(b"")
         if not tops:
+            self._written.append(None)
             return
+        memory = os.memfd_create("outline")
+        self._written.append(memory)
         places = [b"."] if tops[0] == WHOLE else [b"./" + top for top in tops]
         depth = [b"-mindepth", b"1"] if tops[0] == WHOLE else []
         process = subprocess.Popen(
             [*self._program, *places, *depth, b"-ignore_readdir_race", *self._conditions],
-            bufsize=0,
             cwd=self._root,
             env={"LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=memory,
             stderr=self._trouble_end,
         )
         self._running.append(process)
-        self._threads.append(threading.Thread(target=self._take, args=(process, number)))
-        self._threads[-1].start()
 
     def texts(self) -> list[bytes]:
         """What each has written. Raises CannotListError if one of them had anything to say."""
         os.close(self._trouble_end)
         self._trouble_end = -1
+        # Comes back when all of them have ended.
         if os.read(self._trouble, 1):
             raise CannotListError
-        for thread in self._threads:
-            thread.join()
         if any(process.wait() for process in self._running):
             raise CannotListError
-        return self._texts
+        return [_read(memory) for memory in self._written]
 
-    def _take(self, process: subprocess.Popen[bytes], number: int) -> None:
-        with process.stdout as written:  # pyright: ignore[reportOptionalContextManager]
-            with suppress(OSError):  # the system may allow less, which is only slower
-                fcntl.fcntl(written, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-            self._texts[number] = written.read()
+
+def _read(memory: int | None) -> bytes:
+    if memory is None:
+        return b""
+    with open(memory, "rb", buffering=0, closefd=False) as written:
+        written.seek(0)
+        return written.readall()
