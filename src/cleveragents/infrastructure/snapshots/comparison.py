@@ -1,12 +1,15 @@
 """Owns looking at a whole tree: which of its paths may differ from what is known of them.
 
 A small tree is walked. A large one is listed as text by other processes and compared with the text
-that was kept (ADR 0015); only paths whose records differ are looked at one by one.
+that was kept (ADR 0015); only paths whose records differ are looked at one by one. One that is
+found unchanged is sifted from then on, which needs no listing (ADR 0036).
 """
 
+import time
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of
@@ -29,14 +32,19 @@ from cleveragents.infrastructure.snapshots.outline import (
     record_of,
     records,
 )
+from cleveragents.infrastructure.snapshots.sieve import Draft, Sieve, draft
+from cleveragents.infrastructure.snapshots.sieve_git import CannotSiftError
+from cleveragents.infrastructure.snapshots.sifting import sift
 from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
 from cleveragents.infrastructure.snapshots.walk import (
     Listing,
+    linked_files,
     mere_holders,
     status_at,
     walk,
     walk_if_small,
 )
+from cleveragents.infrastructure.snapshots.watch import NoWatch, Watch
 
 # Up to so many paths a walk is over before another process has begun.
 SMALL = 400
@@ -46,54 +54,27 @@ _STALE = 50
 _GROWN = 0.2
 # A text of so many bytes is listed in a few milliseconds.
 _SOON = 200_000
+# A tree of so many times more paths than a small one has is sifted.
+_SIFTED = 50
 _CAPTURED = FOLDER + FILE + LINKED + LINK
 
 
-class Watch(Protocol):
-    """Is told of each folder before it is listed."""
-
-    def folder(self, path: bytes, fd: int) -> None: ...
-
-    def folders(self, root: int, paths: Iterable[bytes]) -> None:
-        """Those that are there; parents come before their children."""
-        ...
-
-    def unheard(self, paths: Iterable[bytes]) -> set[bytes]:
-        """Those of which it was not told."""
-        ...
-
-    def complete(self) -> None:
-        """All that are known were told, and are listed by others now."""
-        ...
-
-
-class NoWatch:
-    def folder(self, path: bytes, fd: int) -> None:
-        """Nothing to do."""
-
-    def folders(self, root: int, paths: Iterable[bytes]) -> None:
-        """Nothing to do."""
-
-    def unheard(self, paths: Iterable[bytes]) -> set[bytes]:  # noqa: ARG002 - a Watch
-        return set()
-
-    def complete(self) -> None:
-        """Nothing to do."""
-
-
 class Look(NamedTuple):
-    """`paths` may differ; `linked` are files with several names."""
+    """`paths` may differ; `linked` are files with several names. `outline` and `sieve` are worth
+    keeping for the next one."""
 
     paths: set[bytes]
     special: set[bytes]
     linked: set[bytes]
     outline: Outline | None = None
+    sieve: Draft | None = None
 
     def candidates(self) -> Candidates:
         return Candidates(
             paths=tuple(sorted(self.paths)),
             special=tuple(sorted(self.special)),
             outline=self.outline,
+            sieve=self.sieve,
         )
 
 
@@ -120,20 +101,20 @@ def look_at_all(
     anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, small: int = SMALL
 ) -> Look:
     """Walks a tree of up to `small` paths."""
+    quick = _Quick(anchor, exclude, known, watch, small * _SIFTED)
+    with suppress(CannotSiftError, OSError):
+        if (sieve := known.sieve(exclude)) is not None:
+            return quick.sifted(sieve)
     before = known.outline(exclude)
     if before is None:
         listing = walk_if_small(anchor, exclude, small, watch.folder)
         if listing is not None:
             return _compared(listing, known)
     try:
-        return _Quick(anchor, exclude, known, watch).look(before)
+        return quick.listed(before)
     except (CannotListError, OSError):
         # Whatever is wrong, the walk finds it again and says what it is.
         return _compared(walk(anchor, exclude, before=watch.folder), known)
-
-
-def linked_files(listing: Listing) -> set[bytes]:
-    return {p for p, s in listing.found.items() if s.links > 1 and s.kind is Kind.FILE}
 
 
 def _compared(listing: Listing, known: Known) -> Look:
@@ -149,17 +130,27 @@ def _compared(listing: Listing, known: Known) -> Look:
 
 @dataclass(frozen=True, slots=True)
 class _Quick:
-    """Raises CannotListError or OSError where a walk has to be made instead."""
+    """Two ways, either of which may be closed. It pays to sift a tree of more than `few` paths."""
 
     anchor: Anchor
     exclude: Excludes
     known: Known
     watch: Watch
+    few: int
 
-    def look(self, before: Outline | None) -> Look:
-        # Elsewhere the time of the last change may not mean what is needed.
-        if not is_local(self.anchor.folder(b"")):
+    def sifted(self, sieve: Sieve) -> Look:
+        """Raises CannotSiftError or OSError."""
+        if not self._has_times():
+            raise CannotSiftError
+        found = sift(self.anchor, self.exclude, self.known, self.watch, sieve)
+        doubtful = found.paths | self.known.touched()
+        return Look(self._differing(doubtful, {}, []), found.special, found.linked)
+
+    def listed(self, before: Outline | None) -> Look:
+        """Raises CannotListError or OSError."""
+        if not self._has_times():
             raise CannotListError
+        since_ns = time.time_ns()
         kept, before = before, before or self._first()
         listed = self._list(before)
         came, went = _difference(listed) if kept else self._against_known(listed)
@@ -174,12 +165,26 @@ class _Quick:
             special.update(inner.special)
             linked |= linked_files(inner)
         stale = not kept or len(doubtful) > _STALE
+        plain = not (special or linked or self.exclude.patterns)
         return Look(
             self._differing(doubtful, came, listed),
             special,
             linked,
             _outline_now(before, listed) if stale else None,
+            self._draft(listed, since_ns) if plain and not stale else None,
         )
+
+    def _has_times(self) -> bool:
+        """Elsewhere the time of the last change may not mean what is needed."""
+        return is_local(self.anchor.folder(b""))
+
+    def _draft(self, listed: list[Listed], since_ns: int) -> Draft | None:
+        """Once a tree was found as it had been left: then it may be so again. Not for one with
+        anything in it that a sieve cannot tell of."""
+        if sum(part.now.count(b"\0") for part in listed) <= self.few:
+            return None
+        folders = sorted({b"", *_all_marked(listed, FOLDER)})
+        return draft(self.anchor.folder(b""), folders, since_ns)
 
     def _first(self) -> Outline:
         """Only to know the folders, which have to be watched before they are listed."""

@@ -32,6 +32,11 @@ def excludes(patterns: Iterable[str], hidden: frozenset[bytes] = frozenset()) ->
     return Excludes(patterns=tuple(item for item in cleaned if item[0]), hidden=hidden)
 
 
+def told_of(exclude: Excludes) -> bytes:
+    """Equal for those that leave out the same."""
+    return repr((exclude.patterns, sorted(exclude.hidden))).encode()
+
+
 def _clean(pattern: bytes) -> bytes:
     return pattern.removeprefix(b"./").removeprefix(b"**/").strip(b"/")
 

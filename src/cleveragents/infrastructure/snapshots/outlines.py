@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import zstandard
 
 from cleveragents.infrastructure.snapshots.entry import Seen
-from cleveragents.infrastructure.snapshots.excludes import Excludes
+from cleveragents.infrastructure.snapshots.excludes import Excludes, told_of
 from cleveragents.infrastructure.snapshots.outline import Outline, Part, record_of, records
 
-_TABLES = ("outlines", "outline_parts", "touched")
+# What is kept beside an outline is worth nothing without it.
+_TABLES = ("outlines", "outline_parts", "touched", "sieves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Outlines:
     def load(self, exclude: Excludes) -> Outline | None:
         """None if there is none that was taken under these excludes."""
         row = self.db.execute(
-            "SELECT spine FROM outlines WHERE tree=? AND exclude=?", (self.tree, _key(exclude))
+            "SELECT spine FROM outlines WHERE tree=? AND exclude=?", (self.tree, told_of(exclude))
         ).fetchone()
         if row is None:
             return None
@@ -68,7 +69,8 @@ class Outlines:
         size = sum(len(part.text) for part in outline.parts)
         spine = pack(b"\0".join(b"/" + path for path in outline.spine))
         self.db.execute(
-            "INSERT INTO outlines VALUES (?, ?, ?, ?, 0)", (self.tree, _key(exclude), spine, size)
+            "INSERT INTO outlines VALUES (?, ?, ?, ?, 0)",
+            (self.tree, told_of(exclude), spine, size),
         )
         for number, (tops, text) in enumerate(outline.parts):
             told = pack(b"\0".join(b"/" + path for path in tops))
@@ -85,10 +87,6 @@ class Outlines:
     def _forget(self) -> None:
         for table in _TABLES:
             self.db.execute(f"DELETE FROM {table} WHERE tree=?", (self.tree,))
-
-
-def _key(exclude: Excludes) -> bytes:
-    return repr((exclude.patterns, sorted(exclude.hidden))).encode()
 
 
 def _split(told: bytes) -> tuple[bytes, ...]:

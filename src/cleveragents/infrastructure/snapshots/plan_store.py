@@ -74,6 +74,10 @@ CREATE TABLE outline_parts (
     tree TEXT NOT NULL, part INTEGER NOT NULL, tops BLOB NOT NULL, text BLOB NOT NULL,
     PRIMARY KEY (tree, part)
 ) STRICT;
+CREATE TABLE sieves (
+    tree TEXT PRIMARY KEY, border BLOB NOT NULL, folders BLOB NOT NULL, marks BLOB NOT NULL,
+    first BLOB NOT NULL, second BLOB NOT NULL
+) STRICT;
 CREATE TABLE touched (
     tree TEXT NOT NULL, generation INTEGER NOT NULL, paths BLOB NOT NULL,
     PRIMARY KEY (tree, generation)

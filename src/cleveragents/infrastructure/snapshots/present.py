@@ -10,6 +10,8 @@ from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import Outline
 from cleveragents.infrastructure.snapshots.outlines import Outlines
 from cleveragents.infrastructure.snapshots.recent import RECENT, place_of
+from cleveragents.infrastructure.snapshots.sieve import Draft
+from cleveragents.infrastructure.snapshots.sieves import Sieves
 
 
 @dataclass(slots=True)
@@ -27,13 +29,14 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """Paths looked at again, with what is there now; `outline` as in Candidates.
+    """Paths looked at again, with what is there now; `outline` and `sieve` as in Candidates.
 
     `told` if the outline was made from `now`: then they agree wherever anything is certain.
     """
 
     now: Mapping[bytes, Seen | None]
     outline: Outline | None = None
+    sieve: Draft | None = None
     told: bool = False
 
     def doubtful(self) -> Mapping[bytes, Seen | None]:
@@ -90,6 +93,8 @@ class Present:
         )
         if table == "entries":
             self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (self.tree,))
+        if delta.sieve is not None:
+            Sieves(self.db, self.tree).keep(delta.sieve)
         self.db.execute(
             "INSERT OR REPLACE INTO trees VALUES (?, ?, ?)",
             (self.tree, generation, fingerprint),
@@ -98,12 +103,25 @@ class Present:
 
     def below(self, folder: bytes) -> list[bytes]:
         """The paths below a folder."""
-        # b"0" is what follows b"/".
+        return self._paths(*_below(folder))
+
+    def children(self, folder: bytes) -> list[bytes]:
+        """The paths in a folder, or at the top; those below them are not."""
+        condition, values = _below(folder) if folder else ("", ())
+        start = len(folder) + 2 if folder else 1
+        condition += " AND instr(substr(path, ?), x'2f')=0"
+        return self._paths(condition, (*values, start))
+
+    def _paths(self, condition: str, values: tuple[bytes | int, ...]) -> list[bytes]:
         found: dict[bytes, int] = {}
         for table in ("entries", RECENT + "entries"):
             rows = self.db.execute(
-                f"SELECT path, kind FROM {table} WHERE tree=? AND path>? AND path<?",
-                (self.tree, folder + b"/", folder + b"0"),
+                f"SELECT path, kind FROM {table} WHERE tree=? {condition}", (self.tree, *values)
             )
             found.update(rows)
         return [path for path, kind in found.items() if kind]
+
+
+def _below(folder: bytes) -> tuple[str, tuple[bytes, ...]]:
+    # b"0" is what follows b"/".
+    return "AND path>? AND path<?", (folder + b"/", folder + b"0")

@@ -23,6 +23,7 @@ from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
 from cleveragents.infrastructure.snapshots.outlines import Outlines
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest, Present, Saved
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, SideState, StoredSide
+from cleveragents.infrastructure.snapshots.sieves import Sieves
 from cleveragents.infrastructure.snapshots.tracker import Known
 from cleveragents.infrastructure.snapshots.versions import SnapshotRow, Versions
 
@@ -56,8 +57,17 @@ class Session:
 
     @property
     def known(self) -> Known:
-        seen, outlines = self.manifest.seen, Outlines(self.present.db, self.present.tree)
-        return Known(seen, self.present.below, seen.prefetch, outlines.load, outlines.touched)
+        seen, present = self.manifest.seen, self.present
+        outlines, sieves = Outlines(present.db, present.tree), Sieves(present.db, present.tree)
+        return Known(
+            seen=seen,
+            below=present.below,
+            load=seen.prefetch,
+            outline=outlines.load,
+            touched=outlines.touched,
+            sieve=sieves.load,
+            children=present.children,
+        )
 
     def likely_files(self, paths: Collection[bytes]) -> Collection[bytes]:
         """Those that were files when they were last seen; at first, those that git has."""
@@ -180,7 +190,7 @@ class Session:
     def _save(self, delta: Delta, side: SideRecord | None) -> Saved | None:
         manifest = self.manifest
         fingerprint = side.fingerprint if side else manifest.fingerprint
-        unchanged = not delta.now and delta.outline is None
+        unchanged = not delta.now and delta.outline is None and delta.sieve is None
         if self.head and unchanged and fingerprint == manifest.fingerprint:
             return None
         return self.present.save(manifest, delta, self.exclude, fingerprint)

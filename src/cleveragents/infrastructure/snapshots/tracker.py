@@ -8,6 +8,7 @@ from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.entry import Seen
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import Outline
+from cleveragents.infrastructure.snapshots.sieve import Draft, Sieve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,20 +16,29 @@ class Candidates:
     """Paths to look at again, `special` ones that cannot be captured, in path order.
 
     `notes` tell people how they were found, if that was not the usual way. `outline` is the tree
-    as it was when they were found, if that is worth keeping.
+    as it was when they were found, and `sieve` its folders, if that is worth keeping.
     """
 
     paths: tuple[bytes, ...]
     special: tuple[bytes, ...] = ()
     notes: tuple[str, ...] = ()
     outline: Outline | None = None
+    sieve: Draft | None = None
 
 
 def _load_nothing(paths: Collection[bytes]) -> None:
     """For a mapping that has everything already."""
 
 
+def _no_children(folder: bytes) -> Iterable[bytes]:  # noqa: ARG001 - one of many
+    return ()
+
+
 def _no_outline(exclude: Excludes) -> Outline | None:  # noqa: ARG001 - one of many
+    return None
+
+
+def _no_sieve(exclude: Excludes) -> Sieve | None:  # noqa: ARG001 - one of many
     return None
 
 
@@ -37,7 +47,8 @@ class Known:
     """All paths as they were last seen, and a way to those below one folder.
 
     `load` says that many of them will be asked for. `outline` is one that was kept under the same
-    excludes, and `touched` are the paths of which it may tell another state than `seen` does.
+    excludes, `sieve` one that was kept after it, and `touched` are the paths of which they may tell
+    another state than `seen` does. `children` are those in one folder itself.
     """
 
     seen: Mapping[bytes, Seen]
@@ -45,6 +56,8 @@ class Known:
     load: Callable[[Collection[bytes]], None] = _load_nothing
     outline: Callable[[Excludes], Outline | None] = _no_outline
     touched: Callable[[], set[bytes]] = set
+    sieve: Callable[[Excludes], Sieve | None] = _no_sieve
+    children: Callable[[bytes], Iterable[bytes]] = _no_children
 
 
 class ChangeTracker(Protocol):

@@ -264,7 +264,7 @@ class TreeEngine:
                 path: (examine_file if path in files else examine)(anchor, path, put)
                 for path in found.paths
             }
-            return Delta(now=now, outline=found.outline), found
+            return Delta(now=now, outline=found.outline, sieve=found.sieve), found
 
 
 def _key(resource: PlanResource) -> _Tree:

@@ -56,6 +56,10 @@ def walk_if_small(
     return listing
 
 
+def linked_files(listing: Listing) -> set[bytes]:
+    return {p for p, s in listing.found.items() if s.links > 1 and s.kind is Kind.FILE}
+
+
 def status_at(anchor: Anchor, path: bytes) -> Status | None:
     """What one path is now; None if nothing is there. Raises OSError."""
     try:

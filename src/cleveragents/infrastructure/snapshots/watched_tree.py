@@ -8,13 +8,13 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.comparison import SMALL, linked_files, look_at_all
+from cleveragents.infrastructure.snapshots.comparison import SMALL, look_at_all
 from cleveragents.infrastructure.snapshots.entry import RACY_NS, Kind, Seen, Status, parent_of
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, LostTrackError
 from cleveragents.infrastructure.snapshots.mappings import Bystanders, LiveMappings
 from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
-from cleveragents.infrastructure.snapshots.walk import status_at, walk
+from cleveragents.infrastructure.snapshots.walk import linked_files, status_at, walk
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 _NO_ROOM = (errno.ENOSPC, errno.ENOMEM, errno.EMFILE)
@@ -38,7 +38,7 @@ class WatchedTree:
         self._base: Mapping[bytes, Seen] = known.seen
         watching = _Watching(self._watches, anchor.root, bystanders)
         look = look_at_all(anchor, exclude, known, watching, small)
-        self.outline = look.outline
+        self.outline, self.sieve = look.outline, look.sieve
         self._special = look.special
         # A file with several names is reported under the one that was used, which may be outside.
         self._linked = look.linked

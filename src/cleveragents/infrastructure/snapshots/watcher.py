@@ -51,7 +51,7 @@ class Watcher:
             self.release(anchor.root)
             self._attach(anchor, exclude, known)
         if (tree := self._tree(anchor.root)) is not None:
-            return replace(tree.pending(), notes=notes, outline=tree.outline)
+            return replace(tree.pending(), notes=notes, outline=tree.outline, sieve=tree.sieve)
         notes = (_ALWAYS.format(self._unwatched[anchor.root]),)
         return replace(self._compare(anchor, exclude, known), notes=notes)
 

@@ -1,0 +1,240 @@
+"""A tree that was left alone is sifted, and nothing that changes falls through."""
+
+import itertools
+import os
+import sqlite3
+import subprocess
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize
+from tests.support.watched_tree import StoredTree
+from tests.unit.infrastructure.snapshots.test_watcher_histories import TreeHistory
+
+from cleveragents.infrastructure.snapshots import comparison
+from cleveragents.infrastructure.snapshots.sifting import Sifted
+
+# The second in which a file changed has to be over.
+OLD = 1.15
+EVERYTHING = """
+mkdir -p a/b/c empty n/m deep/er; echo 1 > a/one; echo 2 > a/b/two; echo 3 > f; ln -s f l
+ln -s nowhere a/l; : > nothing; echo y > -dash; echo z > 'a/s p'; echo x > a/b/c/x; echo t > t.tmp
+mkdir -p inner/.git/objects; echo r > inner/.git/HEAD; printf x > inner/.git/index
+printf '' > "$(printf 'odd\\377\\nname')"; chmod 0600 a/one; chmod 0755 f; ln -s . deep/loop
+i=0; while [ $i -lt 30 ]; do echo $i > n/m/f$i; i=$((i+1)); done
+"""
+
+
+def _sifted_tree(top: Path, *, wait: float = OLD, more: str = "") -> StoredTree:
+    tree = StoredTree(top, small=-1)
+    subprocess.run(["/bin/sh", "-ec", EVERYTHING + more], cwd=tree.root, check=True)
+    time.sleep(wait)
+    for _ in range(2):
+        tree.new_process()
+        tree.capture()
+    return tree
+
+
+def _has_sieve(top: Path) -> bool:
+    with closing(sqlite3.connect(next(top.glob("snapshots/*.db")))) as db:
+        return db.execute("SELECT COUNT(*) FROM sieves").fetchone() == (1,)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> StoredTree:
+    found = _sifted_tree(tmp_path)
+    assert _has_sieve(tmp_path)
+    found.new_process()
+    return found
+
+
+@pytest.fixture
+def sifted(monkeypatch: pytest.MonkeyPatch) -> list[Sifted]:
+    """What each sieve let through."""
+    results: list[Sifted] = []
+    real = comparison.sift
+
+    def noted(*arguments: object) -> Sifted:
+        results.append(real(*arguments))  # pyright: ignore[reportArgumentType]
+        return results[-1]
+
+    monkeypatch.setattr(comparison, "sift", noted)
+    return results
+
+
+def test_nothing_changed_and_nothing_is_looked_at(tree: StoredTree, sifted: list[Sifted]) -> None:
+    before = tree.capture().ref
+    assert sifted == [(set(), set(), set())]
+    tree.new_process()
+    assert tree.capture().ref == before
+    assert len(sifted) == 2
+
+
+@pytest.mark.parametrize(
+    ("command", "changed"),
+    [
+        ("echo 2 >> f", {"f"}),
+        ("touch -r f stamp; printf 9 | dd of=a/b/two conv=notrunc; touch -r stamp a/b/two", None),
+        ("chmod 0640 a/b/two", {"a/b/two"}),
+        ("chmod 0700 empty", {"empty"}),
+        ("rm n/m/f7", {"n/m/f7"}),
+        ("rm -r n", {f"n/m/f{number}" for number in range(30)}),
+        ("ln -sfn a l", {"l"}),
+        ("echo new > top; mkdir -p x/y; echo z > x/y/z", {"top", "x/y/z"}),
+        ("mv a/b moved", {"a/b/two", "a/b/c/x", "moved/two", "moved/c/x"}),
+        ("rm -r a/b; echo file > a/b", {"a/b/two", "a/b/c/x", "a/b"}),
+        ("rm f; mkdir f; echo 1 > f/inner", {"f", "f/inner"}),
+        ("mv deep keep; ln -s keep deep", {"deep", "deep/er", "deep/loop", "keep/er", "keep/loop"}),
+        ("echo s > inner/.git/index", {"inner/.git/index"}),
+        ("printf y > nothing", {"nothing"}),
+        ("rm -r empty", {"empty"}),
+    ],
+)
+def test_what_changed_is_found(
+    tree: StoredTree, sifted: list[Sifted], command: str, changed: set[str] | None
+) -> None:
+    subprocess.run(["/bin/sh", "-ec", command], cwd=tree.root, check=True, capture_output=True)
+    found = {change.path for change in tree.capture().changes}
+    assert found == (changed or {"stamp", "a/b/two"})
+    assert len(sifted) == 1
+
+
+def test_what_was_stored_since_is_known_and_looked_at_again(
+    tree: StoredTree, sifted: list[Sifted]
+) -> None:
+    subprocess.run(["/bin/sh", "-ec", "mkdir x; echo 1 > x/y; rm f"], cwd=tree.root, check=True)
+    tree.capture()
+    time.sleep(0.06)
+    tree.new_process()
+    assert tree.capture().changes == ()
+    # Its folder is as the snapshot has it; only the sieve has never heard of either.
+    with (tree.root / "x/y").open("r+") as file:
+        file.write("2")
+    tree.new_process()
+    assert [change.path for change in tree.capture().changes] == ["x/y"]
+    (tree.root / "x").rename(tree.root.parent / "away")
+    tree.new_process()
+    assert [change.path for change in tree.capture().changes] == ["x/y"]
+    assert len(sifted) == 4
+
+
+def test_specials_and_second_names_are_heard_of(tree: StoredTree, sifted: list[Sifted]) -> None:
+    os.mkfifo(tree.root / "a/b/pipe")
+    (tree.root / "second").hardlink_to(tree.root / "f")
+    assert tree.capture().skipped == ("a/b/pipe",)
+    assert sifted[0].linked == {b"f", b"second"}
+
+
+def test_a_change_within_the_same_second_is_found(tmp_path: Path, sifted: list[Sifted]) -> None:
+    """Git compares whole seconds; what is so young is never left to it."""
+    tree = StoredTree(tmp_path, small=-1)
+    for number in range(60):
+        (tree.root / f"f{number}").write_text("1")
+    time.sleep(OLD)
+    while time.time() % 1 > 0.3:
+        time.sleep(0.01)
+    (tree.root / "young").write_text("1")
+    time.sleep(0.1)
+    for _ in range(2):
+        tree.new_process()
+        tree.capture()
+    assert _has_sieve(tmp_path)
+    times = (tree.root / "young").stat()
+    with (tree.root / "young").open("r+") as file:
+        file.write("2")
+    os.utime(tree.root / "young", ns=(times.st_atime_ns, times.st_mtime_ns))
+    tree.new_process()
+    assert [change.path for change in tree.capture().changes] == ["young"]
+    assert len(sifted) == 1
+
+
+def test_a_young_tree_has_no_sieve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As if no second were ever over, however slow this is.
+    monkeypatch.setattr("cleveragents.infrastructure.snapshots.sieves.CERTAIN", "0")
+    _sifted_tree(tmp_path, wait=0.06)
+    assert not _has_sieve(tmp_path)
+
+
+@pytest.mark.parametrize("more", ["mkfifo pipe", "ln f hard"])
+def test_a_tree_with_what_a_sieve_cannot_tell_has_none(tmp_path: Path, more: str) -> None:
+    _sifted_tree(tmp_path, more=more)
+    assert not _has_sieve(tmp_path)
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo oops >&2", "kill $$"])
+def test_a_git_that_fails_is_not_believed(
+    tree: StoredTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str
+) -> None:
+    program = tmp_path / "bin/git"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    (tree.root / "f").write_text("other")
+    assert [change.path for change in tree.capture().changes] == ["f"]
+
+
+def test_without_git_the_tree_is_listed(
+    tree: StoredTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tree.root / "f").write_text("other")
+    assert [change.path for change in tree.capture().changes] == ["f"]
+
+
+def test_settings_of_others_do_not_reach_git(
+    tree: StoredTree, monkeypatch: pytest.MonkeyPatch, sifted: list[Sifted]
+) -> None:
+    """With these, git would not look at the time, or run a program."""
+    settings = {"core.checkStat": "minimal", "core.trustctime": "false", "core.fsmonitor": "false"}
+    for number, (key, value) in enumerate(settings.items()):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", str(len(settings)))
+    monkeypatch.setenv("GIT_DIR", str(tree.root / "inner/.git"))
+    times = (tree.root / "f").stat()
+    (tree.root / "f").write_text("4\n")
+    os.utime(tree.root / "f", ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert [change.path for change in tree.capture().changes] == ["f"]
+    assert len(sifted) == 1
+
+
+def test_a_damaged_sieve_is_not_used(tree: StoredTree, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(next(tmp_path.glob("snapshots/*.db")))) as db, db:
+        db.execute("UPDATE sieves SET second=substr(first, 1, 40)")
+    (tree.root / "f").write_text("other")
+    assert [change.path for change in tree.capture().changes] == ["f"]
+
+
+def test_more_changes_than_are_worth_it_are_listed_and_the_sieve_goes(
+    tree: StoredTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cleveragents.infrastructure.snapshots.sifting._MOST_PATHS", 3)
+    monkeypatch.setattr(comparison, "_STALE", 3)
+    for number in range(5):
+        (tree.root / f"n/m/f{number}").write_text("other")
+    assert len(tree.capture().changes) == 5
+    assert not _has_sieve(tmp_path)
+
+
+class SiftedHistory(TreeHistory):
+    """The same operations on a tree that has a sieve from the start."""
+
+    @initialize(small=st.just(-1), exclude=st.just(()))
+    def begin(self, small: int, exclude: tuple[str, ...]) -> None:
+        self.top = Path(tempfile.mkdtemp())
+        self.tree = _sifted_tree(self.top)
+        assert _has_sieve(self.top)
+        self.root = self.tree.root
+        self.numbers = itertools.count()
+        self.refs = [self.tree.capture().ref]
+        self.tree.new_process()
+
+
+TestSiftedHistory = SiftedHistory.TestCase
+TestSiftedHistory.settings = settings(max_examples=4, stateful_step_count=50, deadline=None)
