@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: demo test quick bench compare clean
+.PHONY: demo test quick soak bench compare clean
 
 demo: $(READY)
 	@$(BIN)/python demo/run.py
@@ -16,6 +16,10 @@ test: $(READY)
 
 quick: $(READY)
 	@$(BIN)/nox --no-venv -s quick
+
+# Minutes: `make soak SOAK_MINUTES=5`; again what failed: `make soak SOAK_SEED=17`
+soak: $(READY)
+	@$(BIN)/nox --no-venv -s soak
 
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench

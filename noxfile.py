@@ -110,6 +110,20 @@ def crash(session: nox.Session) -> None:
 
 
 @nox.session
+def soak(session: nox.Session) -> None:
+    """Random inputs and random work with kills, for SOAK_MINUTES (30); SOAK_SEED repeats one."""
+    minutes = float(os.environ.get("SOAK_MINUTES", "30"))
+    session.run(
+        *("pytest", "-q", "--no-header", "-n", "2", "tests/e2e/test_fuzz.py"),
+        # About a tenth of the time.
+        env={"CLEVERAGENTS_TEST_FUZZ": str(int(50 * minutes))},
+    )
+    seed = os.environ.get("SOAK_SEED")
+    more = ("--seed", seed) if seed else ()
+    session.run("python", "-m", "tests.support.soak", "--minutes", str(minutes), *more)
+
+
+@nox.session
 def features(session: nox.Session) -> None:
     """Behave: promised behaviour, in process."""
     report = str(REPORTS / "features")

@@ -18,9 +18,8 @@ from unittest import mock
 import yaml
 
 COMMAND = Path(sys.executable).with_name("agents")
-# Not coverage's own settings: it would double the time of each process that we start, and what runs
-# there runs in this process in other tests.
-_KEPT = ("PATH", "TMPDIR")
+# Coverage finds its settings by these in the processes that we start.
+_KEPT = ("PATH", "TMPDIR", "COVERAGE_")
 
 
 def clean_environment(home: Path) -> dict[str, str]:
