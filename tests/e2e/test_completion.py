@@ -41,7 +41,7 @@ def asked(agents: Agents, shell: str, *words: str) -> str:
         "COMP_WORDS": " ".join(["agents", *words]),
         "COMP_CWORD": words[-1] if shell == "fish" else str(len(words)),
     }
-    answer = agents.having(**told).process()
+    answer = agents.having(**told).inside()
     assert (answer.code, answer.err) == (0, ""), answer
     return answer.out
 
@@ -111,6 +111,29 @@ def test_a_broken_setting_keeps_nobody_from_typing(world: World) -> None:
     config = world.agents.data_dir / "config.toml"
     config.write_text("nonsense = [")
     assert tab(world.agents, "agents plan status ") == [""]
+    assert asked(world.agents, "zsh", "plan", "status", "l").strip() == ""
+
+
+def test_the_same_in_this_process(world: World) -> None:
+    plan = world.run(write("one.txt", "1"), write("two.txt", "2"))
+    label = "before file.write two.txt"
+    plan.rollback(label).ok()
+    plan("resume").ok()
+    (decision, *_) = (node["id"] for node in plan("tree").ok().data["tree"]["children"])
+
+    assert "latest" in asked(world.agents, "zsh", "plan", "diff", "l")
+    offered = asked(world.agents, "bash", "plan", "rollback", "latest", "d")
+    assert r"decision\ 0:\ " in offered
+    again = [group for group in plan.groups if group.label == label]
+    assert len(again) == 2  # by label it could not be told which
+    for group in again:
+        assert group.group_id in asked(world.agents, "zsh", "plan", "rollback", "latest", "0")
+    assert decision in asked(world.agents, "zsh", "plan", "explain", decision[:4])
+    assert "max-age" in asked(world.agents, "zsh", "config", "get", "sandbox")
+    assert "git.commit" in asked(world.agents, "zsh", "tool", "show", "git")
+    for shell in ("bash", "zsh", "fish"):
+        told = world.agents("completion", shell).ok().data
+        assert (told["shell"], "_AGENTS_COMPLETE" in told["script"]) == (shell, True)
 
 
 def test_files_are_left_to_the_shell(world: World) -> None:

@@ -15,6 +15,7 @@ from click.shell_completion import (
     ShellComplete,
     ZshComplete,
     add_completion_class,
+    shell_complete,
 )
 
 from cleveragents.cli.app import App
@@ -68,9 +69,10 @@ def script(shell: str, root: click.Command) -> str:
     return SHELLS[shell](root, {}, "agents", VARIABLE).source()
 
 
-def be_asked() -> None:
-    """Let click answer with our own idea of bash."""
+def answer(root: click.Command, instruction: str) -> int:
+    """What a shell asks for, such as `bash_complete`; the words typed are in the environment."""
     add_completion_class(Bash, "bash")
+    return shell_complete(root, {}, "agents", VARIABLE, instruction)
 
 
 def offered(kind: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -69,10 +69,11 @@ def _open_missing_streams() -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run one command line; gives back the exit code."""
-    if not argv and "_AGENTS_COMPLETE" in os.environ:
-        from cleveragents.cli.completion import be_asked  # noqa: PLC0415 - when Tab is pressed
+    asked = os.environ.get("_AGENTS_COMPLETE")
+    if asked and not argv:
+        from cleveragents.cli.completion import answer  # noqa: PLC0415 - when Tab is pressed
 
-        be_asked()
+        return answer(root, asked)
     if not argv or argv[-1] == "--help" or argv == ["--version"]:
         # Nothing here can fail in a way that needs our renderers, so they are not imported.
         return _help(argv)

@@ -47,7 +47,7 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
         blocks=[*_impact_blocks(impact, result.files), *after.blocks],
         messages=[
             f"Corrected: {count(len(impact.steps), 'step')} to do again,"
-            f" {len(impact.kept)} left alone; plan {found.plan.plan_id} is {found.plan.state}",
+            f" {len(impact.kept)} later kept; plan {found.plan.plan_id} is {found.plan.state}",
             "compare with before: agents plan diff --correction"
             f" {correction.correction_id} {found.plan.plan_id}",
             f"undo it: agents plan rollback {found.plan.plan_id} {undo}",
