@@ -140,6 +140,15 @@ def test_every_sentence_about_a_key_is_used() -> None:
     assert [key for key, said in KEYS.items() if json.dumps(said) not in text] == []
 
 
+def test_every_key_is_in_the_reference() -> None:
+    pages = ("action-file", "actors", "confinement", "tools")
+    told = "".join((ROOT / f"docs/reference/{page}.md").read_text("utf-8") for page in pages)
+    rows = set(re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", told, re.MULTILINE))
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    named |= set(re.findall(r"^ +(\w+):", told, re.MULTILINE))
+    assert [key for key in KEYS if key.partition(".")[2] not in named] == []
+
+
 def _read(folder: Path, action: dict[str, Any]) -> Any:
     (folder / "action.yaml").write_text(json.dumps(action))
     return Agents(folder, folder)("action", "check", "action.yaml")
