@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import struct
+import threading
 import weakref
 from functools import cache
 from typing import NamedTuple
@@ -72,7 +73,9 @@ class Inotify:
             return []
 
     def close(self) -> None:
-        self._close()
+        """By a thread of its own: the kernel takes 10 to 300 ms to let go of what was watched."""
+        if self._close.detach():
+            threading.Thread(target=os.close, args=(self._fd,), daemon=True).start()
 
 
 def _events(data: bytes) -> list[Event]:
