@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 import subprocess
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -24,11 +24,16 @@ PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
 @pytest.fixture(params=list(MAKERS))
 def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Path]:
-    kind = request.param
+    with ExitStack() as stack:
+        yield made_disk(tmp_path, request.param, stack)
+
+
+def made_disk(folder: Path, kind: str, stack: ExitStack) -> Path:
+    """A file system of its own, until the stack is closed."""
     maker, *options = MAKERS[kind]
     if shutil.which(maker, path=PATH) is None:
         pytest.skip(f"{maker} is not installed")
-    image, place = tmp_path / "image", tmp_path / "disk"
+    image, place = folder / "image", folder / "disk"
     image.touch()
     os.truncate(image, 400 * MIB)
     place.mkdir()
@@ -37,10 +42,8 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Generator[Path]:
     mount = ["mount", "-o", "loop", "-t", kind, str(image), str(place)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
         pytest.skip(f"no {kind} can be mounted here: that needs root and a loop device")
-    try:
-        yield place
-    finally:
-        subprocess.run(["umount", "--lazy", str(place)], check=True)
+    stack.callback(subprocess.run, ["umount", "--lazy", str(place)], check=True)
+    return place
 
 
 def used(disk: Path) -> int:

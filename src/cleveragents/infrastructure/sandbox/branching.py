@@ -12,6 +12,7 @@ from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
 from cleveragents.infrastructure.sandbox.git_repository import branch_repository
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.sqlite_database import copy_settled
+from cleveragents.infrastructure.sandbox.subvolumes import snapshot, snapshot_marks
 from cleveragents.infrastructure.snapshots.adoption import Marks
 from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.excludes import excludes
@@ -26,31 +27,39 @@ class Branches:
     def make(self, parent: PlanResource, child: PlanResource) -> Copied:
         if parent.type is ResourceType.GIT_CHECKOUT:
             make_parent(Path(child.sandbox_path))
+            shared = snapshot(parent.sandbox_path, child.sandbox_path)
             branch_repository(parent, child)
-            return _copy(parent.sandbox_path, child, frozenset({b".git"}))
+            return _copy(parent.sandbox_path, child, frozenset({b".git"}), shared=shared)
         if parent.type is ResourceType.FS_DIRECTORY:
-            return _copy(parent.sandbox_path, child, frozenset())
+            make_parent(Path(child.sandbox_path))
+            shared = snapshot(parent.sandbox_path, child.sandbox_path)
+            return _copy(parent.sandbox_path, child, frozenset(), shared=shared)
         copy_settled(parent.sandbox_path, child)
         return {}
 
 
-def _copy(source: str, child: PlanResource, hidden: frozenset[bytes]) -> Copied:
-    """Everything, what snapshots leave out too: a child needs the same place to work in."""
+def _copy(source: str, child: PlanResource, hidden: frozenset[bytes], *, shared: bool) -> Copied:
+    """Everything, what snapshots leave out too: a child needs the same place to work in.
+
+    `shared` says that the file system has made the copy already.
+    """
     target = Path(child.sandbox_path)
     try:
-        make_parent(target)
         target.mkdir(mode=0o700, exist_ok=True)
-        return _copy_fast(source, target, hidden)
+        return _copy_fast(source, target, hidden, shared=shared)
     except OSError as error:
         raise SandboxError(
             f"the sandbox of `{child.name}` cannot be copied: {error}", f"ls -ld {source}"
         ) from error
 
 
-def _copy_fast(source: str, target: Path, hidden: frozenset[bytes]) -> Copied:
+def _copy_fast(source: str, target: Path, hidden: frozenset[bytes], *, shared: bool) -> Copied:
+    one, two = os.fsencode(source), os.fsencode(target)
     try:
         with uncollected():
-            return BranchCopy(os.fsencode(source), os.fsencode(target), hidden).run()
+            if shared:
+                return snapshot_marks(one, two, hidden)
+            return BranchCopy(one, two, hidden).run()
     except OSError:
         # Very deep, just changing, not ours to read: the careful copy manages, or says why not.
         for name in os.listdir(target):

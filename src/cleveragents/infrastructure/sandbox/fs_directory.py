@@ -25,6 +25,7 @@ from cleveragents.infrastructure.sandbox.fs_inspect import checked_folder, inspe
 from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_stage import PREFIX
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
+from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.entry import Entry
 from cleveragents.infrastructure.snapshots.excludes import excludes
@@ -53,7 +54,7 @@ class FsDirectories:
         remove_sandbox(self._sandboxes, path)
         try:
             make_parent(path)
-            path.mkdir(mode=0o700)
+            make_branchable(str(path), 0o700)
             copy_folder(str(source), str(path), excludes(resource.exclude, _stages(source)))
         except OSError as error:
             remove_sandbox(self._sandboxes, path)

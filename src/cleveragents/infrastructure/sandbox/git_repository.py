@@ -5,6 +5,7 @@ references, configuration. So no git command in a sandbox reaches what is the us
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from cleveragents.domain.errors import SandboxError, SandboxMissingError
@@ -20,6 +21,7 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
     write_refs,
 )
 from cleveragents.infrastructure.sandbox.git_refs import sandbox_branch
+from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
 from cleveragents.infrastructure.snapshots.excludes import excludes
 
 # Plumbing that writes an index of ours must leave no part of it in the user's repository.
@@ -29,7 +31,7 @@ _WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
 def make_repository(resource: PlanResource) -> None:
     """A new repository with the base checked out into the sandbox, on the plan's branch."""
     folder, project = folder_of(resource), Git(resource.location)
-    os.mkdir(resource.sandbox_path)
+    make_branchable(resource.sandbox_path)
     folder.make(_objects(resource))
     settings = Settings.read(project)
     branch = f"refs/heads/{sandbox_branch(resource)}"
@@ -46,10 +48,14 @@ def make_repository(resource: PlanResource) -> None:
 
 
 def branch_repository(parent: PlanResource, child: PlanResource) -> None:
-    """The parent's repository over again, as it is now, on a branch of the child's own."""
+    """The parent's repository over again, as it is now, on a branch of the child's own.
+
+    The child's files may be there already.
+    """
     ours, theirs = folder_of(parent), folder_of(child)
     # Its objects too, those few that are not the user's: a gc in one must not harm the other.
-    os.mkdir(theirs.sandbox, 0o700)
+    with suppress(FileExistsError):
+        os.mkdir(theirs.sandbox, 0o700)
     os.mkdir(theirs.path, 0o700)
     copy_folder(ours.path, theirs.path, excludes((), frozenset()))
     theirs.make(_objects(child))
