@@ -111,7 +111,7 @@ def print_branching(top: Path, count: int, *, shares: bool) -> None:
         measure(best, SNAPSHOT, branch.adopt, None)
     for what, cost in best.items():
         sizes = (f"{cost.du / 1e6:.1f}", f"{cost.df / 1e6:.1f}") if cost.du else ("", "")
-        print(ROW.format(count, what, f"{cost.seconds:.2f}", *sizes), flush=True)
+        print(ROW.format(count, what, f"{cost.seconds:.3f}", *sizes), flush=True)
     one, two = best[GIT], best[BRANCH]
     less = f", {one.df / max(1, two.df):.1f}x less disk" if shares else ""
     print(f"{'':>10}branch: {one.seconds / two.seconds:.2f}x as fast as git{less}", flush=True)

@@ -15,7 +15,7 @@ from cleveragents.infrastructure.sandbox import plain_copy
 from cleveragents.infrastructure.sandbox.plain_copy import NUMBER, Done, Job, Order, PlainCopy
 
 # Below, a helper would hardly begin before all is done.
-ENOUGH = 2000
+ENOUGH = 800
 _MOST = 3
 # What fits into a pipe at once, so that filling it does not wait for a reader.
 _PIPE = 65536 // NUMBER

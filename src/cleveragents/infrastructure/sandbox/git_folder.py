@@ -93,9 +93,9 @@ class GitFolder:
         place = os.path.join(self.sandbox, ".git")
         return not os.path.lexists(place) or read_file(place) == self._pointer()
 
-    def write_pointer(self) -> None:
+    def write_pointer(self, *, synced: bool = True) -> None:
         if read_file(os.path.join(self.sandbox, ".git")) != self._pointer():
-            put_file(self.sandbox, ".git", self._pointer())
+            put_file(self.sandbox, ".git", self._pointer(), synced=synced)
 
     def _pointer(self) -> bytes:
         # Relative: it holds wherever the two are, and whatever characters the way there has.

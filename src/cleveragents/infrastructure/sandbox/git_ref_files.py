@@ -51,18 +51,18 @@ def read_refs(gitdir: str) -> dict[bytes, bytes]:
     return {name: value for name, value in found.items() if _is_name(name)}
 
 
-def write_refs(gitdir: str, wanted: Refs) -> None:
+def write_refs(gitdir: str, wanted: Refs, *, synced: bool = True) -> None:
     """Make these the only references there are."""
     if read_refs(gitdir) == wanted:
         return
     plain = {name: oid for name, oid in wanted.items() if not oid.startswith(_SYMBOLIC)}
-    put_file(gitdir, "packed-refs", packed_refs(plain))
+    put_file(gitdir, "packed-refs", packed_refs(plain), synced=synced)
     for name in list(below(gitdir, "refs")):
         os.unlink(os.path.join(gitdir, name))
     remove_empty_folders(os.path.join(gitdir, "refs"))
     make_folder(gitdir, "refs/heads")
     for name in wanted.keys() - plain.keys():
-        put_file(gitdir, os.fsdecode(name), wanted[name] + b"\n")
+        put_file(gitdir, os.fsdecode(name), wanted[name] + b"\n", synced=synced)
     _remove_logs_of_others(gitdir, wanted)
 
 

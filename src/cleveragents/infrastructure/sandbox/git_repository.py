@@ -24,6 +24,9 @@ from cleveragents.infrastructure.sandbox.git_refs import sandbox_branch
 from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
 from cleveragents.infrastructure.snapshots.excludes import excludes
 
+# Nothing that is made here is synced: until the sandbox is recorded as made, it is made again
+# after a crash.
+
 # Plumbing that writes an index of ours must leave no part of it in the user's repository.
 _WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
 
@@ -39,8 +42,8 @@ def make_repository(resource: PlanResource) -> None:
     _put(folder, "config", settings.config_file())
     _copy_settings_files(folder, resource, project)
     refs = refs_of_project(project)
-    write_refs(folder.path, {**refs, branch.encode(): resource.base.encode()})
-    folder.write_pointer()
+    write_refs(folder.path, {**refs, branch.encode(): resource.base.encode()}, synced=False)
+    folder.write_pointer(synced=False)
     try:
         index_git(resource).run(*_WHOLE_INDEX, "read-tree", "-m", "-u", resource.base)
     except GitError as error:
@@ -63,9 +66,9 @@ def branch_repository(parent: PlanResource, child: PlanResource) -> None:
     refs = read_refs(theirs.path)
     commit = head_commit(theirs.read("HEAD") or b"", refs) or child.base
     branch = f"refs/heads/{sandbox_branch(child)}"
-    write_refs(theirs.path, {**refs, branch.encode(): commit.encode()})
+    write_refs(theirs.path, {**refs, branch.encode(): commit.encode()}, synced=False)
     _put(theirs, "HEAD", f"ref: {branch}\n".encode())
-    theirs.write_pointer()
+    theirs.write_pointer(synced=False)
 
 
 def folder_of(resource: PlanResource) -> GitFolder:
@@ -145,7 +148,6 @@ def _copy_settings_files(folder: GitFolder, resource: PlanResource, project: Git
 
 
 def _put(folder: GitFolder, name: str, data: bytes) -> None:
-    # Without a sync: until the sandbox is recorded as made, it is made again after a crash.
     path = Path(folder.file(name))
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(data)

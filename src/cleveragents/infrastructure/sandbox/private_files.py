@@ -23,8 +23,8 @@ def read_file(path: str) -> bytes | None:
         os.close(fd)
 
 
-def write_file(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Replace the whole file in one step that survives a crash."""
+def write_file(path: str, data: bytes, mode: int = 0o600, *, synced: bool = True) -> None:
+    """Replace the whole file in one step that, if it is `synced`, survives a crash."""
     temporary = path + ".cleveragents-tmp"
     with suppress(FileNotFoundError):
         os.unlink(temporary)
@@ -32,22 +32,28 @@ def write_file(path: str, data: bytes, mode: int = 0o600) -> None:
     with os.fdopen(fd, "wb") as file:
         file.write(data)
         file.flush()
-        os.fsync(fd)
+        if synced:
+            os.fsync(fd)
     os.replace(temporary, path)
-    folder_fd = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    if synced:
+        _sync_folder(os.path.dirname(path))
+
+
+def _sync_folder(path: str) -> None:
+    folder_fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(folder_fd)
     finally:
         os.close(folder_fd)
 
 
-def put_file(top: str, name: str, data: bytes, mode: int = 0o644) -> None:
+def put_file(top: str, name: str, data: bytes, mode: int = 0o644, *, synced: bool = True) -> None:
     """Make `name` below `top` this file, whatever is there or on the way instead."""
     make_folder(top, os.path.dirname(name))
     path = os.path.join(top, name)
     if _is_folder(path):
         remove(path)
-    write_file(path, data, mode)
+    write_file(path, data, mode, synced=synced)
 
 
 def remove(path: str) -> None:
