@@ -1,11 +1,13 @@
 """Makes docs/images/demo.svg from a real run: an agent breaks code and data, one rollback."""
 
+import argparse
 import os
 import pty
 import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
@@ -34,18 +36,32 @@ THEME = TerminalTheme(
 
 
 def main() -> None:
-    lines = record(World(ROOT / ".demo", width=WIDTH, colours=True))
+    parser = argparse.ArgumentParser(description="Record the picture of the README.")
+    parser.add_argument("--check", action="store_true", help="only say whether it is still true")
+    parser.add_argument("--folder", type=Path, default=ROOT / ".demo", help="made anew")
+    options = parser.parse_args()
+    svg = drawn(record(World(options.folder.resolve(), width=WIDTH, colours=True)))
+    if not options.check:
+        PICTURE.parent.mkdir(parents=True, exist_ok=True)
+        PICTURE.write_text(svg)
+    elif without_ids(svg) != without_ids(PICTURE.read_text()):
+        sys.exit("the picture shows what is no longer printed; run `python demo/picture.py`")
+
+
+def drawn(lines: list[Text]) -> str:
     if len(lines) > TALLEST:
         raise SystemExit(f"{len(lines)} lines are too many for a picture, at most {TALLEST}")
     console = Console(width=WIDTH, record=True, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115, PTH123
     for line in lines:
         console.print(line, soft_wrap=True)
-    PICTURE.parent.mkdir(parents=True, exist_ok=True)
     svg = console.export_svg(
         title="agents", theme=THEME, code_format=svg_format(), unique_id="demo"
     )
-    PICTURE.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n")
-    sys.stdout.write(f"{PICTURE.relative_to(ROOT)}: {len(lines)} lines\n")
+    return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
+
+
+def without_ids(svg: str) -> str:
+    return re.sub(r"\b[0-9A-Z]{26}\b", "ID", svg)
 
 
 def svg_format() -> str:
