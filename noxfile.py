@@ -1,5 +1,6 @@
 """Owns the checks; bare `nox`, like CI, runs all that do not measure, in the caller's venv."""
 
+import concurrent.futures
 import os
 import pathlib
 import shutil
@@ -7,17 +8,9 @@ import subprocess
 
 import nox
 
-nox.options.sessions = [
-    "lint",
-    "types",
-    "imports",
-    "pytest",
-    "features",
-    "robot",
-    "docs",
-    "coverage",
-    "counts",
-]
+nox.options.sessions = ["lint", "imports", "pytest", "beside", "coverage", "counts"]
+# Each uses one core only, so two at a time; the longest first.
+BESIDE = ("robot", "types", "features", "docs")
 nox.options.default_venv_backend = "none"
 nox.options.error_on_missing_interpreters = False
 
@@ -57,10 +50,30 @@ def pytest(session: nox.Session) -> None:
     # Of the kills every eighth; `nox -s crash` has them all.
     session.run(
         *PYTEST,
-        *("-n", "auto", f"--junitxml={REPORTS / 'pytest.xml'}"),
+        # What a module has made is made once, as its tests stay together unless somebody is idle.
+        *("-n", "auto", "--dist", "worksteal", f"--junitxml={REPORTS / 'pytest.xml'}"),
         *session.posargs,
         env={"CLEVERAGENTS_TEST_STRIDE": "8"},
     )
+
+
+@nox.session
+def beside(session: nox.Session) -> None:
+    """Types, Behave, Robot and docs, beside each other; what each says is shown when it is done."""
+
+    def run(name: str) -> bool:
+        argv = ["nox", "--no-venv", "-s", name]
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        )
+        session.log(f"{name}:\n{done.stdout}")
+        return done.returncode == 0
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        good = list(pool.map(run, BESIDE))
+    if not all(good):
+        wrong = [name for name, is_good in zip(BESIDE, good, strict=True) if not is_good]
+        session.error(f"not good: {', '.join(wrong)}")
 
 
 @nox.session

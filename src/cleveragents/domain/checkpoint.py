@@ -153,6 +153,16 @@ class CheckpointGroup:
     def state_of(self, resource_id: ResourceId) -> ResourceState | None:
         return next((s for s in self.resource_states if s.resource_id == resource_id), None)
 
+    def is_mid_step(self, boundaries: Mapping[ResourceId, str | None]) -> bool:
+        """Whether a plan that stands here, with these boundaries, has a step half done.
+
+        Once that step was undone, a boundary is another one than was captured here.
+        """
+        return any(
+            state.boundary != state.snapshot and boundaries.get(state.resource_id) == state.boundary
+            for state in self.resource_states
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrunedCheckpoint:

@@ -115,7 +115,7 @@ class AppendService:
             label=f"append: {' '.join(guidance.split())[:60]}",
             decision_id=intervention.decision_id,
             step_index=waiting.last_completed_step + 1,
-            mid_step=plan.mid_step,
+            mid_step=self._checkpoints.stands_mid_step(plan),
         )
         link = links_to(plan.action, intervention.decision_id, _latest(live, judged))
         additions = Additions(decision=intervention, dependencies=link, also=take_over)

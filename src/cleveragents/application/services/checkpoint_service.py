@@ -33,7 +33,7 @@ from cleveragents.domain.events import CheckpointRecorded, Recovered
 from cleveragents.domain.footprint import Touched
 from cleveragents.domain.groups import GroupDraft, build_group
 from cleveragents.domain.ids import GroupId, PlanId, ResourceId
-from cleveragents.domain.plan import Plan
+from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 from cleveragents.domain.selection import Selection
 
@@ -145,7 +145,7 @@ class CheckpointService:
             decision_id=head.decision_id if head else None,
             step_index=plan.last_completed_step + 1,
             # Between steps, what a person edited in a sandbox becomes part of the plan.
-            mid_step=plan.mid_step,
+            mid_step=self.stands_mid_step(plan),
             labelled_by_hand=True,
         )
         _, group = self.record(plan, moment)
@@ -305,6 +305,14 @@ class CheckpointService:
         # The snapshots of an applied plan are freed: an empty answer would be a lie.
         with self._unit_of_work.reading() as uow:
             uow.plans.get(plan_id).refuse_if_final()
+
+    def stands_mid_step(self, plan: Plan) -> bool:
+        """Whether a step is half done: a rollback can lead there, too, and the plan waits then."""
+        if plan.mid_step or plan.head is None:
+            return plan.mid_step
+        waits = plan.phase is Phase.EXECUTE and plan.state is State.QUEUED
+        boundaries = {r.resource_id: r.boundary for r in self.resources(plan.plan_id)}
+        return waits and self._head_of(plan).is_mid_step(boundaries)
 
     def _head_of(self, plan: Plan) -> CheckpointGroup:
         assert plan.head is not None

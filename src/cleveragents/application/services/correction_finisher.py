@@ -59,7 +59,7 @@ class CorrectionFinisher:
             label=f"before correction of {correction.decision_id}",
             decision_id=correction.decision_id,
             step_index=correction.step_index or 0,
-            mid_step=plan.mid_step,
+            mid_step=self._checkpoints.stands_mid_step(plan),
             rollback_target=correction.target_group,
         )
         plan, safety = self._checkpoints.record(plan, moment, Additions(also=intent))

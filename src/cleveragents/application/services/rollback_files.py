@@ -52,9 +52,10 @@ class RollbackFiles:
     ) -> Sequence[ChangedResource]:
         """What is selected as it was at `target`; a step half done is undone first. Idempotent."""
         done: list[ChangedResource] = []
+        mid_step = self._checkpoints.stands_mid_step(plan)
         for resource in self._checkpoints.resources(plan.plan_id):
             undone: tuple[FileChange, ...] = ()
-            if plan.mid_step and resource.boundary is not None:
+            if mid_step and resource.boundary is not None:
                 undone = self._snapshots.restore(resource, resource.boundary).changes
             changes = self._restore_paths(resource, target, only)
             done.append(_merged(resource, undone, changes, only))
@@ -75,9 +76,10 @@ class RollbackFiles:
     ) -> Sequence[ChangedResource]:
         """What `restore_only` would change now; nothing is written."""
         found: list[ChangedResource] = []
+        mid_step = self._checkpoints.stands_mid_step(plan)
         for resource in self._checkpoints.resources(plan.plan_id):
             undone: tuple[FileChange, ...] = ()
-            if plan.mid_step and resource.boundary is not None:
+            if mid_step and resource.boundary is not None:
                 undone = self._snapshots.compare(resource, resource.boundary)
             state, paths = target.state_of(resource.resource_id), only.paths.get(resource.name)
             changes: tuple[FileChange, ...] = ()

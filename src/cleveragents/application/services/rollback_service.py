@@ -227,7 +227,7 @@ class RollbackService:
             only=aim.only.names if aim.only else (),
             effects=effects,
             excluded=_excluded(changed),
-            undoes_step=not whole and plan.mid_step,
+            undoes_step=not whole and self._checkpoints.stands_mid_step(plan),
             finishes_first=plan.rollback_target,
         )
 
@@ -245,7 +245,7 @@ class RollbackService:
             label=aim.label,
             decision_id=self._standing_on(plan),
             step_index=plan.last_completed_step + 1,
-            mid_step=plan.mid_step,
+            mid_step=self._checkpoints.stands_mid_step(plan),
             rollback_target=aim.target.group_id,
             rollback_only=aim.only.names if aim.only else (),
         )
@@ -263,7 +263,7 @@ class RollbackService:
             label="before resume",
             decision_id=self._standing_on(plan),
             step_index=plan.last_completed_step + 1,
-            mid_step=plan.mid_step,
+            mid_step=self._checkpoints.stands_mid_step(plan),
         )
         plan, kept = self._checkpoints.record(plan, moment)
         self._events.emit(Recovered(message=f"what is undone is kept in {kept.group_id}"))
