@@ -329,6 +329,25 @@ def test_a_diff_tells_rows_and_schema_table_by_table(world: World) -> None:
     assert not diff.left_behind
 
 
+def test_a_diff_tells_what_columns_that_came_or_went_say(world: World) -> None:
+    world.make()
+    world.sql("CREATE TABLE notes (text, old)", "INSERT INTO notes VALUES ('a', 1), ('b', NULL)")
+    resource = world.sandbox()
+    path = Path(resource.sandbox_path)
+    world.sql(
+        "ALTER TABLE users ADD COLUMN due",
+        "UPDATE users SET due='now' WHERE id=1",
+        "ALTER TABLE notes DROP COLUMN old",
+        path=path,
+    )
+    lines = world.registry.diff(resource).patch.splitlines()
+
+    for table in ("users", "notes"):
+        assert f"table {path.name}/{table}: rows 0 added, 0 removed, 1 changed" in lines
+    for line in ("- (1, 'ann')", "+ (1, 'ann', 'now')", "- ('a', 1)", "+ ('a')"):
+        assert line in lines, line
+
+
 def test_a_diff_of_many_rows_stays_short_and_counts_them_all(world: World) -> None:
     world.make()
     resource = world.sandbox()

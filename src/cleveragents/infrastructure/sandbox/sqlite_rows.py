@@ -63,8 +63,11 @@ def _between(db: sqlite3.Connection, table: str) -> RowChanges:
         return RowChanges(added=come.added, removed=gone.removed, lines=lines)
     match = " AND ".join(f"o.{quoted(k)}=n.{quoted(k)}" for k in new.key)
     known = {column.lower(): column for column in old.columns}
-    pairs = [(known[c.lower()], c) for c in new.columns if c.lower() in known]
-    differs = " OR ".join(_differs(was, is_) for was, is_ in pairs) or "0"
+    pairs = [(known.pop(c.lower(), None), c) for c in new.columns]
+    # A column that came or went has changed the rows in which it says something.
+    tests = [_differs(was, is_) if was else f"n.{quoted(is_)} NOT NULL" for was, is_ in pairs]
+    tests += [f"o.{quoted(gone)} NOT NULL" for gone in known.values()]
+    differs = " OR ".join(tests) or "0"
     changed = f"FROM {new.of('new')} n JOIN {old.of('old')} o ON {match} WHERE {differs}"
     added = _only_in(new.of("new"), "n", old.of("old"), "o", match)
     removed = _only_in(old.of("old"), "o", new.of("new"), "n", match)
