@@ -176,6 +176,7 @@ def robot(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Generated blocks are fresh, and the site can be built: every link leads somewhere."""
     session.run("python", "docs/generate.py", "--check")
+    session.run("python", "-m", "benchmarks.peers.report", "--check")
     session.run("mkdocs", "build", "--quiet", env={"NO_MKDOCS_2_WARNING": "1"})
 
 

@@ -25,6 +25,10 @@ GROUPS: dict[str, tuple[Case, ...]] = {
 SHOWN = 3
 
 
+class ScriptError(Exception):
+    """A script of a case failed: the tool has no fault in it, and no point for it either."""
+
+
 def score(peers: Iterable[Peer], folder: Path, workers: int) -> dict[str, dict[str, str]]:
     """For each tool and case an empty text, or what went wrong."""
     present = [peer for peer in peers if peer.judged and not peer.missing]
@@ -43,6 +47,8 @@ def _verdict(peer: Peer, case: Case, folder: Path) -> str:
         wanted, got = _play(peer, case, Place(top, folder / "shared" / peer.key))
     except PeerError as error:
         return f"refused: {error}"
+    except ScriptError as error:
+        return f"the case could not be played: {error}"
     finally:
         subprocess.run(["chmod", "-R", "u+rwx", str(top)], check=False, capture_output=True)
         shutil.rmtree(top, ignore_errors=True)
@@ -72,13 +78,20 @@ def _course(case: Case, place: Place, session: Session) -> tuple[State, State]:
     for step in case.steps:
         refs.append(session.snapshot())
         _shell(place, session.tree, step)
-    if case.forth:
-        wanted = observe(place, session.tree)
-        refs.append(session.snapshot())
+    if not case.forth:
+        session.restore(refs[0])
+        return wanted, observe(place, session.tree)
+    later = observe(place, session.tree)
+    refs.append(session.snapshot())
     session.restore(refs[0])
-    if case.forth:
-        session.restore(refs[-1])
-    return wanted, observe(place, session.tree)
+    back = observe(place, session.tree)
+    session.restore(refs[-1])
+    forth = observe(place, session.tree)
+    return {**wanted, **_again(later)}, {**back, **_again(forth)}
+
+
+def _again(state: State) -> State:
+    return {f"{name}, later on,": value for name, value in state.items()}
 
 
 def _shell(place: Place, tree: Path, script: str) -> None:
@@ -94,7 +107,7 @@ def _shell(place: Place, tree: Path, script: str) -> None:
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(f"a case is broken: {script}\n{done.stderr.decode(errors='replace')}")
+        raise ScriptError(place.shortened(done.stderr.decode(errors="replace")))
 
 
 NAMED = (("NAME", "Agent"), ("EMAIL", "agent@example.org"))

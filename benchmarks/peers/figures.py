@@ -8,8 +8,8 @@ MEASURES = {
     "nothing": "checkpoint, nothing changed",
     "checkpoint 1": "checkpoint, 1 file changed",
     "checkpoint 1000": "checkpoint, 1000 files changed",
-    "restore 1": "back, 1 file changed",
-    "restore 1000": "back, 1000 files changed",
+    "restore 1": "restore, 1 file changed",
+    "restore 1000": "restore, 1000 files changed",
 }
 OURS = "ours"
 COMMAND = "command"

@@ -13,7 +13,7 @@ def page(results: Results) -> str:
         parts += ["![Time and fidelity of each tool](../images/comparison.svg)\n\n"]
         parts += [SPEED.format(rounds=_rounds(results))]
         parts += [_speed(results, files) for files in figures.sizes(results)]
-        parts += [_space(results)]
+        parts += [_slower(results), _space(results)]
     if results["fidelity"]:
         total = sum(len(names) for names in results["groups"].values())
         parts += [FIDELITY.format(cases=total), _scores(results), _cases(results)]
@@ -67,6 +67,25 @@ def _cell(results: Results, files: str, tool: dict[str, str], measure: str) -> s
         return figures.duration(value)
     times = figures.ratio(value, own)
     return f"{figures.duration(value)} ({f'**{times}**' if value < own else times})"
+
+
+def _slower(results: Results) -> str:
+    """Once more in words, so that nobody has to look for it."""
+    lines: list[str] = []
+    for files in figures.sizes(results):
+        for measure, title in MEASURES.items():
+            own = figures.milliseconds(results, files, OURS, measure)
+            named = [
+                f"{tool['name']} ({figures.ratio(value, own)})"
+                for tool in results["tools"]
+                if (value := figures.milliseconds(results, files, tool["key"], measure)) is not None
+                and own is not None
+                and value < own
+            ]
+            if named:
+                lines.append(f"- {figures.thousands(files)}, {title}: {', '.join(named)}\n")
+    told = "".join(lines) or "Nowhere in this run.\n"
+    return f"### Where CleverAgents in a plan was slower\n\n{told}\n"
 
 
 def _space(results: Results) -> str:

@@ -28,12 +28,12 @@ def plot(results: Results) -> str:
     height = TOP + ROW * len(tools) + 34
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img">',
-        "<title>Time of a checkpoint and of the way back, and cases restored exactly</title>",
+        "<title>Time of a checkpoint and of a restore, and cases restored exactly</title>",
         f"<style>{STYLE}</style>",
         f'<rect class="ground" width="{WIDTH}" height="{height}"/>',
         *_labels(tools),
         *_times(results, tools, 0, "checkpoint 1", "Checkpoint"),
-        *_times(results, tools, 1, "restore 1", "Way back"),
+        *_times(results, tools, 1, "restore 1", "Restore"),
         *_scores(results, tools),
         _text(12, height - 12, _foot(results), "small"),
         "</svg>",

@@ -38,6 +38,13 @@ class Race:
         self.figures: dict[str, dict[str, Figure]] = {peer.key: {} for peer in self._peers}
 
     def run(self) -> None:
+        try:
+            self._run()
+        finally:
+            for session in self._sessions.values():
+                session.close()
+
+    def _run(self) -> None:
         self._first()
         if self._plan.checkpoints:
             # First, since later on a store may have room left by what was there before.
@@ -47,8 +54,6 @@ class Race:
             self._checkpoints(changed)
         for changed in self._plan.changed:
             self._restores(changed)
-        for session in self._sessions.values():
-            session.close()
 
     def _first(self) -> None:
         for peer in self._peers:
