@@ -40,8 +40,8 @@ def test_page_picture_and_readme_are_made_from_the_results(copy: Path) -> None:
 @pytest.mark.parametrize("name", MADE)
 def test_a_figure_that_was_changed_by_hand_is_noticed(copy: Path, name: str) -> None:
     text = _text(copy / name)
-    spot = [found.end() for found in re.finditer(r"make compare", text)][-1]
-    (copy / name).write_text(text[:spot] + " 12345" + text[spot:], encoding="utf-8")
+    spot = text.index("make compare", max(0, text.find("<!-- generated:comparison -->")))
+    (copy / name).write_text(text[:spot] + "12345 " + text[spot:], encoding="utf-8")
     done = _report(copy, "--check")
     assert done.returncode == 1
     assert f"stale: {Path(name).name}" in done.stderr
