@@ -29,13 +29,17 @@ def main() -> None:
     if arguments.tools:
         peers = [peer for peer in peers if peer.key in arguments.tools]
     with tempfile.TemporaryDirectory(prefix="compare-", dir=arguments.folder) as name:
-        found = _found(arguments, peers, Path(name))
+        _keep(arguments, _found(arguments, peers, Path(name)))
+        print("removing the trees", file=sys.stderr)
+
+
+def _keep(arguments: argparse.Namespace, found: dict[str, object]) -> None:
     kept = Path(arguments.keep or report.RESULTS)
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
     if kept == report.RESULTS:
         report.write()
-    print(report.page(found))
+    print(report.page(found), flush=True)
 
 
 def _found(arguments: argparse.Namespace, peers: list[Peer], folder: Path) -> dict[str, object]:

@@ -18,15 +18,16 @@ BACKUPS: tuple[tuple[str, tuple[str, ...], type, tuple[str, ...], str], ...] = (
         installs.RESTIC,
         backups.Restic,
         ("version",),
-        "`restic backup .` and `restic restore` into the emptied tree, `.git` included",
+        "`restic backup .` and `restic restore`, `.git` included; what is in the tree is moved"
+        " aside before",
     ),
     (
         "borg",
         installs.BORG,
         backups.Borg,
         ("--version",),
-        "`borg create` and `borg extract` into the emptied tree, without encryption,"
-        " `.git` included",
+        "`borg create` and `borg extract`, without encryption, `.git` included; what is in the"
+        " tree is moved aside before",
     ),
     (
         "rsync",
@@ -49,7 +50,8 @@ def roster() -> list[Peer]:
         Peer(
             key="cp",
             name="cp -a",
-            how="a whole copy per snapshot; the tree is emptied and copied back",
+            how="a whole copy per snapshot; what is in the tree is moved aside, and the copy"
+            " copied back",
             version=_first_number(["cp", "--version"]),
             open=functools.partial(backups.Copies, Command(argv=("cp",))),
         ),
