@@ -68,6 +68,7 @@ def _found(arguments: argparse.Namespace, peers: list[Peer], folder: Path) -> di
         "begun": begun,
         "ended": moment(),
         "machine": machine(folder),
+        "note": arguments.note,
         "tools": [_described(peer, folder) for peer in peers],
         "groups": {name: [case.name for case in group] for name, group in fidelity.GROUPS.items()},
         "speed": times,
@@ -104,6 +105,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--skip-fidelity", action="store_true")
     parser.add_argument("--folder", default="/var/tmp", help="where to make the trees: a disk")
     parser.add_argument("--keep", default="", help="another file for the results; no pages then")
+    parser.add_argument("--note", default="", help="what readers of the figures should know")
     return parser.parse_args()
 
 

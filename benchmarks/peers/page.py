@@ -8,7 +8,8 @@ from benchmarks.peers.words import FIDELITY, INTRODUCTION, OUTRO, SPACE, SPEED
 
 
 def page(results: Results) -> str:
-    parts = [INTRODUCTION, f"Measured {figures.where_and_when(results)}.\n\n"]
+    note = f" {results['note']}" if results.get("note") else ""
+    parts = [INTRODUCTION, f"Measured {figures.where_and_when(results)}.{note}\n\n"]
     if results["speed"]:
         parts += ["![Time and fidelity of each tool](../images/comparison.svg)\n\n"]
         parts += [SPEED.format(rounds=_rounds(results))]
