@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: demo test quick soak bench compare clean
+.PHONY: demo test quick soak mutate bench compare clean
 
 demo: $(READY)
 	@$(BIN)/python demo/run.py
@@ -20,6 +20,10 @@ quick: $(READY)
 # Minutes: `make soak SOAK_MINUTES=5`; again what failed: `make soak SOAK_SEED=17`
 soak: $(READY)
 	@$(BIN)/nox --no-venv -s soak
+
+mutate: $(READY)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group mutate
+	@$(BIN)/nox --no-venv -s mutate
 
 bench: $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group bench

@@ -137,6 +137,13 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session
+def mutate(session: nox.Session) -> None:
+    """Small mistakes put into rules and checkpoints, one at a time: do the unit tests notice?"""
+    session.run("mutmut", "run", "--max-children", "2", *session.posargs, env={"TMPDIR": "/tmp"})
+    session.run("mutmut", "results")
+
+
+@nox.session
 def features(session: nox.Session) -> None:
     """Behave: promised behaviour, in process."""
     report = str(REPORTS / "features")
