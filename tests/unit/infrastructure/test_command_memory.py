@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cleveragents.domain.acting import Message
@@ -18,6 +18,7 @@ CHANGES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(CHANGES, max_size=6))
 def test_every_moment_can_be_had_back(history: list[list[tuple[bytes, str, bytes]]]) -> None:
     with TemporaryDirectory() as scratch:
