@@ -4,24 +4,11 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any
 
-from fakes import (
-    CountingIds,
-    EventLog,
-    Faults,
-    Files,
-    Killed,
-    ListActor,
-    MemoryDatabase,
-    MemoryDisk,
-    MemoryLocks,
-    MemorySandboxes,
-    MemorySnapshots,
-    MemoryTools,
-    OneAction,
-    OneActor,
-    Tables,
-    TickingClock,
-)
+from fake_actors import ListActor, MemoryTools, OneAction, OneActor
+from fake_database import MemoryDatabase
+from fake_sandboxes import Files, MemoryDisk, MemorySandboxes, MemorySnapshots
+from fake_tables import Tables
+from fakes import CountingIds, EventLog, Faults, Killed, MemoryLocks, TickingClock
 
 from cleveragents.application.actor_ports import Actor
 from cleveragents.application.services.apply_service import ApplyResult, ApplyService

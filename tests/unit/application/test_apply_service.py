@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from fakes import Killed, Tables
+from fake_tables import Tables
+from fakes import Killed
 from service_world import CODE, DOCS, OPTIONS, TWO_PLACES, ServiceWorld, after, append
 
 from cleveragents.domain.action import ResourceType

@@ -4,7 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from fakes import EventLog, Faults, MemoryDatabase, MemoryDisk, MemoryTools
+from fake_actors import MemoryTools
+from fake_database import MemoryDatabase
+from fake_sandboxes import MemoryDisk
+from fakes import EventLog, Faults
 
 from cleveragents.application.events import PlanEvents
 from cleveragents.application.services.subplan_crew import SubplanCrew
