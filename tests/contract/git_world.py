@@ -10,6 +10,7 @@ import pytest
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
@@ -250,3 +251,15 @@ def _facts(path: Path) -> tuple[object, ...]:
     if not stat.S_ISREG(found.st_mode):
         return (found.st_mode,)
     return (found.st_mode, found.st_mtime_ns, path.read_bytes())
+
+
+def untouched_after(
+    world: World, project: Project, resource: PlanResource, error: type[PlanError], **options
+) -> PlanError:
+    """Preparing raises, and has changed nothing of the user's."""
+    before = project.everything()
+    with pytest.raises(error) as caught:
+        world.prepare(resource, **options)
+    assert project.everything() == before
+    assert caught.value.hint
+    return caught.value
