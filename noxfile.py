@@ -83,9 +83,7 @@ def quick(session: nox.Session) -> None:
     # Beside each other, as the first uses one core only.
     types_of_src = subprocess.Popen(["pyright", "--warnings", "src"])
     try:
-        rules = [
-            f"tests/unit/{name}" for name in ("domain", "application", "cli", "test_config.py")
-        ]
+        rules = [f"tests/unit/{name}" for name in ("domain", "application", "cli", "config")]
         _suite(session, *rules, "tests/architecture")
     finally:
         wrong = types_of_src.wait()
