@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fs_world import FolderWorld, inodes, tree
-from test_sqlite_resource import World as DatabaseWorld
+from sqlite_world import World as DatabaseWorld
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.infrastructure.sandbox import sqlite_apply, sqlite_read
