@@ -156,8 +156,8 @@ def run_to_a_limit(world: World, command: str, expected: str, **arguments: Any) 
 def test_a_fork_bomb_ends(world: World) -> None:
     world.agents.environ["CLEVERAGENTS_TOOL_PROCESS_LIMIT"] = "60"
     # It has an end of its own, in case that nothing stops it: the machine is not ours alone.
-    bomb = "f() { [ $1 -gt 11 ] || f $(($1+1)) | f $(($1+1)) & }; f 0; sleep 20"
-    run_to_a_limit(world, bomb, "more than 60 processes", timeout=30)
+    bomb = "f() { if [ $1 -gt 9 ]; then sleep 20; else f $(($1+1)) | f $(($1+1)) & fi; }; f 0"
+    run_to_a_limit(world, f"{bomb}; sleep 20", "more than 60 processes", timeout=30)
 
 
 def test_endless_output_ends_and_takes_no_room(world: World) -> None:

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from cleveragents.infrastructure.snapshots.sifting import Sifted
 
 # The second in which a file changed has to be over.
 OLD = 1.15
+TREES = 30
 EVERYTHING = """
 mkdir -p a/b/c empty n/m deep/er; echo 1 > a/one; echo 2 > a/b/two; echo 3 > f; ln -s f l
 ln -s nowhere a/l; : > nothing; echo y > -dash; echo z > 'a/s p'; echo x > a/b/c/x; echo t > t.tmp
@@ -30,13 +32,23 @@ i=0; while [ $i -lt 30 ]; do echo $i > n/m/f$i; i=$((i+1)); done
 """
 
 
-def _sifted_tree(top: Path, *, wait: float = OLD, more: str = "") -> StoredTree:
+def _new_tree(top: Path, more: str = "") -> StoredTree:
     tree = StoredTree(top, small=-1)
     subprocess.run(["/bin/sh", "-ec", EVERYTHING + more], cwd=tree.root, check=True)
-    time.sleep(wait)
+    return tree
+
+
+def _look_twice(tree: StoredTree) -> None:
+    """At first it is listed; when it is found as it was, a sieve is made."""
     for _ in range(2):
         tree.new_process()
         tree.capture()
+
+
+def _sifted_tree(top: Path, *, wait: float = OLD, more: str = "") -> StoredTree:
+    tree = _new_tree(top, more)
+    time.sleep(wait)
+    _look_twice(tree)
     return tree
 
 
@@ -45,10 +57,19 @@ def _has_sieve(top: Path) -> bool:
         return db.execute("SELECT COUNT(*) FROM sieves").fetchone() == (1,)
 
 
+@pytest.fixture(scope="module")
+def trees(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredTree]:
+    """One for each test that needs one: all of them have to wait, and so they wait together."""
+    made = [_new_tree(tmp_path_factory.mktemp("sieve")) for _ in range(TREES)]
+    time.sleep(OLD)
+    return iter(made)
+
+
 @pytest.fixture
-def tree(tmp_path: Path) -> StoredTree:
-    found = _sifted_tree(tmp_path)
-    assert _has_sieve(tmp_path)
+def tree(trees: Iterator[StoredTree]) -> StoredTree:
+    found = next(trees)
+    _look_twice(found)
+    assert _has_sieve(found.root.parent)
     found.new_process()
     return found
 
@@ -204,22 +225,23 @@ def test_settings_of_others_do_not_reach_git(
     assert len(sifted) == 1
 
 
-def test_a_damaged_sieve_is_not_used(tree: StoredTree, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(next(tmp_path.glob("snapshots/*.db")))) as db, db:
+def test_a_damaged_sieve_is_not_used(tree: StoredTree) -> None:
+    database = next(tree.root.parent.glob("snapshots/*.db"))
+    with closing(sqlite3.connect(database)) as db, db:
         db.execute("UPDATE sieves SET second=substr(first, 1, 40)")
     (tree.root / "f").write_text("other")
     assert [change.path for change in tree.capture().changes] == ["f"]
 
 
 def test_more_changes_than_are_worth_it_are_listed_and_the_sieve_goes(
-    tree: StoredTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tree: StoredTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cleveragents.infrastructure.snapshots.sifting._MOST_PATHS", 3)
     monkeypatch.setattr(comparison, "_STALE", 3)
     for number in range(5):
         (tree.root / f"n/m/f{number}").write_text("other")
     assert len(tree.capture().changes) == 5
-    assert not _has_sieve(tmp_path)
+    assert not _has_sieve(tree.root.parent)
 
 
 class SiftedHistory(TreeHistory):
