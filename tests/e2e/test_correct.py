@@ -1,61 +1,19 @@
 """Correcting a decision: what depends on it is done again, everything else stays as it is."""
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import Answer
+from tests.support.corrections import SIX, correct, decisions, read, step_file
 from tests.support.refusals import refused
 from tests.support.trees import Tree, tree_of
-from tests.support.world import PlanHandle, Step, World, shell, write
-
-SIX = (
-    write("one.txt", "one\n", "write one"),
-    write("new/two.txt", "two\n", "write two"),
-    write("other/three.txt", "three\n", "write three"),
-    {**shell("cat new/two.txt > copy.txt", "copy"), "uses": ["write two"]},
-    write("new/four.txt", "four\n", "write four"),
-    write("five.txt", "five\n", "write five"),
-)
-
-
-def decisions(plan: PlanHandle) -> dict[int, str]:
-    """The live decision of each step."""
-    found: dict[int, str] = {}
-
-    def visit(node: dict[str, Any]) -> None:
-        for child in node["children"]:
-            visit(child)
-        shown = plan.agents("plan", "explain", node["id"]).ok().data
-        steps = shown["plan_id"] == plan.id and shown["type"] != "user_intervention"
-        if shown["step_index"] is not None and steps:
-            found[shown["step_index"]] = node["id"]
-
-    visit(plan("tree").ok().data["tree"])
-    return found
-
-
-def correct(plan: PlanHandle, decision: str, *more: str, guidance: str = "again") -> Answer:
-    words = ("--mode", "revert", "--guidance", guidance, "--yes", *more, decision)
-    return plan.agents("plan", "correct", *words)
-
-
-def step_file(world: World, step: Any) -> str:
-    """Without a name of its own it keeps that of the step whose place it takes."""
-    path = world.top / "step.yaml"
-    path.write_text(json.dumps(step))
-    return str(path)
+from tests.support.world import Step, World, shell, write
 
 
 def two(text: str) -> Step:
     return write("new/two.txt", text, "write two")
-
-
-def read(plan: PlanHandle, path: str) -> str:
-    return (plan.sandbox / path).read_text()
 
 
 # --- in the middle ------------------------------------------------------------------------------
@@ -232,12 +190,6 @@ def test_git_state_takes_the_whole_checkout_back(world: World) -> None:
     assert answer.data["steps"] == [1, 2]
 
 
-# --- several resources --------------------------------------------------------------------------
-
-
-INSERT = "insert into t values (1)"
-
-
 class Mixed:
     """A checkout, a folder and a database, with a chain through all three and steps beside it."""
 
@@ -372,37 +324,6 @@ def test_a_plan_that_keeps_no_checkpoints_cannot_take_a_decision_back(world: Wor
     refused(correct(plan, decisions(plan)[1]), "correction-refused")
 
 
-# --- telling ------------------------------------------------------------------------------------
-
-
-def test_a_failed_plan_is_told_and_goes_on(world: World) -> None:
-    plan = world.use(SIX[0], shell(f"test -e '{world.top}/go'", "wait"), SIX[5])
-    assert plan.execute().code == 1
-    failed = plan.agents("plan", "prompt", plan.id, "it needs the file go")
-    assert (failed.code, failed.error["code"]) == (1, "step-failed")
-    (world.top / "go").write_text("")
-
-    answer = plan.agents("plan", "prompt", plan.id, "--guidance", "now it is there").ok()
-
-    assert answer.data["status"]["state"] == "complete"
-    told = plan.agents("plan", "explain", answer.data["decision_id"]).ok().data
-    assert (told["type"], told["chosen"]) == ("user_intervention", "now it is there")
-    assert told["checkpoint"] is not None
-    refused(plan.agents("plan", "prompt", plan.id, "more"), "plan-state")
-    refused(plan.agents("plan", "prompt", plan.id), "usage", 2)
-
-
-def test_a_plan_that_has_not_begun_is_told_for_later(world: World) -> None:
-    plan = world.use(SIX[0])
-
-    plan.agents("plan", "prompt", "--no-execute", plan.id, "mind the gap").ok()
-    assert plan.status["state"] == "queued"
-
-    plan.execute().ok()
-    told = plan.agents("plan", "explain", decisions(plan)[0]).ok().data
-    assert told["context"]["guidance"] == ["mind the gap"]
-
-
 # --- comparing ----------------------------------------------------------------------------------
 
 
@@ -422,68 +343,3 @@ def test_a_correction_is_compared_with_the_state_before_it(mixed: Mixed) -> None
     correct(plan, decisions(plan)[2], "--no-execute").ok()
     told = plan("diff", "--correction", done["correction_id"]).ok().data
     assert {item["path"] for item in told["files"]} == {"code:a.txt", "db:app.db/t"}
-
-
-# --- adding -------------------------------------------------------------------------------------
-
-
-def append(plan: PlanHandle, decision: str, *more: str) -> Answer:
-    words = ("--mode", "append", "--guidance", "and a licence", *more, decision)
-    return plan.agents("plan", "correct", *words)
-
-
-def test_a_child_plan_is_added_and_everything_else_stays(world: World) -> None:
-    plan = world.run(*SIX)
-    before, tree = decisions(plan), plan.tree()
-    file = step_file(world, [write("LICENCE", "free\n"), shell("cp LICENCE COPYING")])
-
-    answer = append(plan, before[1], "--step-file", file).ok()
-
-    assert answer.data["status"]["state"] == "complete"
-    assert answer.data["status"]["execution"]["child_plans"] == 1
-    assert {k: v for k, v in plan.tree().items() if k in tree} == tree
-    assert read(plan, "COPYING") == "free\n"
-    assert {k: v for k, v in decisions(plan).items() if k in before} == before
-    made = plan.agents("plan", "explain", answer.data["intervention_id"]).ok().data
-    assert (made["parent_id"], made["chosen"]) == (before[1], "and a licence")
-
-    plan.rollback("decision 5: write five").ok()
-    plan.execute().ok()
-    assert plan.tree() == tree
-
-
-def test_what_is_added_can_be_taken_back_by_correcting_it(world: World) -> None:
-    plan = world.run(*SIX)
-    tree = plan.tree()
-    file = step_file(world, write("LICENCE", "free\n"))
-    done = append(plan, decisions(plan)[1], "--step-file", file).ok().data
-
-    correct(plan, done["intervention_id"], guidance="no licence after all").ok()
-
-    assert plan.tree() == tree
-    assert plan.status["state"] == "complete"
-
-
-def test_what_cannot_be_added_is_refused_and_nothing_changes(world: World) -> None:
-    plan = world.run(*SIX)
-    records = world.records()
-    decision = decisions(plan)[1]
-
-    refused(append(plan, decision), "correction-refused")
-    refused(append(plan, decision, "--dry-run"), "usage", 2)
-    for steps in ([], [{"tool": "shel"}], {"tool": "file.write"}, "text"):
-        bad = append(plan, decision, "--step-file", step_file(world, steps))
-        refused(bad, "step-file-invalid")
-    assert world.records() == records
-    waiting = world.use(SIX[0])
-    root = waiting("tree").ok().data["tree"]["id"]
-    refused(append(waiting, root, "--step-file", step_file(world, SIX[0])), "correction-refused")
-
-
-def test_advice_that_no_step_can_hear_is_told_as_such(world: World) -> None:
-    plan = world.run(write("a.txt", "one"))
-    decision = plan("tree").ok().data["tree"]["children"][0]["id"]
-    words = ("plan", "correct", "--mode", "revert", "--guidance", "say two", "--yes", decision)
-    answer = world.agents(*words).ok()
-    assert answer.envelope["status"] == "warn"
-    assert "--step-file" in " ".join(answer.envelope["messages"])

@@ -10,68 +10,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.agents import COMMAND, Answer
+from tests.support.agents import COMMAND
+from tests.support.interrupted import Slow, ended, slow
 from tests.support.trees import tree_of
 from tests.support.world import World, shell, wait_for, write
 
-from cleveragents.infrastructure.database import engine
-
-
-class Slow:
-    """A plan that stands in its second step until `gate` is there; each step leaves a tally."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.gate = world.beside / "gate"
-        self.reached = world.beside / "reached"
-        self.tally = world.beside / "tally"
-        wait = f"touch {self.reached}; while ! test -e {self.gate}; do sleep 0.05; done"
-        self.plan = world.use(
-            shell(f"echo first >> first.txt; echo 1 >> {self.tally}", "first"),
-            shell(f"echo half >> second.txt; rm README.md; {wait}; echo 2 >> {self.tally}", "slow"),
-            write("third.txt", "third\n", "third"),
-        )
-        self.start_tree, self.before = world.replay(["echo first >> first.txt"])
-
-    def start(self) -> "subprocess.Popen[bytes]":
-        self.reached.unlink(missing_ok=True)
-        process = self.world.agents.start("--format", "json", "plan", "execute", self.plan.id)
-        wait_for(self.reached.exists)
-        return process
-
-    def finish(self) -> None:
-        """Go on in a new process, and check that all is as if nothing had happened."""
-        self.gate.touch()
-        self.world.agents.json("plan", "resume", self.plan.id).ok()
-        status = self.plan.status
-        assert status["state"] == "complete"
-        sandbox = self.plan.sandbox
-        assert (sandbox / "first.txt").read_text() == "first\n"
-        assert (sandbox / "second.txt").read_text() == "half\n"
-        assert (sandbox / "third.txt").read_text() == "third\n"
-        assert self.tally.read_text() == "1\n2\n"
-        calls = [call for call in self.plan("artifacts").data["artifacts"] if not call["undone"]]
-        assert [call["step_index"] for call in calls] == [0, 1, 2]
-        assert status["execution"]["tool_calls"] == 3
-        tree = self.plan("tree").data["tree"]
-        assert [node["description"] for node in tree["children"]] == [
-            "shell: first",
-            "shell: slow",
-            "file.write: third",
-        ]
-
-
-@pytest.fixture
-def slow(world: World) -> Slow:
-    return Slow(world)
-
-
-def ended(process: "subprocess.Popen[bytes]") -> Answer:
-    try:
-        out, err = process.communicate(timeout=20)
-    finally:
-        process.kill()
-    return Answer(argv=(), code=process.returncode, out=out.decode(), err=(err or b"").decode())
+__all__ = ["slow"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -282,114 +226,6 @@ def end_orphans(slow: Slow) -> None:
                 os.kill(int(entry.parent.name), signal.SIGKILL)
         except (OSError, ValueError):
             continue
-
-
-# --- at each stage of a step --------------------------------------------------------------------
-
-STAGES = {
-    "making the sandbox": "sandbox: creating",
-    "the start": "(start)",
-    "the decision": "(decision 1:",
-    "the step begins": "step 1:",
-    "before the call": "(before shell second)",
-    "after the call": "(after shell second)",
-    "the step is done": "step 1: done",
-    "the last step is done": "step 2: done",
-}
-
-
-@pytest.mark.parametrize("stage", STAGES.values(), ids=STAGES.keys())
-def test_an_interruption_at_any_stage_leaves_whole_steps_only(world: World, stage: str) -> None:
-    """By Ctrl-C; that other signals are heeded in the same way is shown above."""
-    commands = ["echo 1 >> a", "echo 2 >> a; echo 2 > b", "rm b; echo 3 >> a"]
-    trees = world.replay(commands)
-    names = ["first", "second", "third"]
-    plan = world.use(*(shell(c, n) for c, n in zip(commands, names, strict=True)))
-    process = world.agents.start("-v", "--format", "json", "plan", "execute", plan.id)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if stage in line.decode():
-            break
-    # As a terminal does: everything in the foreground gets it.
-    os.killpg(process.pid, signal.SIGINT)
-    answer = ended(process)
-    assert "Traceback" not in answer.err
-    status = plan.status
-    if answer.code == 130:
-        # After the last step there is no plan to interrupt any more, only the command.
-        after_all = status["last_completed_step"] == 2
-        codes = {"interrupted", "command-interrupted"} if after_all else {"interrupted"}
-        assert answer.error["code"] in codes
-        assert status["state"] == "queued" or after_all
-    else:
-        assert (answer.code, status["state"]) == (0, "complete"), answer
-    if status["sandboxes"][0]["status"] == "ready":
-        assert plan.tree() == trees[status["last_completed_step"] + 1]
-    world.agents("plan", "checkpoint", "list", plan.id).ok()
-    plan("resume").ok()
-    assert plan.tree() == trees[-1]
-    assert plan.status["execution"]["tool_calls"] == 3
-    plan("checkpoint", "verify").ok()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_an_interrupted_rollback_is_finished_or_has_never_happened(
-    world: World, number: signal.Signals
-) -> None:
-    command = "for i in $(seq 1 400); do echo $i > f$i; done"
-    trees = world.replay([command])
-    plan = world.run(shell(command, "many"))
-    process = world.agents.start(
-        "-v", "--format", "json", "plan", "rollback", "-y", plan.id, "start"
-    )
-    assert process.stderr is not None
-    process.stderr.readline()  # the safety group is stored, so the intent is, too
-    process.send_signal(number)
-    answer = ended(process)
-    assert answer.code in (0, 130)
-    assert "Traceback" not in answer.err
-    world.agents("plan", "checkpoint", "create", "--label", "x", plan.id).ok()
-    assert plan.tree() == trees[0]
-
-
-# --- a database that somebody else keeps locked -------------------------------------------------
-
-
-def locked(world: World) -> "sqlite3.Connection":
-    other = sqlite3.connect(world.agents.data_dir / "cleveragents.db", isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    return other
-
-
-def test_a_database_locked_for_ten_seconds_is_waited_for(slow: Slow) -> None:
-    process = slow.start()
-    with closing(locked(slow.world)) as other:
-        slow.gate.touch()
-        time.sleep(10)
-        assert process.poll() is None
-        other.execute("ROLLBACK")
-    answer = ended(process)
-    assert (answer.code, answer.data["state"]) == (0, "complete")
-    assert slow.tally.read_text() == "1\n2\n"
-
-
-def test_a_database_locked_for_too_long_is_a_clear_error_and_nothing_is_lost(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(engine, "BUSY_SECONDS", 0.2)
-    plan = world.use(write("a", "1"), write("b", "2"))
-    with closing(locked(world)):
-        answer = plan.execute()
-        assert (answer.code, answer.error["code"]) == (1, "database-busy")
-        assert "nothing was lost" in answer.error["hint"]
-        assert plan.status["last_completed_step"] == -1
-        assert plan.rollback("start").error["code"] in ("database-busy", "checkpoint-not-found")
-    plan.execute().ok()
-    with closing(locked(world)):
-        assert plan.rollback("start").error["code"] == "database-busy"
-        assert (plan.sandbox / "b").read_text() == "2"
-    plan.rollback("start").ok()
-    assert not (plan.sandbox / "a").exists()
 
 
 def test_resume_says_where_it_goes_on_and_does_not_repeat_what_is_done(world: World) -> None:

@@ -1,43 +1,20 @@
 """Every guard of a rollback, through the command: refused, told why, and nothing has changed."""
 
-import hashlib
 import os
 import pty
 import shutil
 import signal
-import sqlite3
 import subprocess
 import time
-from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager
-from pathlib import Path
 from unittest import mock
 
 import pytest
 from tests.support.agents import COMMAND, Answer
+from tests.support.guarded import nothing_changes, plan
 from tests.support.refusals import refused
-from tests.support.trees import tree_of
 from tests.support.world import PlanHandle, World, shell, wait_for, write
 
-BIG = "".join(f"line {number}\n" for number in range(4000))
-
-
-@pytest.fixture
-def plan(world: World) -> PlanHandle:
-    return world.run(
-        write("one.txt", "one\n", "one"),
-        shell(f"cat > big.txt <<'E'\n{BIG}E", "two"),
-        shell("rm README.md one.txt; chmod 700 run.sh; echo 3 > src/app.py", "three"),
-    )
-
-
-@contextmanager
-def nothing_changes(world: World, sandbox: Path) -> Generator[None]:
-    user, files, records = world.project.fingerprint(), tree_of(sandbox), world.records()
-    yield
-    assert tree_of(sandbox) == files
-    assert world.records() == records
-    assert world.project.fingerprint() == user
+__all__ = ["plan"]
 
 
 # --- which checkpoint ---------------------------------------------------------------------------
@@ -261,138 +238,6 @@ def test_a_sandbox_replaced_by_the_users_own_project_is_refused(
         refused(plan.rollback(target), "sandbox-missing")
         assert plan("execute").code == 0  # complete: there is nothing to do
         assert plan("apply", "--yes").code == 1
-
-
-# --- the snapshot -------------------------------------------------------------------------------
-
-
-def _flip(data: bytes) -> bytes:
-    middle = len(data) // 2
-    return data[:middle] + bytes([data[middle] ^ 0xFF]) + data[middle + 1 :]
-
-
-def _flip_content(database: sqlite3.Connection, content: bytes) -> int:
-    key = hashlib.sha256(content).digest()
-    rows = database.execute("SELECT data FROM contents WHERE hash=?", (key,)).fetchall()
-    for (data,) in rows:
-        database.execute("UPDATE contents SET data=? WHERE hash=?", (_flip(data), key))
-    return len(rows)
-
-
-def _small_file(database: sqlite3.Connection) -> int:
-    return _flip_content(database, b"one\n")
-
-
-def _compressed_file(database: sqlite3.Connection) -> int:
-    return _flip_content(database, BIG.encode())
-
-
-def _missing_content(database: sqlite3.Connection) -> int:
-    key = hashlib.sha256(b"one\n").digest()
-    database.execute("PRAGMA foreign_keys=OFF")
-    return database.execute("DELETE FROM contents WHERE hash=?", (key,)).rowcount
-
-
-def _in_versions(database: sqlite3.Connection, sql: str, *values: bytes) -> int:
-    """Wherever the rows are."""
-    tables = ("versions", "recent_versions")
-    return sum(database.execute(sql.format(table), values).rowcount for table in tables)
-
-
-def _mode(database: sqlite3.Connection) -> int:
-    return _in_versions(database, "UPDATE {} SET mode=mode | 2 WHERE path=?", b"one.txt")
-
-
-def _link_target(database: sqlite3.Connection) -> int:
-    return _in_versions(database, "UPDATE {} SET target=? WHERE path=?", b"/etc/passwd", b"link")
-
-
-def _path(database: sqlite3.Connection) -> int:
-    return _in_versions(database, "UPDATE {} SET path=? WHERE path=?", b"../one.txt", b"one.txt")
-
-
-def _forgotten_file(database: sqlite3.Connection) -> int:
-    return _in_versions(database, "DELETE FROM {} WHERE path=?", b"big.txt")
-
-
-def _forgotten_snapshots(database: sqlite3.Connection) -> int:
-    database.execute("PRAGMA foreign_keys=OFF")
-    return database.execute("DELETE FROM snapshots WHERE seq > 1").rowcount
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        _small_file,
-        _compressed_file,
-        _missing_content,
-        _mode,
-        _link_target,
-        _path,
-        _forgotten_file,
-        _forgotten_snapshots,
-    ],
-)
-def test_a_damaged_snapshot_is_refused_and_verify_finds_it(
-    world: World, plan: PlanHandle, damage: Callable[[sqlite3.Connection], int]
-) -> None:
-    target = plan.group("after shell two").group_id
-    with closing(sqlite3.connect(snapshot_file(world, plan))) as database:
-        assert damage(database) > 0
-        database.commit()
-    with nothing_changes(world, plan.sandbox):
-        said = refused(plan.rollback(target), "snapshot-damaged")
-        assert "agents plan checkpoint verify" in said
-        for words in ((plan.id, target), (plan.id,)):
-            found = world.agents("plan", "checkpoint", "verify", *words)
-            assert (found.code, found.envelope["status"]) == (1, "error")
-            assert target in [item["group_id"] for item in found.data["damaged"]]
-            assert target not in found.data["verified"]
-
-
-def test_other_groups_of_a_damaged_store_can_still_be_gone_back_to(
-    world: World, plan: PlanHandle
-) -> None:
-    with closing(sqlite3.connect(snapshot_file(world, plan))) as database:
-        _compressed_file(database)
-        database.commit()
-    refused(plan.rollback("after shell two"), "snapshot-damaged")
-    target = plan.group("after file.write one.txt")
-    expected = world.replay(["printf 'one\\n' > one.txt"])[-1]
-    # The safety group needs the present content, which the sandbox itself still has.
-    plan.rollback(target.group_id).ok()
-    assert plan.tree() == expected
-
-
-def test_a_base_file_that_git_has_lost_is_a_damaged_snapshot(
-    world: World, plan: PlanHandle
-) -> None:
-    oid = world.project.git("rev-parse", "HEAD:README.md")
-    stored = world.project.git_dir / "objects" / oid[:2] / oid[2:]
-    stored.chmod(0o600)
-    stored.unlink()
-    with nothing_changes(world, plan.sandbox):
-        assert "README.md" in refused(plan.rollback("start"), "snapshot-damaged")
-
-
-@pytest.mark.parametrize("content", [b"this is no database at all" * 100, b"", None])
-def test_a_snapshot_file_that_is_garbage_empty_or_gone_is_refused(
-    world: World, plan: PlanHandle, content: bytes | None
-) -> None:
-    target = plan.groups[0].group_id
-    file = snapshot_file(world, plan)
-    for path in file.parent.glob(f"{file.name}*"):
-        path.unlink()
-    if content is not None:
-        file.write_bytes(content)
-    before, sandbox = plan.tree(), plan.status
-    refused(plan.rollback(target), "snapshot-damaged")
-    assert plan.tree() == before
-    assert plan.status == sandbox
-
-
-def snapshot_file(world: World, plan: PlanHandle) -> Path:
-    return world.agents.data_dir / "snapshots" / f"{plan.id}.db"
 
 
 # --- the person ---------------------------------------------------------------------------------
