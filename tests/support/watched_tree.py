@@ -6,6 +6,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import pytest
+
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotFailedError
@@ -72,6 +74,11 @@ class Tree:
         found = self.look()
         assert found.notes == ()
         return {os.fsdecode(path) for path in found.paths}
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Tree:
+    return Tree(tmp_path)
 
 
 def _state(seen: dict[bytes, Seen]) -> dict[bytes, tuple[int, int, bytes, bytes]]:

@@ -1,90 +1,23 @@
 """Snapshots of database files: whatever is done to one, each snapshot comes back to the byte."""
 
-import multiprocessing
 import os
-import random
-import signal
 import sqlite3
-import stat
 import subprocess
 import sys
 import time
-from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pages_world import PLAN, Database, database
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.changes import ChangeKind
-from cleveragents.domain.errors import (
-    RestoreFailedError,
-    SandboxMissingError,
-    SnapshotDamagedError,
-    SnapshotFailedError,
-    StoreFullError,
-)
-from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.snapshots import pages_file, pages_units
+from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
+from cleveragents.infrastructure.snapshots import pages_units
 
-PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
-FILE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAX")
-
-
-class Database:
-    """A sandbox with one database, and the store that takes snapshots of it."""
-
-    def __init__(self, top: Path, rows: int = 2000) -> None:
-        self.top = top
-        self.path = top / "sandbox" / "app.db"
-        self.path.parent.mkdir(parents=True)
-        self.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT)")
-        filling = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT {rows})"
-        self.sql(f"{filling} INSERT INTO t (a) SELECT hex(randomblob(150)) FROM n")
-        self.resource = PlanResource(
-            resource_id=FILE,
-            plan_id=PLAN,
-            name="db",
-            type=ResourceType.SQLITE,
-            location=str(self.path),
-            base="",
-            sandbox_path=str(self.path),
-        )
-        self.store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"))
-
-    def sql(self, *statements: str) -> None:
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
-            for statement in statements:
-                db.execute(statement)
-
-    def capture(self):
-        return self.store.capture(self.resource)
-
-    def restore(self, ref: str):
-        return self.store.restore(self.resource, ref)
-
-    def verify(self, snapshot) -> None:
-        self.store.verify(self.resource, snapshot.ref, snapshot.state_hash)
-
-    def look(self) -> tuple[int, bytes] | str | None:
-        if self.path.is_symlink():
-            return str(self.path.readlink())
-        if not self.path.exists():
-            return None
-        return stat.S_IMODE(self.path.stat().st_mode), self.path.read_bytes()
-
-    @property
-    def base(self) -> Path:
-        return self.top / "snapshots" / f"{PLAN}.{FILE}.base"
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return Database(tmp_path / "d")
+__all__ = ["database"]
 
 
 def test_a_changed_row_costs_a_few_pages_and_comes_back(database: Database) -> None:
@@ -227,70 +160,6 @@ def test_a_missing_folder_is_a_missing_sandbox(database: Database) -> None:
         database.restore(first.ref)
 
 
-@contextmanager
-def locked_elsewhere(path: Path) -> Generator[None]:
-    script = (
-        "import sqlite3, sys; d = sqlite3.connect(sys.argv[1], isolation_level=None);"
-        "d.execute('BEGIN EXCLUSIVE'); print('locked', flush=True); sys.stdin.read()"
-    )
-    argv = [sys.executable, "-c", script, str(path)]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"locked\n"
-        try:
-            yield
-        finally:
-            other.kill()
-
-
-def test_a_database_in_use_is_not_restored(database: Database, monkeypatch) -> None:
-    monkeypatch.setattr(pages_file, "LOCK_SECONDS", 0.1)
-    first = database.capture()
-    database.sql("DELETE FROM t WHERE id=1")
-    now = database.look()
-    with locked_elsewhere(database.path):
-        with pytest.raises(RestoreFailedError, match="in use"):
-            database.restore(first.ref)
-        with pytest.raises(SnapshotFailedError, match="in use"):
-            database.capture()
-    assert database.look() == now
-    database.restore(first.ref)
-
-
-def test_a_damaged_store_is_named_before_anything_changes(database: Database) -> None:
-    first = database.capture()
-    database.sql("UPDATE t SET a='x'")
-    second = database.capture()
-    now = database.look()
-    data = bytearray(database.base.read_bytes())
-    data[9000] ^= 1
-    database.base.write_bytes(data)
-    with pytest.raises(SnapshotDamagedError):
-        database.verify(first)
-    with pytest.raises(SnapshotDamagedError):
-        database.restore(first.ref)
-    assert database.look() == now
-    database.base.unlink()
-    with pytest.raises(SnapshotDamagedError):
-        database.verify(first)
-    database.restore(second.ref)
-    assert database.look() == now
-
-
-def test_a_flipped_byte_in_a_stored_page_is_found(database: Database) -> None:
-    database.capture()
-    database.sql("UPDATE t SET a='x' WHERE id=9")
-    second = database.capture()
-    database.store.close()
-    with closing(sqlite3.connect(database.top / "snapshots" / f"{PLAN}.db")) as db:
-        db.execute("UPDATE contents SET data=zeroblob(length(data))")
-        db.commit()
-    with pytest.raises(SnapshotDamagedError, match="app.db at byte"):
-        database.verify(second)
-    with pytest.raises(SnapshotDamagedError):
-        database.restore("99")
-
-
 def test_pruning_frees_pages_and_harms_no_kept_snapshot(database: Database) -> None:
     taken = [(database.capture(), database.look())]
     for number in range(6):
@@ -321,18 +190,6 @@ def test_an_interrupted_first_snapshot_is_taken_again(database: Database) -> Non
     database.sql("DELETE FROM t")
     database.restore(first.ref)
     assert database.look() == before
-
-
-def test_a_database_beyond_the_limit_of_the_store_is_refused_before_it_is_stored(
-    database: Database,
-) -> None:
-    limit = database.path.stat().st_size // 2
-    place = database.top / "small"
-    store = CheckpointManager(str(place), str(database.top / "scratch"), limit)
-    with pytest.raises(StoreFullError):
-        store.capture(database.resource)
-    store.close()
-    assert not list(place.glob("*.base*"))
 
 
 def test_changes_between_snapshots_are_told_as_one_file(database: Database) -> None:
@@ -396,34 +253,3 @@ def test_any_history_can_be_walked_in_any_order(shared, history, picks, drift) -
         assert shared.restore(snapshot.ref).snapshot.state_hash == snapshot.state_hash
         assert shared.look() == then
         shared.verify(snapshot)
-
-
-def _restore(database: Database, ref: str) -> None:
-    database.restore(ref)
-
-
-def test_a_restore_killed_anywhere_is_finished_by_the_next(tmp_path: Path) -> None:
-    database = Database(tmp_path / "d", rows=8000)
-    first, before = database.capture(), database.look()
-    database.sql("UPDATE t SET a=hex(randomblob(150))", "INSERT INTO t (a) SELECT a FROM t")
-    second, after = database.capture(), database.look()
-    database.store.close()
-    fork = multiprocessing.get_context("fork")
-    started = time.monotonic()
-    database.restore(first.ref)
-    whole = time.monotonic() - started
-    chance = random.Random(3)
-    targets = [(second, after), (first, before)] * 5
-    killed = 0
-    for target, wanted in targets:
-        child = fork.Process(target=_restore, args=(database, target.ref))
-        child.start()
-        time.sleep(chance.uniform(0.1, 1) * whole)
-        assert child.pid is not None
-        os.kill(child.pid, signal.SIGKILL)
-        child.join()
-        killed += child.exitcode == -signal.SIGKILL
-        database.restore(target.ref)
-        assert database.look() == wanted
-        assert database.capture().state_hash == target.state_hash
-    assert killed

@@ -1,0 +1,68 @@
+"""A database file and its snapshots, for the tests of the pages engine."""
+
+import sqlite3
+import stat
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.ids import PlanId, ResourceId
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+
+PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
+FILE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAX")
+
+
+class Database:
+    """A sandbox with one database, and the store that takes snapshots of it."""
+
+    def __init__(self, top: Path, rows: int = 2000) -> None:
+        self.top = top
+        self.path = top / "sandbox" / "app.db"
+        self.path.parent.mkdir(parents=True)
+        self.sql("CREATE TABLE t (id INTEGER PRIMARY KEY, a TEXT)")
+        filling = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n LIMIT {rows})"
+        self.sql(f"{filling} INSERT INTO t (a) SELECT hex(randomblob(150)) FROM n")
+        self.resource = PlanResource(
+            resource_id=FILE,
+            plan_id=PLAN,
+            name="db",
+            type=ResourceType.SQLITE,
+            location=str(self.path),
+            base="",
+            sandbox_path=str(self.path),
+        )
+        self.store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"))
+
+    def sql(self, *statements: str) -> None:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
+            for statement in statements:
+                db.execute(statement)
+
+    def capture(self):
+        return self.store.capture(self.resource)
+
+    def restore(self, ref: str):
+        return self.store.restore(self.resource, ref)
+
+    def verify(self, snapshot) -> None:
+        self.store.verify(self.resource, snapshot.ref, snapshot.state_hash)
+
+    def look(self) -> tuple[int, bytes] | str | None:
+        if self.path.is_symlink():
+            return str(self.path.readlink())
+        if not self.path.exists():
+            return None
+        return stat.S_IMODE(self.path.stat().st_mode), self.path.read_bytes()
+
+    @property
+    def base(self) -> Path:
+        return self.top / "snapshots" / f"{PLAN}.{FILE}.base"
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database(tmp_path / "d")
