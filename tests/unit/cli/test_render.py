@@ -1,14 +1,22 @@
+"""Rendering for people: every format, on every terminal, and nothing that can control one."""
+
 import io
-import json
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta, timezone
-from enum import StrEnum
-from pathlib import PurePosixPath
 from typing import Any
 
 import pytest
-import yaml
+from render_world import (
+    DECISIONS,
+    PLAN,
+    REVERTED,
+    ROLLBACK,
+    STARTED,
+    SUMMARY,
+    no_terminal,
+    show,
+    show_error,
+)
 from rich.cells import cell_len
 
 from cleveragents.cli.framework import FORMATS
@@ -25,77 +33,13 @@ from cleveragents.cli.render.blocks import (
     diff_tone,
 )
 from cleveragents.domain.errors import CheckpointRequiredError, PlanError
-from cleveragents.domain.ids import PlanId
 
-PLAN = "01JCXYZ0000000000000000PAN"
+__all__ = ["no_terminal"]
+
 CHECKPOINT = "01JCXYZ0000000000000000CHK"
-STARTED = datetime(2026, 11, 15, 12, 0, 0, 5000, tzinfo=UTC)
 HOSTILE = "a\x1b[2J\x9b1A\r\n\t\u202eb\udcff[bold red]x[/]"
 SPELLED = "a\\x1b[2J\\x9b1A\\r\\n\\t\\u202eb\\xff[bold red]x[/]"
 HUMAN = ("plain", "color", "table", "rich")
-PATCH = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\tone\n"
-
-SUMMARY = Fields("Rollback Summary", [("plan", PLAN), ("files reverted", Cell("2", "accent"))])
-REVERTED = Grid(
-    "Changes Reverted",
-    ["file", "action", "size"],
-    [["src/app.py", Cell("restored", "good"), "1.2 kB"], ["日本.md", "removed", "-"]],
-)
-DECISIONS = Tree(
-    "Decisions",
-    Branch(
-        "prompt",
-        [Branch("strategy", [Branch("old", dim=True, note="superseded")]), Branch("tool")],
-    ),
-)
-ROLLBACK = Outcome(
-    data={"plan": PLAN},
-    blocks=[SUMMARY, REVERTED, DECISIONS, Code("Patch", PATCH, "diff")],
-    messages=["Rollback complete"],
-    warnings=["a mail was sent\nit stays sent"],
-)
-
-
-@pytest.fixture(autouse=True)
-def _no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the machine that runs the tests says about colours."""
-    for name in ("FORCE_COLOR", "NO_COLOR", "COLORTERM", "TTY_COMPATIBLE"):
-        monkeypatch.delenv(name, raising=False)
-
-
-class Screen:
-    """Two streams with an encoding, as the operating system gives them."""
-
-    def __init__(self, encoding: str = "utf-8") -> None:
-        self._raw = io.BytesIO(), io.BytesIO()
-        self.stdout = io.TextIOWrapper(self._raw[0], encoding=encoding, newline="")
-        self.stderr = io.TextIOWrapper(self._raw[1], encoding=encoding, newline="")
-
-    @property
-    def out(self) -> str:
-        return self._raw[0].getvalue().decode()
-
-    @property
-    def err(self) -> str:
-        return self._raw[1].getvalue().decode()
-
-
-def show(format: str, outcome: Outcome, *, width: int = 80, **options: Any) -> Screen:
-    screen = Screen(options.pop("encoding", "utf-8"))
-    renderer = make_renderer(
-        format, stdout=screen.stdout, stderr=screen.stderr, width=width, **options
-    )
-    renderer.show("plan rollback", outcome, STARTED, 12)
-    return screen
-
-
-def show_error(format: str, error: PlanError, *, width: int = 80, **options: Any) -> Screen:
-    screen = Screen(options.pop("encoding", "utf-8"))
-    renderer = make_renderer(
-        format, stdout=screen.stdout, stderr=screen.stderr, width=width, **options
-    )
-    renderer.show_error("plan rollback", error, STARTED, 3)
-    return screen
 
 
 def of(*blocks: Block) -> Outcome:
@@ -184,106 +128,6 @@ def test_a_rich_error_is_a_panel_with_hint_and_code() -> None:
     assert "│ no plan `X`" in lines[1]
     assert "│ hint: see `agents plan list`" in lines[3]
     assert "plan-error ─╯" in lines[4]
-
-
-def test_the_json_envelope_has_exactly_its_keys() -> None:
-    screen = show("json", ROLLBACK)
-    assert screen.err == ""
-    assert screen.out == (
-        "{\n"
-        '  "command": "plan rollback",\n'
-        '  "status": "warn",\n'
-        '  "exit_code": 0,\n'
-        '  "data": {\n'
-        f'    "plan": "{PLAN}"\n'
-        "  },\n"
-        '  "timing": {\n'
-        '    "started": "2026-11-15T12:00:00.005Z",\n'
-        '    "duration_ms": 12\n'
-        "  },\n"
-        '  "messages": [\n'
-        '    "Rollback complete",\n'
-        '    "a mail was sent\\nit stays sent"\n'
-        "  ]\n"
-        "}\n"
-    )
-
-
-@pytest.mark.parametrize("format", ["json", "yaml"])
-def test_an_error_is_an_envelope_on_stdout(format: str) -> None:
-    screen = show_error(format, PlanError("it failed", "try again"))
-    assert screen.err == ""
-    envelope = yaml.safe_load(screen.out)
-    assert list(envelope) == ["command", "status", "exit_code", "data", "timing", "messages"]
-    assert envelope["data"] == {
-        "error": {"code": "plan-error", "message": "it failed", "hint": "try again"}
-    }
-    assert (envelope["status"], envelope["exit_code"]) == ("error", 1)
-    assert envelope["messages"] == ["it failed"]
-
-
-def test_yaml_is_the_same_envelope_as_json() -> None:
-    assert yaml.safe_load(show("yaml", ROLLBACK).out) == json.loads(show("json", ROLLBACK).out)
-
-
-def test_yaml_keeps_order_repeats_instead_of_aliases_and_shows_patches_as_lines() -> None:
-    shared = ["x"]
-    text = show("yaml", Outcome(data={"b": shared, "a": shared, "patch": PATCH})).out
-    assert "data:\n  b:\n  - x\n  a:\n  - x\n  patch: " in text
-    assert "&" not in text
-    lines = show("yaml", Outcome(data={"patch": "-old\n+new\n"})).out
-    assert "  patch: |\n    -old\n    +new\n" in lines
-
-
-@pytest.mark.parametrize(
-    ("status", "warnings", "expected"),
-    [("ok", [], "ok"), ("ok", ["w"], "warn"), ("error", ["w"], "error"), ("warn", [], "warn")],
-)
-def test_a_warning_makes_an_ok_a_warn(status: Any, warnings: list[str], expected: str) -> None:
-    outcome = Outcome(data={}, warnings=warnings, status=status, exit_code=1)
-    envelope = json.loads(show("json", outcome).out)
-    assert (envelope["status"], envelope["exit_code"]) == (expected, 1)
-
-
-class Colour(StrEnum):
-    RED = "red"
-
-
-@pytest.mark.parametrize("format", ["json", "yaml"])
-def test_data_of_any_type_becomes_plain_data(format: str) -> None:
-    berlin = timezone(timedelta(hours=1))
-    data = {
-        "id": PlanId(PLAN),
-        "state": Colour.RED,
-        "when": datetime(2026, 11, 15, 13, tzinfo=berlin),
-        "tuple": (1, 2.5, None, True),
-        "set": {"b", "a"},
-        "path": PurePosixPath("/x"),
-        "cell": Cell("text", "good"),
-        "nan": float("nan"),
-        1: "number",
-    }
-    assert yaml.safe_load(show(format, Outcome(data=data)).out)["data"] == {
-        "id": PLAN,
-        "state": "red",
-        "when": "2026-11-15T12:00:00.000Z",
-        "tuple": [1, 2.5, None, True],
-        "set": ["a", "b"],
-        "path": "/x",
-        "cell": "text",
-        "nan": None,
-        "1": "number",
-    }
-
-
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-@pytest.mark.parametrize("format", ["json", "yaml"])
-def test_an_envelope_survives_any_text_and_any_encoding(format: str, encoding: str) -> None:
-    data = {"é\udcff": "日本\x9b1A \udcfe"}
-    text = show(format, Outcome(data=data), encoding=encoding).out
-    assert yaml.safe_load(text)["data"] == {"é\\xff": "日本\x9b1A \\xfe"}
-    assert "\x9b" not in text
-    assert ("日本" in text) == (encoding == "utf-8")
 
 
 def hostile_outcome() -> Outcome:
