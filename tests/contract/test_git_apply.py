@@ -5,10 +5,7 @@ import json
 import pytest
 from git_world import PLAN, World, changed, untouched_after, world
 
-from cleveragents.domain.errors import (
-    ApplyConflictError,
-    ApplyRefusedError,
-)
+from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 
 __all__ = ["world"]
 

@@ -10,9 +10,7 @@ from git_world import PLAN, Project, World, world
 from tests.support.kill_points import THOROUGH
 
 from cleveragents.domain.applying import PreparedApply
-from cleveragents.domain.errors import (
-    ApplyRefusedError,
-)
+from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox import git
 

@@ -8,11 +8,7 @@ from dataclasses import replace
 import pytest
 from git_world import OTHER_PLAN, Project, World, changed, untouched_after, world
 
-from cleveragents.domain.errors import (
-    ApplyConflictError,
-    ApplyRefusedError,
-    SandboxMissingError,
-)
+from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError, SandboxMissingError
 
 __all__ = ["world"]
 

@@ -7,11 +7,7 @@ from pathlib import Path
 import pytest
 from git_world import PLAN, Project, World, changed, world
 
-from cleveragents.domain.errors import (
-    GitUnavailableError,
-    ResourceError,
-    SandboxError,
-)
+from cleveragents.domain.errors import GitUnavailableError, ResourceError, SandboxError
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 
 __all__ = ["world"]

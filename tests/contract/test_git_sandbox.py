@@ -10,11 +10,7 @@ from git_world import OTHER_PLAN, PLAN, Project, World, changed, hook_ran, hosti
 
 from cleveragents.application.ports import Sandboxes
 from cleveragents.domain.action import ResourceSpec, ResourceType
-from cleveragents.domain.errors import (
-    ResourceError,
-    SandboxError,
-    SandboxMissingError,
-)
+from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
 

@@ -10,10 +10,7 @@ from pathlib import Path
 import pytest
 from sqlite_world import JOURNALS, World, elsewhere, world
 
-from cleveragents.domain.errors import (
-    ApplyConflictError,
-    ApplyRefusedError,
-)
+from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 from cleveragents.infrastructure.sandbox import sqlite_apply, sqlite_read
 
 __all__ = ["world"]

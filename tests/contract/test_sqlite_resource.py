@@ -10,11 +10,7 @@ import pytest
 from sqlite_world import JOURNALS, PLAN, World, elsewhere, world
 
 from cleveragents.domain.changes import ResourceDiff
-from cleveragents.domain.errors import (
-    ResourceError,
-    SandboxError,
-    SandboxMissingError,
-)
+from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.infrastructure.sandbox import sqlite_read
 
 __all__ = ["world"]

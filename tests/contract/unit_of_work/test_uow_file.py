@@ -14,11 +14,7 @@ import pytest
 from uow_values import FULL_CALL, FULL_FORK, FULL_GROUP, FULL_RESOURCE, PLAN, ROOT_DECISION, fill
 
 from cleveragents.application.ports import UnitOfWork
-from cleveragents.domain.errors import (
-    DatabaseTooNewError,
-    DatabaseUnusableError,
-    DataDirError,
-)
+from cleveragents.domain.errors import DatabaseTooNewError, DatabaseUnusableError, DataDirError
 from cleveragents.infrastructure.database import engine
 from cleveragents.infrastructure.database.engine import Database
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory

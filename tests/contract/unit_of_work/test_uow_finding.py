@@ -23,25 +23,14 @@ from uow_values import (
 )
 
 from cleveragents.application.ports import UnitOfWork, UnitOfWorkFactory
-from cleveragents.domain.checkpoint import (
-    PrunedCheckpoint,
-)
-from cleveragents.domain.decision import (
-    Fork,
-    Position,
-)
+from cleveragents.domain.checkpoint import PrunedCheckpoint
+from cleveragents.domain.decision import Fork, Position
 from cleveragents.domain.errors import (
     DatabaseUnusableError,
     DecisionNotFoundError,
     PlanNotFoundError,
 )
-from cleveragents.domain.ids import (
-    CheckpointId,
-    DecisionId,
-    GroupId,
-    PlanId,
-    ToolCallId,
-)
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ToolCallId
 from cleveragents.domain.retention import GroupOutline
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 

@@ -35,45 +35,21 @@ from uow_values import (
 
 from cleveragents.application.ports import UnitOfWorkFactory
 from cleveragents.domain.acting import Message
-from cleveragents.domain.action import (
-    ResourceType,
-    Step,
-)
+from cleveragents.domain.action import ResourceType, Step
 from cleveragents.domain.changes import ChangeKind
-from cleveragents.domain.checkpoint import (
-    CheckpointReason,
-)
-from cleveragents.domain.correction import (
-    CorrectionStatus,
-)
-from cleveragents.domain.decision import (
-    Decided,
-    DecisionType,
-    Position,
-)
+from cleveragents.domain.checkpoint import CheckpointReason
+from cleveragents.domain.correction import CorrectionStatus
+from cleveragents.domain.decision import Decided, DecisionType, Position
 from cleveragents.domain.effects import EffectState
 from cleveragents.domain.errors import (
     CorrectionNotFoundError,
     DatabaseUnusableError,
     PlanNotFoundError,
 )
-from cleveragents.domain.ids import (
-    CheckpointId,
-    DecisionId,
-    EffectId,
-    GroupId,
-    PlanId,
-    ResourceId,
-)
+from cleveragents.domain.ids import CheckpointId, DecisionId, EffectId, GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import State
 from cleveragents.domain.sandbox import SandboxStatus
-from cleveragents.domain.subplan import (
-    ChildOf,
-    ChildPlan,
-    Conflict,
-    ConflictKind,
-    MergeOutcome,
-)
+from cleveragents.domain.subplan import ChildOf, ChildPlan, Conflict, ConflictKind, MergeOutcome
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
 EARLIER = Position(timeline=1, seq=4)

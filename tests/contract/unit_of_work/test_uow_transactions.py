@@ -19,10 +19,7 @@ from uow_values import (
 )
 
 from cleveragents.application.ports import UnitOfWorkFactory
-from cleveragents.domain.errors import (
-    DatabaseBusyError,
-    DatabaseUnusableError,
-)
+from cleveragents.domain.errors import DatabaseBusyError, DatabaseUnusableError
 from cleveragents.infrastructure.database import engine
 from cleveragents.infrastructure.database.engine import Database
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory

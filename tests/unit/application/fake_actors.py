@@ -8,34 +8,13 @@ from fake_sandboxes import Files, MemoryDisk
 from fakes import Faults
 
 from cleveragents.application.actor_ports import Actor
-from cleveragents.application.ports import (
-    ToolContext,
-)
-from cleveragents.domain.acting import (
-    Finished,
-    Memory,
-    Outcome,
-    Proposal,
-    Situation,
-    Strategy,
-)
-from cleveragents.domain.action import (
-    Action,
-    Parameter,
-    Step,
-    ToolSpec,
-)
-from cleveragents.domain.decision import (
-    ToolResult,
-)
-from cleveragents.domain.errors import (
-    ToolError,
-    ToolNotFoundError,
-)
+from cleveragents.application.ports import ToolContext
+from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
+from cleveragents.domain.action import Action, Parameter, Step, ToolSpec
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.errors import ToolError, ToolNotFoundError
 from cleveragents.domain.footprint import Reads
-from cleveragents.domain.ids import (
-    PlanId,
-)
+from cleveragents.domain.ids import PlanId
 
 TOOLS = (
     ToolSpec(name="append", writes=True, description="adds a line to two files, one by one"),

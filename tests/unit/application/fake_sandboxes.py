@@ -7,13 +7,8 @@ from dataclasses import replace
 
 from fakes import Faults
 
-from cleveragents.application.ports import (
-    Restored,
-)
-from cleveragents.domain.action import (
-    ResourceSpec,
-    ResourceType,
-)
+from cleveragents.application.ports import Restored
+from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
@@ -24,10 +19,7 @@ from cleveragents.domain.errors import (
     SnapshotDamagedError,
 )
 from cleveragents.domain.footprint import Footprint
-from cleveragents.domain.ids import (
-    PlanId,
-    ResourceId,
-)
+from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
 
 Files = dict[str, str]

@@ -4,23 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from cleveragents.domain.acting import (
-    Message,
-    PlacedStep,
-    grown,
-)
-from cleveragents.domain.action import (
-    Action,
-)
+from cleveragents.domain.acting import Message, PlacedStep, grown
+from cleveragents.domain.action import Action
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.correction import Correction, Supersession
-from cleveragents.domain.decision import (
-    Decision,
-    DecisionType,
-    Dependency,
-    Fork,
-    ToolCall,
-)
+from cleveragents.domain.decision import Decision, DecisionType, Dependency, Fork, ToolCall
 from cleveragents.domain.effects import Effect
 from cleveragents.domain.errors import (
     CorrectionNotFoundError,

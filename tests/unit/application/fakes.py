@@ -9,13 +9,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from cleveragents.domain.errors import (
-    PlanLockedError,
-)
+from cleveragents.domain.errors import PlanLockedError
 from cleveragents.domain.events import Event
-from cleveragents.domain.ids import (
-    PlanId,
-)
+from cleveragents.domain.ids import PlanId
 
 T = TypeVar("T")
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -12,10 +12,7 @@ from fakes import CountingIds, EventLog, Faults, Killed, MemoryLocks, TickingClo
 
 from cleveragents.application.actor_ports import Actor
 from cleveragents.application.services.apply_service import ApplyResult, ApplyService
-from cleveragents.application.services.checkpoint_service import (
-    CheckpointPolicy,
-    CheckpointService,
-)
+from cleveragents.application.services.checkpoint_service import CheckpointPolicy, CheckpointService
 from cleveragents.application.services.compensations import Compensations
 from cleveragents.application.services.effect_ledger import EffectLedger
 from cleveragents.application.services.manual_checkpoints import ManualCheckpoints

@@ -28,6 +28,9 @@ from cleveragents.infrastructure.actionschema import (
 __all__ = ["world"]
 
 
+# --- what a file means --------------------------------------------------------------------------
+
+
 def test_a_full_file_is_read_with_every_key(world: World) -> None:
     assert world.read(FULL) == Action(
         name="add-login",

@@ -3,10 +3,7 @@
 import pytest
 from action_world import FULL, HEAD, STEPS, World, with_resource, with_step, with_tool, world
 
-from cleveragents.domain.action import (
-    Action,
-    ActorSpec,
-)
+from cleveragents.domain.action import Action, ActorSpec
 
 __all__ = ["world"]
 
@@ -226,6 +223,9 @@ def test_a_problem_with_a_url_does_not_tell_the_password(world: World) -> None:
     problem = world.problem(with_resource("{type: postgres, url: 'http://me:secret@h'}"))
 
     assert "secret" not in problem
+
+
+# --- what others say about steps ----------------------------------------------------------------
 
 
 def test_what_others_say_about_a_step_gets_its_line(world: World) -> None:
