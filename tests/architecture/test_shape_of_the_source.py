@@ -1,7 +1,8 @@
-"""The shape of the source: sizes, names, docstrings, and settings that somebody reads."""
+"""The shape of source and tests: sizes, names, docstrings, and settings that somebody reads."""
 
 import ast
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import cleveragents
 from cleveragents.config import Settings
 
 ROOT = Path(cleveragents.__file__).parent
+TESTS = Path(__file__).parents[1]
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 45
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
@@ -30,10 +32,10 @@ def modules() -> dict[str, ast.Module]:
     return found
 
 
-def long_modules() -> dict[str, int]:
+def long_modules(below: Path) -> dict[str, int]:
     sizes = {
-        str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines())
-        for path in ROOT.rglob("*.py")
+        str(path.relative_to(below)): len(path.read_text("utf-8").splitlines())
+        for path in below.rglob("*.py")
     }
     return {name: size for name, size in sizes.items() if size > MOST_LINES}
 
@@ -44,8 +46,9 @@ def functions(module: ast.Module) -> Iterator[tuple[str, int]]:
             yield node.name, node.end_lineno - node.lineno + 1
 
 
-def test_no_module_is_too_long() -> None:
-    assert long_modules() == {}
+@pytest.mark.parametrize("below", [ROOT, TESTS], ids=["source", "tests"])
+def test_no_module_is_too_long(below: Path) -> None:
+    assert long_modules(below) == {}
 
 
 def test_no_function_is_too_long(modules: dict[str, ast.Module]) -> None:
@@ -68,6 +71,20 @@ def test_every_module_opens_with_a_line_that_says_what_it_is_for(
         if not (ast.get_docstring(module, clean=False) or "").partition("\n")[0].strip()
     ]
     assert silent == []
+
+
+def test_every_test_file_says_what_it_proves() -> None:
+    files = list(TESTS.rglob("*.py"))
+    assert len(files) > 100
+    assert [
+        str(path) for path in files if not ast.get_docstring(ast.parse(path.read_bytes()))
+    ] == []
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    # The folders of tests are no packages: of two such files pytest could collect only one.
+    names = Counter(path.name for path in TESTS.rglob("test_*.py"))
+    assert [name for name, times in names.items() if times > 1] == []
 
 
 def test_every_module_is_named_after_what_it_owns(modules: dict[str, ast.Module]) -> None:

@@ -1,3 +1,5 @@
+"""A folder as a resource: which can be used, and that its sandbox and states are exact copies."""
+
 import os
 import resource as limits
 import socket

@@ -1,0 +1,1 @@
+"""Worlds, servers and proofs that more than one suite of tests needs."""

@@ -1,3 +1,5 @@
+"""The command framework: commands load late, and every error becomes one of ours with a hint."""
+
 import subprocess
 import sys
 

@@ -1,3 +1,5 @@
+"""Progress: each event becomes what a person sees, live or line by line, and never a command."""
+
 import io
 import os
 import re
