@@ -55,7 +55,7 @@ _GROWN = 0.2
 # A text of so many bytes is listed in a few milliseconds.
 _SOON = 200_000
 # A tree of so many times more paths than a small one has is sifted.
-_SIFTED = 50
+_SIFTED = 12
 _CAPTURED = FOLDER + FILE + LINKED + LINK
 
 
