@@ -75,8 +75,12 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(
 def test_an_empty_file_is_a_database_that_has_not_begun(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     path.touch()
+    database = SqlUnitOfWorkFactory(Database(str(path)))
 
-    fill(SqlUnitOfWorkFactory(Database(str(path))))
+    fill(database)
+
+    with database.reading() as uow:
+        assert uow.plans.get(PLAN).plan_id == PLAN
 
 
 def test_a_damaged_database_is_told_as_such(

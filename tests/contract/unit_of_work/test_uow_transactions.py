@@ -126,6 +126,10 @@ def test_whoever_reads_does_not_keep_a_writer_waiting(
         other.execute("BEGIN IMMEDIATE")
         other.execute("UPDATE plans SET attempt = 77")
         other.execute("COMMIT")
+        assert uow.plans.get(PLAN).attempt != 77  # who reads has one moment before the eyes
+
+    with database.reading() as uow:
+        assert uow.plans.get(PLAN).attempt == 77
 
 
 def test_a_writer_is_alone_from_its_first_line_on(

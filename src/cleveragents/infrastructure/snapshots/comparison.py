@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.answers import NotBelievedError
 from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.filesystems import is_local
@@ -102,7 +103,7 @@ def look_at_all(
 ) -> Look:
     """Walks a tree of up to `small` paths."""
     quick = _Quick(anchor, exclude, known, watch, small * _SIFTED)
-    with suppress(CannotSiftError, OSError):
+    with suppress(CannotSiftError, NotBelievedError, OSError):
         if (sieve := known.sieve(exclude)) is not None:
             return quick.sifted(sieve)
     before = known.outline(exclude)
@@ -139,7 +140,7 @@ class _Quick:
     few: int
 
     def sifted(self, sieve: Sieve) -> Look:
-        """Raises CannotSiftError or OSError."""
+        """Raises CannotSiftError, NotBelievedError or OSError."""
         if not self._has_times():
             raise CannotSiftError
         found = sift(self.anchor, self.exclude, self.known, self.watch, sieve)

@@ -2,12 +2,11 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Callable, Collection, Iterable, Sequence
-from types import TracebackType
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.answers import NotBelievedError, Programs
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import (
     EXCLUDED,
@@ -58,15 +57,16 @@ def list_with_find(
     try:
         ribs, parts = _now(anchor, before, exclude.hidden)
         hidden = _without(exclude.hidden) if parts[0][1] == [WHOLE] else []
-        with _Finders([program, "-P"], [*hidden, *conditions], anchor.folder(b"")) as finders:
+        argv = [program, "-P"], [*hidden, *conditions]
+        with Programs(anchor.folder(b"")) as finders:
             for part, tops in parts:
                 prepare(part.text)
-                finders.start(tops)
+                _start(finders, argv, tops)
             meanwhile()
-            texts = finders.texts()
-    except OSError as error:
+            answers = iter(finders.answers())
+    except (NotBelievedError, OSError) as error:
         raise CannotListError from error
-    return [*ribs, *(Listed(p, text) for (p, _), text in zip(parts, texts, strict=True))]
+    return [*ribs, *(Listed(part, next(answers) if tops else b"") for part, tops in parts)]
 
 
 def expression(exclude: Excludes) -> list[bytes] | None:
@@ -88,6 +88,17 @@ def expression(exclude: Excludes) -> list[bytes] | None:
     words += [b"-type", b"f", b"-printf", FORMATS[LINKED], b"-o"]
     words += [b"-type", b"l", b"-printf", FORMATS[LINK], b"-o"]
     return [*words, b"-printf", FORMATS[SPECIAL]]
+
+
+def _start(
+    finders: Programs, argv: tuple[Sequence[str], Sequence[bytes]], tops: Sequence[bytes]
+) -> None:
+    """`argv` is what comes before the places and what comes behind them."""
+    if not tops:
+        return
+    whole = tops[0] == WHOLE
+    places = [b".", b"-mindepth", b"1"] if whole else [b"./" + top for top in tops]
+    finders.start([*argv[0], *places, b"-ignore_readdir_race", *argv[1]], {})
 
 
 def _without(hidden: Iterable[bytes]) -> list[bytes]:
@@ -132,73 +143,3 @@ def _now(
     if len(present) > MOST_TOPS:
         raise CannotListError
     return listed, [*parts, (Part((), b""), sorted(present))]
-
-
-class _Finders:
-    """Some processes. Each writes to memory of its own, so that nobody has to wake up for it."""
-
-    def __init__(self, program: Sequence[str], conditions: Sequence[bytes], root: int) -> None:
-        self._program = program
-        self._conditions = conditions
-        # By descriptor: whatever the path of the root leads to by now, this is the one meant.
-        self._root = f"/proc/self/fd/{root}"
-        self._trouble, self._trouble_end = os.pipe()
-        self._running: list[subprocess.Popen[bytes]] = []
-        self._written: list[int | None] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for process in self._running:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        for memory in self._written:
-            if memory is not None:
-                os.close(memory)
-        os.close(self._trouble)
-        if self._trouble_end >= 0:
-            os.close(self._trouble_end)
-
-    def start(self, tops: Sequence[bytes]) -> None:
-        if not tops:
-            self._written.append(None)
-            return
-        memory = os.memfd_create("outline")
-        self._written.append(memory)
-        places = [b"."] if tops[0] == WHOLE else [b"./" + top for top in tops]
-        depth = [b"-mindepth", b"1"] if tops[0] == WHOLE else []
-        process = subprocess.Popen(
-            [*self._program, *places, *depth, b"-ignore_readdir_race", *self._conditions],
-            cwd=self._root,
-            env={"LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            stdout=memory,
-            stderr=self._trouble_end,
-        )
-        self._running.append(process)
-
-    def texts(self) -> list[bytes]:
-        """What each has written. Raises CannotListError if one of them had anything to say."""
-        os.close(self._trouble_end)
-        self._trouble_end = -1
-        # Comes back when all of them have ended.
-        if os.read(self._trouble, 1):
-            raise CannotListError
-        if any(process.wait() for process in self._running):
-            raise CannotListError
-        return [_read(memory) for memory in self._written]
-
-
-def _read(memory: int | None) -> bytes:
-    if memory is None:
-        return b""
-    with open(memory, "rb", buffering=0, closefd=False) as written:
-        written.seek(0)
-        return written.readall()

@@ -10,10 +10,11 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.answers import Programs
 from cleveragents.infrastructure.snapshots.entry import Kind
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.sieve import Mark, Sieve, folder_status
-from cleveragents.infrastructure.snapshots.sieve_git import CannotSiftError, GitComparison
+from cleveragents.infrastructure.snapshots.sieve_git import CannotSiftError, compare, paths_in
 from cleveragents.infrastructure.snapshots.tracker import Known
 from cleveragents.infrastructure.snapshots.walk import linked_files, status_at, walk
 from cleveragents.infrastructure.snapshots.watch import Watch
@@ -32,24 +33,25 @@ class Sifted(NamedTuple):
 
 
 def sift(anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, sieve: Sieve) -> Sifted:
-    """Raises CannotSiftError or OSError."""
+    """Raises CannotSiftError, NotBelievedError or OSError."""
     root = anchor.folder(b"")
-    with GitComparison(root) as git:
+    with Programs(root) as programs:
         changed: list[bytes] = []
         first = [mark for mark in sieve.folders if mark.path < sieve.border]
         for half, marks in zip(sieve.halves, (first, sieve.folders[len(first) :]), strict=True):
             # Before anybody looks at what is in them.
             watch.folders(root, (mark.path for mark in marks))
-            git.ask(half)
+            compare(programs, half)
             changed += [mark.path for mark in marks if not _stands(root, mark)]
         if len(changed) > _MOST_FOLDERS:
             raise CannotSiftError
         look = _Look(anchor, exclude, known, watch, {mark.path for mark in sieve.folders})
         look.into_folders(changed)
-        answers = git.answers()
-    if len(answers) > _MOST_PATHS:
+        answers = programs.answers()
+    files = [path for answer in answers for path in paths_in(answer)]
+    if len(files) > _MOST_PATHS:
         raise CannotSiftError
-    look.at_paths(answers)
+    look.at_paths(files)
     return look.found
 
 
