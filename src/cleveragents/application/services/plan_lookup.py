@@ -31,4 +31,4 @@ def _latest(uow: UnitOfWork) -> PlanId:
     for plan_id in reversed(uow.plans.starting_with("")):
         if uow.plans.get(plan_id).child_of is None:
             return plan_id
-    raise PlanNotFoundError(LATEST)
+    raise PlanNotFoundError

@@ -38,15 +38,22 @@ class ActionNotFoundError(PlanError):
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
-            f"cannot read the action file {path}: {reason}", "agents plan use <ACTION.yaml>"
+            f"cannot read the action file {path}: {reason}",
+            "give the path of a YAML file, as in `agents plan use demo.yaml`",
         )
 
 
 class PlanNotFoundError(PlanError):
+    """None of this id; without one, there is no plan at all."""
+
     code = "plan-not-found"
 
-    def __init__(self, plan_id: str) -> None:
-        super().__init__(f"there is no plan {plan_id}", "list the plans with `agents plan list`")
+    def __init__(self, plan_id: str | None = None) -> None:
+        if plan_id is None:
+            super().__init__("there is no plan yet", "make one with `agents plan use ACTION.yaml`")
+        else:
+            hint = "list the plans with `agents plan list`"
+            super().__init__(f"there is no plan {plan_id}", hint)
 
 
 class PlanAmbiguousError(PlanError):
