@@ -33,10 +33,6 @@ def test_the_beginning_of_an_id_is_enough_if_it_fits_one_plan(world: World) -> N
     refused(world.agents("plan", "status", one.id[:5]), "invalid-id", 2)
 
 
-def test_without_plans_there_is_no_latest(world: World) -> None:
-    refused(world.agents("plan", "status", "latest"), "plan-not-found")
-
-
 def test_without_any_plan_the_latest_is_said_to_be_missing_and_how_to_make_one(
     fresh: World,
 ) -> None:

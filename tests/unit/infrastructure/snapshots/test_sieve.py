@@ -18,6 +18,9 @@ from tests.support.watched_tree import StoredTree
 from tests.unit.infrastructure.snapshots.test_watcher_histories import TreeHistory
 
 from cleveragents.infrastructure.snapshots import comparison
+from cleveragents.infrastructure.snapshots.entry import NEVER, RACY_NS
+from cleveragents.infrastructure.snapshots.sieve import draft
+from cleveragents.infrastructure.snapshots.sieve_index import CERTAIN
 from cleveragents.infrastructure.snapshots.sifting import Sifted
 
 # The second in which a file changed has to be over.
@@ -159,16 +162,18 @@ def test_a_change_within_the_same_second_is_found(tmp_path: Path, sifted: list[S
     time.sleep(OLD)
     while time.time() % 1 > 0.3:
         time.sleep(0.01)
-    (tree.root / "young").write_text("1")
+    young = tree.root / "young"
+    young.write_text("1")
+    # So that git's own doubt about files written a moment ago does not help.
+    os.utime(young, (0, 0))
     time.sleep(0.1)
     for _ in range(2):
         tree.new_process()
         tree.capture()
     assert _has_sieve(tmp_path)
-    times = (tree.root / "young").stat()
-    with (tree.root / "young").open("r+") as file:
+    with young.open("r+") as file:
         file.write("2")
-    os.utime(tree.root / "young", ns=(times.st_atime_ns, times.st_mtime_ns))
+    os.utime(young, (0, 0))
     tree.new_process()
     assert [change.path for change in tree.capture().changes] == ["young"]
     assert len(sifted) == 1
@@ -179,6 +184,38 @@ def test_a_young_tree_has_no_sieve(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("cleveragents.infrastructure.snapshots.sieves.CERTAIN", "0")
     _sifted_tree(tmp_path, wait=0.06)
     assert not _has_sieve(tmp_path)
+
+
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("ctime_ns", "certain"),
+    [
+        (7 * SECOND, True),
+        (8 * SECOND, False),  # over by now, but not by a clock that is behind
+        (9 * SECOND + 1, False),
+        (NEVER, False),
+    ],
+)
+def test_only_a_second_that_is_over_is_left_to_git(ctime_ns: int, *, certain: bool) -> None:
+    values = {"ctime_ns": ctime_ns, "since_ns": 9 * SECOND + RACY_NS}
+    with closing(sqlite3.connect(":memory:")) as db:
+        ask = f"SELECT {CERTAIN} FROM (SELECT :ctime_ns AS ctime_ns)"
+        assert db.execute(ask, values).fetchone() == (certain,)
+
+
+def test_a_folder_that_changed_a_moment_before_it_was_listed_is_not_trusted(
+    tmp_path: Path,
+) -> None:
+    root = os.open(tmp_path, os.O_RDONLY)
+    changed = os.fstat(root).st_ctime_ns
+    try:
+        (early,) = draft(root, [b""], changed + RACY_NS).folders
+        (late,) = draft(root, [b""], changed + RACY_NS + 1).folders
+    finally:
+        os.close(root)
+    assert early.ctime_ns != changed == late.ctime_ns
 
 
 @pytest.mark.parametrize("more", ["mkfifo pipe", "ln f hard"])
