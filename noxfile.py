@@ -136,9 +136,19 @@ def soak(session: nox.Session) -> None:
 
 @nox.session
 def mutate(session: nox.Session) -> None:
-    """Small mistakes put into rules and checkpoints, one at a time: do the unit tests notice?"""
-    session.run("mutmut", "run", "--max-children", "2", *session.posargs, env={"TMPDIR": "/tmp"})
+    """Small mistakes put into rules and checkpoints, one at a time: do the unit tests notice?
+
+    Ends after MUTATE_MINUTES (60), and goes on from there the next time.
+    """
+    session.run("python", "-m", "tests.support.mutation", "begin")
+    minutes = float(os.environ.get("MUTATE_MINUTES", "60"))
+    polite = ("nice", "-n", "10", "timeout", "--signal=INT", f"{minutes * 60:.0f}")
+    session.run(
+        *(*polite, "mutmut", "run", "--max-children", "2", *session.posargs),
+        success_codes=(0, 124),
+    )
     session.run("mutmut", "results")
+    session.run("python", "-m", "tests.support.mutation")
 
 
 @nox.session

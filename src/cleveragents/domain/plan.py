@@ -229,13 +229,12 @@ class Plan:
         return replace(self, phase=Phase.APPLY, state=State.PROCESSING, error=None)
 
     def constrain(self, failure: PlanFailure) -> "Plan":
-        return replace(self, phase=Phase.APPLY, state=State.CONSTRAINED, error=failure)
+        """An apply that was begun is not possible; it may be tried again."""
+        return replace(self, state=State.CONSTRAINED, error=failure)
 
     def apply(self, applied: Mapping[str, str], now: datetime) -> "Plan":
         """`applied`: by resource, what its result is called in the project (for git: a commit)."""
-        return replace(
-            self, phase=Phase.APPLY, state=State.APPLIED, applied=applied, finished_at=now
-        )
+        return replace(self, state=State.APPLIED, applied=applied, finished_at=now)
 
     def cancel(self, now: datetime) -> "Plan":
         self.refuse_if_final()

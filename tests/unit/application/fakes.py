@@ -85,14 +85,18 @@ class EventLog:
 
 
 class MemoryLocks:
+    """`taken` has what each lock was for, in the order in which they were taken."""
+
     def __init__(self) -> None:
         self.holders: dict[PlanId, str] = {}
+        self.taken: list[str] = []
 
     @contextmanager
     def hold(self, plan_id: PlanId, operation: str) -> Generator[None]:
         if plan_id in self.holders:
             raise PlanLockedError(plan_id, self.holders[plan_id])
         self.holders[plan_id] = operation
+        self.taken.append(operation)
         try:
             yield
         finally:

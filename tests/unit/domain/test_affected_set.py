@@ -173,6 +173,27 @@ def test_a_resource_that_goes_back_whole_takes_all_along_that_touched_it_since()
     assert affected.restored == {"code": None, "docs": ("c",)}
 
 
+def test_a_step_that_takes_two_resources_back_whole_takes_along_who_touched_or_used_either() -> (
+    None
+):
+    known = history(
+        [decided(0, None), *(decided(n) for n in range(1, 6))],
+        [uses(2, 1)],
+        [
+            did(1, code=WHOLE, db=WHOLE),
+            did(2, docs=paths("what it said")),
+            did(3, code=paths("a")),
+            did(4, db=WHOLE),
+            did(5, docs=paths("another")),
+        ],
+    )
+
+    affected = known.affected_by(number(1), since=10)
+
+    assert affected.decisions == {number(n) for n in (1, 2, 3, 4)}
+    assert affected.restored == {"code": None, "db": None, "docs": ("what it said",)}
+
+
 def test_folders_that_came_with_their_files_are_named_apart() -> None:
     made = Footprint(paths=frozenset({"new/a"}), folders=frozenset({"new"}))
     known = history([decided(0, None), decided(1)], [], [did(1, code=made)])

@@ -61,6 +61,22 @@ def test_each_version_has_its_own_gaps(
     assert set(missing(machine)) == lacking
 
 
+def test_the_reason_says_what_the_machine_lacks() -> None:
+    no_view = "user namespaces are not allowed here"
+    assert missing(NOTHING) == {
+        Guarantee.WRITES: f"the kernel has no Landlock, and {no_view}",
+        Guarantee.ATTRIBUTES: no_view,
+        Guarantee.PROCESSES: "the kernel has no Landlock",
+        Guarantee.NETWORK: "this kernel or processor cannot filter system calls",
+    }
+    older = missing(replace(NOTHING, landlock=2))
+    assert older[Guarantee.WRITES].startswith("the kernel has Landlock 2, and 3 is needed")
+    assert older[Guarantee.PROCESSES] == "the kernel has Landlock 2, and 6 is needed"
+    refusal = enforcement(Confinement(), REQUIRED, replace(ALL, landlock=1)).refusal
+    assert refusal is not None
+    assert refusal.endswith("(processes: the kernel has Landlock 1, and 6 is needed)")
+
+
 def test_who_asks_for_the_network_misses_no_filter() -> None:
     machine = replace(ALL, socket_filter=False)
     assert set(missing(machine)) == {Guarantee.NETWORK}
@@ -73,6 +89,7 @@ def test_off_enforces_nothing() -> None:
     found = enforcement(Confinement(mode=OFF), PREFERRED, ALL)
     assert (found.by, found.enforced, found.refusal) == (ConfinementMeans.NOTHING, (), None)
     assert found.network
+    assert dict(found.missing) == dict.fromkeys(Guarantee, "confinement is off")
 
 
 def test_bubblewrap_is_used_where_it_is_and_asked_for() -> None:
@@ -80,11 +97,15 @@ def test_bubblewrap_is_used_where_it_is_and_asked_for() -> None:
     assert enforcement(asked, REQUIRED, ALL).by is ConfinementMeans.BUBBLEWRAP
     without = replace(ALL, bubblewrap=False)
     assert enforcement(asked, PREFERRED, without).by is ConfinementMeans.KERNEL
-    refusal = enforcement(asked, REQUIRED, without).refusal
-    assert refusal is not None
-    assert "bubblewrap" in refusal
+    assert enforcement(asked, PREFERRED, without).missing == ()
+    refused = enforcement(asked, REQUIRED, replace(without, landlock=5))
+    assert dict(refused.missing) == {
+        Guarantee.WRITES: "bubblewrap is not installed or does not work",
+        Guarantee.PROCESSES: "the kernel has Landlock 5, and 6 is needed",
+    }
     bare = enforcement(asked, PREFERRED, replace(ALL, socket_filter=False))
-    assert dict(bare.missing).keys() == {Guarantee.NETWORK}
+    told = "sockets of this machine's services cannot be filtered here"
+    assert dict(bare.missing) == {Guarantee.NETWORK: told}
 
 
 def test_what_the_settings_require_no_action_undoes() -> None:

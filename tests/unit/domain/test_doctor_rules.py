@@ -1,5 +1,6 @@
 """What the doctor makes of what it finds: what may be mended, and what is left to a person."""
 
+import re
 from typing import Any
 
 import pytest
@@ -169,3 +170,29 @@ def test_dead_locks_and_scratch_files_are_mended() -> None:
     found = [*lock_findings({PLAN: "process 7"}), *scratch_findings(["a.db"])]
     assert [(f.subject, f.mendable) for f in found] == [(PLAN, True), ("a.db", True)]
     assert "process 7" in found[0].problem
+
+
+def test_each_finding_tells_in_words_what_it_is_about() -> None:
+    target = GroupId(ulid(5))
+    ref = leftover(kind=LeftoverKind.REF, repository="/r/.git", name="refs/x", precious=True)
+    plans = [facts(RUNNING), facts(a_plan(rollback_target=target), lost=frozenset({"code"}))]
+    applying = facts(a_plan(state=State.PROCESSING, phase=Phase.APPLY))
+    moved = moved_findings([facts(strays={"code": "/new"}), facts(strays={"docs": None})])
+    found = [
+        *database_findings(["page 7"]),
+        *lock_findings({PLAN: "process 7"}),
+        *plan_findings([*plans, applying]),
+        *(finding for finding, _ in moved),
+        *(finding for finding, _ in leftover_findings([leftover(), ref], [])),
+        *store_findings({PLAN: ["one"]}),
+        *scratch_findings(["a.db"]),
+    ]
+
+    assert {finding.check for finding in found} == set(Check)
+    for finding in found:
+        # Only what is to be filled in is in capitals, and the places that have a name.
+        told = f"{finding.subject} {finding.problem} {finding.remedy}"
+        assert set(re.findall(r"[A-Z]{2,}", told)) <= {"NEW"}
+    assert f"its rollback to {target} was cut off" in [finding.problem for finding in found]
+    assert "the project of `code` is not at /project any more" in [f.problem for f in found]
+    assert {f.subject for f in found} == {"metadata", PLAN, ulid(7), "a.db"}

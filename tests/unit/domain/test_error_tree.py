@@ -1,43 +1,14 @@
 """Every error says what happened and what to type next, under a code of its own."""
 
-import inspect
 import re
-from collections.abc import Iterator
 
 import pytest
+from every_error import ALL, made, required
 
 from cleveragents.domain import errors
 from cleveragents.domain.errors import PlanError, UsageError
 
-
-def tree(root: type[PlanError] = PlanError) -> Iterator[type[PlanError]]:
-    for child in root.__subclasses__():
-        if child.__module__.startswith(errors.__name__):
-            yield child
-            yield from tree(child)
-
-
-ALL = sorted(set(tree()), key=lambda cls: cls.__name__)
 LEAVES = [cls for cls in ALL if not any(sub in ALL for sub in cls.__subclasses__())]
-
-
-def required(cls: type[PlanError]) -> dict[str, inspect.Parameter]:
-    given = list(inspect.signature(cls.__init__).parameters.items())[1:]
-    return {name: parameter for name, parameter in given if parameter.default is parameter.empty}
-
-
-def made(cls: type[PlanError]) -> PlanError:
-    """An instance, with what its constructor needs filled in by type."""
-    arguments = {}
-    for name, parameter in required(cls).items():
-        annotation = str(parameter.annotation)
-        if "Sequence" in annotation:
-            arguments[name] = ["first", "second"]
-        elif parameter.annotation is float:
-            arguments[name] = 1.5
-        else:
-            arguments[name] = f"the {name}"
-    return cls(**arguments)
 
 
 def drawn() -> dict[str, str]:
@@ -76,6 +47,33 @@ def test_the_message_names_everything_the_error_is_about(cls: type[PlanError]) -
             assert "1.5" in said
         elif name not in ("message", "hint"):
             assert f"the {name}" in said
+
+
+# What people fill in or look for as it is; everything else is written small.
+IN_CAPITALS = {
+    "ActionNotFoundError": {"YAML"},
+    "ApplyConflictError": {"NAME"},
+    "BudgetExhaustedError": {"NUMBER"},
+    "CheckpointRequiredError": {"CHECKPOINT_ID"},
+    "ConfigValueError": {"VALUE"},
+    "ContextOverflowError": {"TEXT", "DECISION"},
+    "CorrectionNotFoundError": {"DECISION_ID"},
+    "DataDirError": {"CLEVERAGENTS_DATA_DIR"},
+    "DecisionNotFoundError": {"PLAN_ID"},
+    "ModelAnswerError": {"TEXT"},
+    "ModelKeyMissingError": {"KEY"},
+    "PlanNotFoundError": {"ACTION"},
+    "SnapshotDamagedError": {"PLAN_ID"},
+    "StoreFullError": {"SIZE"},
+}
+
+
+@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
+def test_only_what_is_to_be_filled_in_is_in_capitals(cls: type[PlanError]) -> None:
+    error = made(cls)
+    found = re.findall(r"_*[A-Z][A-Z_]+", f"{error.message} {error.hint}")
+
+    assert set(found) == IN_CAPITALS.get(cls.__name__, set())
 
 
 @pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)

@@ -4,12 +4,19 @@ from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields, replace
 
 import pytest
-from domain_builders import CODE, LATER, NOW, a_group, a_plan, stood_at, ulid
+from domain_builders import ACTION, CODE, LATER, NOW, OTHER_PLAN, a_group, a_plan, stood_at, ulid
 
 from cleveragents.domain.decision import Position
-from cleveragents.domain.errors import PlanAppliedError, PlanCancelledError, PlanStateError
-from cleveragents.domain.ids import CheckpointId, GroupId
+from cleveragents.domain.errors import (
+    ChildApplyError,
+    ChildSettledError,
+    PlanAppliedError,
+    PlanCancelledError,
+    PlanStateError,
+)
+from cleveragents.domain.ids import CheckpointId, GroupId, PlanId
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
+from cleveragents.domain.subplan import ChildOf, MergeOutcome
 
 FAILURE = PlanFailure(message="no", hint="do", code="tool-failed")
 FINAL = {State.APPLIED: PlanAppliedError, State.CANCELLED: PlanCancelledError}
@@ -74,7 +81,7 @@ def test_a_plan_that_has_done_all_its_steps_cannot_be_started(phase: Phase, stat
     plan = a_plan(phase=phase, state=state)
 
     assert plan.executed
-    with pytest.raises(PlanStateError, match="all its steps") as caught:
+    with pytest.raises(PlanStateError, match=f"{plan.plan_id} has done all its steps") as caught:
         plan.start(NOW)
     assert caught.value.hint == f"agents plan apply {plan.plan_id}"
 
@@ -97,8 +104,22 @@ def test_a_final_plan_does_not_move(move: str, phase: Phase, state: State) -> No
 
     assert plan.is_final
     assert not plan.executed
-    with pytest.raises(FINAL[state]):
+    with pytest.raises(FINAL[state], match=plan.plan_id):
         GUARDED[move](plan)
+
+
+@pytest.mark.parametrize("move", GUARDED)
+def test_a_child_that_is_settled_does_not_move(move: str) -> None:
+    plan = a_child(MergeOutcome.MERGED)
+
+    with pytest.raises(ChildSettledError, match=plan.plan_id):
+        GUARDED[move](plan)
+
+
+def a_child(outcome: MergeOutcome = MergeOutcome.PENDING) -> Plan:
+    top = PlanId(ulid(3))
+    link = ChildOf(parent_id=OTHER_PLAN, root_id=top, name="en", outcome=outcome, invalidated=False)
+    return a_plan(phase=Phase.EXECUTE, state=State.COMPLETE, child_of=link)
 
 
 @pytest.mark.parametrize(("phase", "state"), PLACES)
@@ -125,7 +146,7 @@ def test_an_apply_that_died_half_way_must_be_finished_first() -> None:
     plan = a_plan(phase=phase, state=state)
 
     for move in (plan.refuse_if_applying, lambda: plan.cancel(NOW)):
-        with pytest.raises(PlanStateError, match="interrupted") as caught:
+        with pytest.raises(PlanStateError, match=f"{plan.plan_id} was interrupted") as caught:
             move()
         assert f"agents plan apply {plan.plan_id}" in caught.value.hint
 
@@ -168,6 +189,43 @@ def test_a_plan_that_cannot_even_begin_is_errored_in_execute() -> None:
     assert (refused.phase, refused.state, refused.error) == (Phase.EXECUTE, State.ERRORED, FAILURE)
 
 
+def test_a_plan_that_waits_for_a_person_has_begun_nothing() -> None:
+    plan = a_plan().start(NOW)
+
+    assert changed(plan, plan.hold(FAILURE)) == {"state": State.QUEUED, "error": FAILURE}
+
+
+def test_a_step_more_changes_nothing_but_the_action() -> None:
+    plan, longer = a_plan(), replace(ACTION, name="longer")
+
+    assert plan.with_action(plan.action) is plan
+    assert changed(plan, plan.with_action(longer)) == {"action": longer}
+    assert changed(plan, plan.remembering({"head": "m"})) == {"actor_state": {"head": "m"}}
+
+
+@pytest.mark.parametrize(("phase", "state"), PLACES)
+def test_a_plan_that_goes_on_with_a_step_waits_for_it(phase: Phase, state: State) -> None:
+    plan = a_plan(phase=phase, state=state, error=FAILURE, finished_at=NOW, last_completed_step=5)
+
+    assert plan.reopened(3, {"head": "m"}) == replace(
+        plan,
+        phase=Phase.EXECUTE,
+        state=State.QUEUED,
+        last_completed_step=2,
+        actor_state={"head": "m"},
+        error=None,
+        finished_at=None,
+    )
+
+
+@pytest.mark.parametrize("state", [s for s in State if s not in FINAL])
+def test_a_plan_that_was_told_what_helps_waits_to_go_on(state: State) -> None:
+    plan = a_plan(phase=Phase.EXECUTE, state=state, error=FAILURE)
+
+    assert plan.advised() == replace(plan, state=State.QUEUED, error=None)
+    assert a_plan(error=FAILURE).advised() == a_plan(error=FAILURE), "nothing has begun yet"
+
+
 def test_each_thing_that_happens_has_a_number_of_its_own() -> None:
     plan = a_plan(timeline=3, seq=7)
 
@@ -192,6 +250,34 @@ def test_an_intent_to_go_back_can_be_stored_and_given_up() -> None:
 
     assert changed(plan, intending) == {"rollback_target": target, "safety_group": safety}
     assert intending.abandon_rollback() == plan
+
+
+def test_single_files_come_back_without_the_plan_moving() -> None:
+    only = ("code:a",)
+    plan = a_plan(phase=Phase.EXECUTE, state=State.COMPLETE)
+    intending = plan.begin_rollback(GroupId(ulid(7)), GroupId(ulid(8)), only)
+
+    assert intending.rollback_only == only
+    assert intending.with_files_restored() == plan
+    assert intending.restore(a_group(20), 1).rollback_only == ()
+
+
+@pytest.mark.parametrize("state", [State.PROCESSING, State.ERRORED])
+def test_after_single_files_came_back_a_step_that_was_half_done_is_undone(state: State) -> None:
+    plan = a_plan(phase=Phase.EXECUTE, state=state, error=FAILURE)
+    intending = plan.begin_rollback(GroupId(ulid(7)), GroupId(ulid(8)), ("code:a",))
+
+    assert plan.mid_step
+    assert intending.with_files_restored() == replace(plan, state=State.QUEUED, error=None)
+
+
+def test_a_plan_that_is_corrected_does_the_step_again_as_another_attempt() -> None:
+    plan = a_plan(phase=Phase.EXECUTE, state=State.COMPLETE, last_completed_step=5, attempt=2)
+    intending = plan.begin_rollback(GroupId(ulid(7)), GroupId(ulid(8)))
+
+    assert intending.corrected(3, {"head": "m"}) == replace(
+        plan.reopened(3, {"head": "m"}), attempt=3
+    )
 
 
 @pytest.mark.parametrize(("phase", "state"), PLACES)
@@ -249,7 +335,8 @@ def test_a_plan_that_has_done_all_its_steps_can_be_applied(phase: Phase, state: 
 def test_a_plan_with_steps_left_cannot_be_applied(phase: Phase, state: State) -> None:
     plan = a_plan(phase=phase, state=state)
 
-    with pytest.raises(PlanStateError, match=f"{phase}/{state}") as caught:
+    told = f"{plan.plan_id} has not done all its steps yet \\({phase}/{state}\\)"
+    with pytest.raises(PlanStateError, match=told) as caught:
         plan.begin_apply()
     assert caught.value.hint == f"agents plan execute {plan.plan_id}"
 
@@ -267,3 +354,15 @@ def test_an_apply_ends_applied_or_constrained() -> None:
     }
     assert changed(plan, constrained) == {"state": State.CONSTRAINED, "error": FAILURE}
     assert constrained.executed
+
+
+def test_a_child_reaches_the_project_only_with_the_plan_at_the_top() -> None:
+    plan = a_child()
+    assert plan.child_of is not None
+
+    with pytest.raises(ChildApplyError) as caught:
+        plan.begin_apply()
+
+    told = f"plan {plan.plan_id} is the child `en` of plan {plan.child_of.parent_id};"
+    assert caught.value.message.startswith(told)
+    assert caught.value.hint == f"agents plan apply {plan.child_of.root_id}"

@@ -20,6 +20,7 @@ from cleveragents.domain.subplan import (
 )
 
 PARENT = PlanId("01J0000000000000000000000P")
+TOP = PlanId("01J0000000000000000000000T")
 DECISION = DecisionId("01J0000000000000000000000D")
 
 
@@ -95,6 +96,34 @@ def test_a_failure_or_conflict_stays_what_it_is_on_its_line() -> None:
     assert CHILD.failed("why").retried().reason == ""
 
 
+def test_what_became_of_a_child_is_told_without_what_was_said_before() -> None:
+    conflict = Conflict(resource="code", path="a", kind=ConflictKind.CONTENT)
+    before = replace(CHILD, reason="old", conflicts=(conflict,), merges=(at(7),))
+
+    def now(outcome: MergeOutcome, **fields: object) -> ChildPlan:
+        values = {"reason": "", "conflicts": (), **fields}
+        return replace(before, outcome=outcome, **values)  # pyright: ignore[reportArgumentType]
+
+    assert before.merged_at(at(9)) == now(MergeOutcome.MERGED, merges=(at(7), at(9)))
+    assert before.failed("new") == now(MergeOutcome.FAILED, reason="new")
+    assert before.waiting() == now(MergeOutcome.PENDING)
+    assert before.retried().retried() == now(MergeOutcome.PENDING, retries=2)
+    assert before.merged_at(at(9)).taken_back() == before.waiting()
+    assert before.discarded() == replace(before, outcome=MergeOutcome.DISCARDED)
+    other = Conflict(resource="code", path="b", kind=ConflictKind.DELETE)
+    assert before.conflicting(iter([other]), "new") == now(
+        MergeOutcome.CONFLICT, reason="new", conflicts=(other,)
+    )
+
+
+def test_a_correction_of_the_spawn_invalidates_its_children() -> None:
+    merged = CHILD.merged_at(at(9))
+
+    assert merged.on_line(reach(), replaced=True).invalidated
+    assert not merged.on_line(reach()).invalidated
+    assert not CHILD.on_line(reach()).invalidated
+
+
 def test_only_those_that_count_are_the_children_of_a_spawn() -> None:
     other = replace(CHILD, decision_id=DecisionId("01J000000000000000000000DD"))
     gone = replace(CHILD, invalidated=True)
@@ -115,10 +144,14 @@ def test_nothing_can_be_done_to_a_child_that_is_settled(
     link: dict[str, object], words: str
 ) -> None:
     fields = {"outcome": MergeOutcome.PENDING, "invalidated": False, **link}
-    child = ChildOf(parent_id=PARENT, root_id=PARENT, name="en", **fields)  # pyright: ignore[reportArgumentType]
+    child = ChildOf(parent_id=PARENT, root_id=TOP, name="en", **fields)  # pyright: ignore[reportArgumentType]
+    whom = TOP if child.over else PARENT
     assert child.settled
-    with pytest.raises(ChildSettledError, match=words):
+    with pytest.raises(ChildSettledError) as caught:
         child.refuse_if_settled(CHILD.plan_id)
+    told = f"plan {CHILD.plan_id} is the child `en`, which {words} plan {whom}"
+    assert caught.value.message == told
+    assert whom in caught.value.hint
 
 
 def test_a_child_that_is_still_wanted_is_nobodys_refusal() -> None:

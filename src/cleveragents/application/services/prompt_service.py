@@ -94,8 +94,6 @@ class PromptService:
 def _refuse_if_it_does_not_wait(plan: Plan) -> None:
     plan.refuse_if_final()
     plan.refuse_if_applying()
-    if plan.child_of is not None:
-        plan.child_of.refuse_if_settled(plan.plan_id)
     if plan.executed and not plan.action.decides:
         raise PlanStateError(
             f"plan {plan.plan_id} has done all its steps, so that nobody would listen",
