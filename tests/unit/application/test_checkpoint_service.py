@@ -1,13 +1,14 @@
 """Checkpoint groups by hand: making, finding, proving, comparing and letting go."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, after, append
 
 from cleveragents.domain.action import RollbackPolicy
 from cleveragents.domain.changes import ChangeKind, FileChange
-from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason
+from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason, ResourceState
 from cleveragents.domain.errors import (
     CheckpointNeededError,
     CheckpointNotFoundError,
@@ -155,6 +156,21 @@ def test_what_differs_between_two_groups_is_named_with_its_resource(world: Servi
     assert between(old, new) == named(ChangeKind.ADDED, ChangeKind.MODIFIED)
     assert between(new, old) == named(ChangeKind.DELETED, ChangeKind.MODIFIED)
     assert between(new, new) == []
+
+
+def test_of_a_resource_that_one_of_two_groups_does_not_know_nothing_is_told(
+    world: ServiceWorld,
+) -> None:
+    old, new = world.group("decision 1: add b"), world.group("after append add c")
+    code, docs = new.resource_states
+
+    def differing(*states: ResourceState) -> set[str]:
+        found = world.checkpoints.changes_between(old, replace(new, resource_states=states))
+        return {name for name, _ in found}
+
+    assert differing(code, docs) == {"code", "docs"}
+    assert differing(code) == {"code"}
+    assert differing(docs) == {"docs"}
 
 
 def test_for_an_applied_plan_there_is_no_false_answer(world: ServiceWorld) -> None:

@@ -23,7 +23,12 @@ from cleveragents.domain.action import (
     ToolSpec,
     Validation,
 )
-from cleveragents.domain.actioncodec import action_from_json, action_to_json
+from cleveragents.domain.actioncodec import (
+    action_from_json,
+    action_to_json,
+    step_from_json,
+    step_to_json,
+)
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 
 TEXTS = st.text(max_size=12)
@@ -150,12 +155,32 @@ def test_an_action_with_every_field_set_comes_back_the_same(action: Action) -> N
         assert_nothing_is_default(value)
 
     assert action_from_json(action_to_json(action)) == action
+    for step in action.steps:
+        assert step_from_json(step_to_json(step)) == step
 
 
 def test_an_action_with_nothing_but_what_is_required_comes_back_the_same() -> None:
     action = Action(name="a", description="d", resources=(), steps=(Step(name="s", tool="t"),))
 
     assert action_from_json(action_to_json(action)) == action
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_what_is_no_json_is_not_stored(number: float) -> None:
+    step = Step(name="s", tool="t", arguments={"n": number})
+
+    with pytest.raises(ValueError, match="JSON compliant"):
+        step_to_json(step)
+    with pytest.raises(ValueError, match="JSON compliant"):
+        action_to_json(Action(name="a", description="d", resources=(), steps=(step,)))
+
+
+def test_the_text_is_as_short_as_it_can_be() -> None:
+    step = Step(name="s", tool="t", arguments={"n": 1})
+
+    assert step_to_json(step) == '{"name":"s","tool":"t","arguments":{"n":1}}'
+    action = Action(name="a", description="d", resources=(), steps=(step,))
+    assert step_to_json(step) in action_to_json(action)
 
 
 def test_the_text_is_json_that_names_its_format() -> None:

@@ -1,10 +1,15 @@
 """What a correction takes back: compared with the plain definition, and example by example."""
 
+from dataclasses import replace
+
 from domain_builders import NOW, PLAN, ulid
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cleveragents.domain.correction import (
+    Correction,
+    CorrectionMode,
+    CorrectionStatus,
     Deed,
     History,
     Supersession,
@@ -239,3 +244,21 @@ def test_what_a_rollback_left_behind_is_gone_with_or_without_a_correction() -> N
     fork = Fork(timeline=1, start=Position(timeline=0, seq=12))
 
     assert superseded_decisions(decisions, [], lineage(1, [fork])) == {number(3)}
+
+
+def test_a_correction_is_about_what_it_corrects_what_it_adds_and_what_it_takes_back() -> None:
+    correction = Correction(
+        correction_id=BY,
+        plan_id=PLAN,
+        decision_id=number(1),
+        mode=CorrectionMode.REVERT,
+        guidance="",
+        status=CorrectionStatus.PENDING,
+        intervention_id=number(2),
+        affected=(number(3), number(4)),
+        created_at=NOW,
+    )
+
+    assert [n for n in range(6) if correction.is_about(number(n))] == [1, 2, 3, 4]
+    assert correction.done() == replace(correction, status=CorrectionStatus.DONE)
+    assert correction.abandoned() == replace(correction, status=CorrectionStatus.ABANDONED)

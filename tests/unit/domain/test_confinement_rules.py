@@ -88,13 +88,15 @@ def test_who_asks_for_the_network_misses_no_filter() -> None:
 def test_off_enforces_nothing() -> None:
     found = enforcement(Confinement(mode=OFF), PREFERRED, ALL)
     assert (found.by, found.enforced, found.refusal) == (ConfinementMeans.NOTHING, (), None)
+    assert found.mode is OFF
     assert found.network
     assert dict(found.missing) == dict.fromkeys(Guarantee, "confinement is off")
 
 
 def test_bubblewrap_is_used_where_it_is_and_asked_for() -> None:
     asked = Confinement(by=ConfinementMeans.BUBBLEWRAP)
-    assert enforcement(asked, REQUIRED, ALL).by is ConfinementMeans.BUBBLEWRAP
+    used = enforcement(asked, REQUIRED, ALL)
+    assert (used.mode, used.by) == (REQUIRED, ConfinementMeans.BUBBLEWRAP)
     without = replace(ALL, bubblewrap=False)
     assert enforcement(asked, PREFERRED, without).by is ConfinementMeans.KERNEL
     assert enforcement(asked, PREFERRED, without).missing == ()

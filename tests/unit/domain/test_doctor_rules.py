@@ -144,6 +144,20 @@ def test_a_plan_that_is_over_keeps_a_sandbox_that_it_still_needs() -> None:
     assert len(leftover_findings([found], [facts(over, resources=(gone,))])) == 1
 
 
+def test_what_is_kept_does_not_keep_what_comes_after_it() -> None:
+    live, over = a_plan(), a_plan(plan_id=OTHER_PLAN).cancel(NOW)
+    needed = a_resource(sandbox_path="/data/needed", plan_id=OTHER_PLAN)
+    left = [
+        leftover(plan_id=PLAN),
+        leftover(plan_id=OTHER_PLAN, path="/data/needed"),
+        leftover(),
+    ]
+
+    pairs = leftover_findings(left, [facts(live), facts(over, resources=(needed,))])
+
+    assert [found for _, found in pairs] == [left[2]]
+
+
 def test_what_an_applied_plan_left_is_in_the_project_and_may_go() -> None:
     applied = a_plan(phase=Phase.APPLY, state=State.APPLIED)
     found = leftover(plan_id=PLAN, there=False, precious=True)
@@ -172,27 +186,40 @@ def test_dead_locks_and_scratch_files_are_mended() -> None:
     assert "process 7" in found[0].problem
 
 
-def test_each_finding_tells_in_words_what_it_is_about() -> None:
+def test_each_finding_tells_in_words_what_it_is_about_and_what_to_do() -> None:
     target = GroupId(ulid(5))
     ref = leftover(kind=LeftoverKind.REF, repository="/r/.git", name="refs/x", precious=True)
     plans = [facts(RUNNING), facts(a_plan(rollback_target=target), lost=frozenset({"code"}))]
     applying = facts(a_plan(state=State.PROCESSING, phase=Phase.APPLY))
     moved = moved_findings([facts(strays={"code": "/new"}), facts(strays={"docs": None})])
+    over = facts(a_plan().cancel(NOW), resources=())
+    left = leftover_findings([leftover(), ref, leftover(plan_id=PLAN)], [over])
     found = [
         *database_findings(["page 7"]),
         *lock_findings({PLAN: "process 7"}),
         *plan_findings([*plans, applying]),
-        *(finding for finding, _ in moved),
-        *(finding for finding, _ in leftover_findings([leftover(), ref], [])),
-        *store_findings({PLAN: ["one"]}),
+        *(finding for finding, _ in (*moved, *left)),
+        *store_findings({PLAN: ["a lost file"]}),
         *scratch_findings(["a.db"]),
     ]
 
     assert {finding.check for finding in found} == set(Check)
     for finding in found:
-        # Only what is to be filled in is in capitals, and the places that have a name.
+        assert finding.problem
+        assert finding.remedy
+        # Only what is to be filled in is in capitals.
         told = f"{finding.subject} {finding.problem} {finding.remedy}"
         assert set(re.findall(r"[A-Z]{2,}", told)) <= {"NEW"}
-    assert f"its rollback to {target} was cut off" in [finding.problem for finding in found]
-    assert "the project of `code` is not at /project any more" in [f.problem for f in found]
-    assert {f.subject for f in found} == {"metadata", PLAN, ulid(7), "a.db"}
+    told = {finding.problem for finding in found}
+    folder = "the folder /data/sandboxes/x/code belongs to"
+    assert told > {
+        "page 7",
+        "a lost file",
+        f"its rollback to {target} was cut off",
+        f"the sandbox of `code` is not usable at {a_resource().sandbox_path}",
+        "the project of `code` is not at /project any more",
+        f"{folder} no plan",
+        f"{folder} a plan that is over",
+    }
+    assert f"agents plan apply {PLAN}" in {finding.remedy for finding in found}
+    assert {finding.subject for finding in found} == {"metadata", PLAN, ulid(7), "a.db"}

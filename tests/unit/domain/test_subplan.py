@@ -60,8 +60,12 @@ def test_one_after_the_other_keeps_the_order_of_the_file() -> None:
 def test_a_circle_is_found_with_everyone_behind_it() -> None:
     plans = [spec("a"), spec("b", "c"), spec("c", "b", "unknown"), spec("d", "c")]
     assert in_a_circle(plans) == ["b", "c", "d"]
-    with pytest.raises(ValueError, match="circle"):
+    with pytest.raises(ValueError, match=r"^the children depend on each other in a circle$"):
         waves(Subplans(plans=tuple(plans), parallel=True))
+
+
+def test_who_waits_for_all_before_it_is_in_no_circle() -> None:
+    assert in_a_circle([spec("c", "a", "b"), spec("b", "a"), spec("a")]) == []
 
 
 def reach(*starts: int) -> "dict[int, int | None]":
@@ -109,6 +113,8 @@ def test_what_became_of_a_child_is_told_without_what_was_said_before() -> None:
     assert before.waiting() == now(MergeOutcome.PENDING)
     assert before.retried().retried() == now(MergeOutcome.PENDING, retries=2)
     assert before.merged_at(at(9)).taken_back() == before.waiting()
+    twice = before.merged_at(at(9)).merged_at(at(11))
+    assert twice.taken_back().merges == (at(7), at(9))
     assert before.discarded() == replace(before, outcome=MergeOutcome.DISCARDED)
     other = Conflict(resource="code", path="b", kind=ConflictKind.DELETE)
     assert before.conflicting(iter([other]), "new") == now(

@@ -35,6 +35,8 @@ def test_who_has_several_resources_must_choose_one_of_them() -> None:
     assert several["properties"]["resource"]["enum"] == ["code", "db"]
     assert several["required"] == ["resource", "path", "many"]
     assert json_schema(SPEC, ["code"])["required"] == ["path", "many"]
+    already = ToolSpec(name="t", parameters=(Parameter(name="path"), Parameter(name="resource")))
+    assert json_schema(already, ["code", "db"])["required"] == ["path", "resource"]
 
 
 def test_an_open_ended_tool_takes_anything() -> None:

@@ -30,7 +30,6 @@ class StepFileError(PlanError):
             f"{path} does not hold one usable step:\n{listing}",
             "correct it and repeat the command; nothing was changed",
         )
-        self.problems = tuple(problems)
 
 
 class ActionNotFoundError(PlanError):
@@ -233,7 +232,6 @@ class ValidationUnmetError(PlanError):
             f"see `agents plan errors {plan_id}`; roll back or correct the plan, and run "
             f"`agents plan execute {plan_id}` again",
         )
-        self.problems = tuple(problems)
 
 
 class ApplyEditsKeptError(PlanError):
