@@ -1,7 +1,8 @@
-"""One of each error of the tree, made with what its constructor asks for."""
+"""Every error of the tree, made with what its constructor asks for, and with what it may take."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from cleveragents.domain import errors
@@ -18,20 +19,50 @@ def tree(root: type[PlanError] = PlanError) -> Iterator[type[PlanError]]:
 ALL = sorted(set(tree()), key=lambda cls: cls.__name__)
 
 
-def required(cls: type[PlanError]) -> dict[str, inspect.Parameter]:
-    given = list(inspect.signature(cls.__init__).parameters.items())[1:]
-    return {name: parameter for name, parameter in given if parameter.default is parameter.empty}
+@dataclass(frozen=True)
+class Sample:
+    """An error, and what it was told: texts say which argument they are."""
+
+    error: PlanError
+    given: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        return type(self.error).__name__
+
+    @property
+    def text(self) -> str:
+        return f"{self.error.message} {self.error.hint}"
 
 
-def made(cls: type[PlanError]) -> PlanError:
-    """Each text says which argument it is."""
-    arguments: dict[str, Any] = {}
-    for name, parameter in required(cls).items():
-        annotation = str(parameter.annotation)
-        if "Sequence" in annotation:
-            arguments[name] = ["first", "second"]
-        elif parameter.annotation is float:
-            arguments[name] = 1.5
-        else:
-            arguments[name] = f"the {name}"
-    return cls(**arguments)
+def samples(cls: type[PlanError]) -> Iterator[Sample]:
+    """With everything, without what has a default, and with None where that is allowed."""
+    parameters = dict(list(inspect.signature(cls.__init__).parameters.items())[1:])
+    everything = {name: _value(name, item) for name, item in parameters.items()}
+    needed = {
+        name: everything[name] for name, item in parameters.items() if item.default is item.empty
+    }
+    nothing = {
+        name: None if "None" in str(parameters[name].annotation) else value
+        for name, value in needed.items()
+    }
+    seen: list[Mapping[str, Any]] = []
+    for given in (everything, needed, nothing):
+        if given not in seen:
+            seen.append(given)
+            yield Sample(cls(**given), given)
+
+
+def _value(name: str, parameter: inspect.Parameter) -> Any:
+    if "Sequence" in str(parameter.annotation):
+        return [f"first of {name}", f"second of {name}"]
+    if parameter.annotation in (int, float):
+        return 1.5
+    return f"the {name}"
+
+
+EVERY = [sample for cls in ALL for sample in samples(cls)]
+
+
+def named(sample: Sample) -> str:
+    return f"{sample.name}-{'-'.join(key for key, value in sample.given.items() if value)}"

@@ -5,14 +5,13 @@ from collections.abc import Iterator
 
 import click
 import pytest
-from every_error import ALL, made
+from every_error import EVERY, Sample, named
 
 from cleveragents.cli.main import root
-from cleveragents.domain.errors import PlanError
 
 
-def commands(error: PlanError) -> Iterator[list[str]]:
-    for text in re.findall(r"\bagents ([^`;,)\n]+)", f"{error.hint}\n{error.message}"):
+def commands(sample: Sample) -> Iterator[list[str]]:
+    for text in re.findall(r"\bagents ([^`;,)\n]+)", sample.text):
         yield text.split()
 
 
@@ -29,12 +28,12 @@ def known_options(words: list[str]) -> set[str]:
     return {option for param in command.params for option in param.opts}
 
 
-@pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
-def test_what_an_error_says_to_type_is_a_command_with_these_options(cls: type[PlanError]) -> None:
-    for words in commands(made(cls)):
+@pytest.mark.parametrize("sample", EVERY, ids=named)
+def test_what_an_error_says_to_type_is_a_command_with_these_options(sample: Sample) -> None:
+    for words in commands(sample):
         options = {word for word in words if word.startswith("--")}
         assert options <= known_options(words)
 
 
 def test_most_errors_name_a_command() -> None:
-    assert sum(1 for cls in ALL if any(commands(made(cls)))) > len(ALL) / 2
+    assert sum(1 for sample in EVERY if any(commands(sample))) > len(EVERY) / 2
