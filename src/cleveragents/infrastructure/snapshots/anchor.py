@@ -5,9 +5,11 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from cleveragents.infrastructure.snapshots.open_below import open_below
+from cleveragents.infrastructure.snapshots.open_below import opener
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A pipe that somebody put there must not make anybody wait.
+FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OWNER_ALL = 0o700
 
 
@@ -21,6 +23,8 @@ class Anchor:
     def __init__(self, root: str | bytes, *, open_up: bool = False) -> None:
         self.root = os.fsencode(root)
         self._root = os.open(root, FOLDER_FLAGS)
+        # Faster than by way of `place`. Raises OSError also where that would find a way in.
+        self.open_file = opener(self._root, FILE_FLAGS)
         self._names: list[bytes] = []
         self._fds: list[int] = []
         self._open_up = open_up
@@ -63,10 +67,6 @@ class Anchor:
         """The folder that holds `path`, and its name in there."""
         parent, _, name = path.rpartition(b"/")
         return self.folder(parent), name
-
-    def open_file(self, path: bytes, flags: int) -> int:
-        """Faster than by way of `place`. Raises OSError also where that would find a way in."""
-        return open_below(self._root, path, flags)
 
     def let_go(self) -> None:
         """Forget the open chain, because folders of it may have been replaced."""

@@ -2,7 +2,7 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, Protocol
@@ -10,17 +10,26 @@ from typing import NamedTuple, Protocol
 import zstandard
 
 from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.infrastructure.snapshots.bulk import insert_all
 from cleveragents.infrastructure.snapshots.examine import CHUNK
-from cleveragents.infrastructure.snapshots.packing import Packing, Piece
+from cleveragents.infrastructure.snapshots.packing import packing
 from cleveragents.infrastructure.snapshots.recent import RECENT, place_of
 
 # Blobs come back from git whole; what is larger than this is stored here in chunks instead.
 GIT_LIMIT = 8 * CHUNK
 _BATCH_BYTES = 32 * CHUNK // 4
 _BATCH_COUNT = 1000
-# Enough for a thread to compress while the next ones are read, in one question to the database.
-_LOT_BYTES = 256 * 1024
 _IDS = (RECENT + "content_ids", "content_ids")
+# All keys in one value, one behind the other: a mark for each would be read and bound for longer
+# than it takes to look for them.
+_STORED = """
+WITH RECURSIVE places(place) AS (
+    VALUES (1) UNION ALL SELECT place + 32 FROM places WHERE place + 32 < length(?1)
+)
+SELECT substr(?1, place, 32) AS key FROM places
+WHERE EXISTS (SELECT 1 FROM recent_content_ids WHERE hash=key)
+OR EXISTS (SELECT 1 FROM content_ids WHERE hash=key)
+"""
 
 
 class Codec(IntEnum):
@@ -66,12 +75,9 @@ class ContentStore:
     blobs: Blobs = field(default_factory=NoBlobs)
     base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     stored_bytes: int = 0
-    packing: Packing = field(default_factory=Packing)
-    # What was put off: `lot` is the part of it that nobody has looked for in the database.
+    # What was put off, and is perhaps in the database already.
     waiting: dict[bytes, _Row] = field(default_factory=dict[bytes, _Row])
     waiting_bytes: int = 0
-    lot: list[bytes] = field(default_factory=list[bytes])
-    lot_bytes: int = 0
     decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
 
     def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
@@ -90,10 +96,24 @@ class ContentStore:
         return key
 
     def flush(self) -> None:
-        """Store what was put off. In the order of the table, many at once, it takes far less."""
-        packed = self.packing.finish(self._new_of_lot())
-        self._insert([_smaller(row, packed) for _, row in sorted(self.waiting.items())])
+        """Store what was put off."""
+        self.begin_flush()()
+
+    def begin_flush(self) -> Callable[[], None]:
+        """Begin to compress what was put off; what is given back stores it.
+
+        In the order of the table, many at once, that takes far less time.
+        """
+        stored = self._among(self.waiting)
+        rows = [row for key, row in sorted(self.waiting.items()) if key not in stored]
         self.waiting, self.waiting_bytes = {}, 0
+        small = packing([row.data for row in rows if row.data])
+
+        def store() -> None:
+            each = iter(small())
+            self._insert([_smaller(row, next(each)) if row.data else row for row in rows])
+
+        return store
 
     def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content, by hash, with the name to give it in an error.
@@ -132,22 +152,9 @@ class ContentStore:
         if row.hash in self.waiting:
             return
         self.waiting[row.hash] = row
-        self.lot.append(row.hash)
-        size = len(row.data or b"")
-        self.waiting_bytes += size
-        self.lot_bytes += size
+        self.waiting_bytes += len(row.data or b"")
         if self.waiting_bytes > _BATCH_BYTES:
             self.flush()
-        elif self.lot_bytes > _LOT_BYTES:
-            self.packing.add(self._new_of_lot())
-
-    def _new_of_lot(self) -> list[Piece]:
-        """What of the lot has to be compressed; what is stored already waits no longer."""
-        for key in self._among(self.lot):
-            del self.waiting[key]
-        rows = [self.waiting[key] for key in self.lot if key in self.waiting]
-        self.lot, self.lot_bytes = [], 0
-        return [Piece(row.hash, row.data) for row in rows if row.data]
 
     def _put_large(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         # Most large files of a first snapshot are as git has them, and need not be stored; that
@@ -184,29 +191,17 @@ class ContentStore:
 
     def _among(self, keys: Collection[bytes]) -> set[bytes]:
         """Those that are stored already."""
-        known: set[bytes] = set()
-        every = list(keys)
-        for start in range(0, len(every), _BATCH_COUNT):
-            some = every[start : start + _BATCH_COUNT]
-            marks = ",".join("?" * len(some))
-            for table in _IDS:
-                rows = self.db.execute(f"SELECT hash FROM {table} WHERE hash IN ({marks})", some)
-                known.update(key for (key,) in rows)
-        return known
+        return {key for (key,) in self.db.execute(_STORED, (b"".join(keys),))} if keys else set()
 
     def _insert(self, rows: Sequence[_Row]) -> None:
         """None of them is stored yet."""
         if not rows:
             return
         first = self.db.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM contents").fetchone()[0]
-        numbered = list(enumerate(rows, first))
-        self.db.executemany(
-            "INSERT INTO contents VALUES (?, ?, ?, ?, ?, ?)", [(id, *row) for id, row in numbered]
-        )
+        insert_all(self.db, "INSERT INTO contents", [(id, *r) for id, r in enumerate(rows, first)])
         table = place_of(self.db, "content_ids", len(rows))
-        self.db.executemany(
-            f"INSERT INTO {table} VALUES (?, ?)", [(row.hash, id) for id, row in numbered]
-        )
+        ids = [(row.hash, id) for id, row in enumerate(rows, first)]
+        insert_all(self.db, f"INSERT INTO {table}", ids)
         self.stored_bytes += sum(len(row.data or b"") for row in rows)
 
     def _row(self, key: bytes, name: str) -> _Row:
@@ -263,11 +258,8 @@ class ContentStore:
         return SnapshotDamagedError(self.resource, f"the content of {name!r} {what}")
 
 
-def _smaller(row: _Row, packed: Mapping[bytes, bytes]) -> _Row:
-    data = packed.get(row.hash)
-    if data is None or len(data) >= row.size:
-        return row
-    return _Row(row.hash, row.size, Codec.ZSTD, data, None)
+def _smaller(row: _Row, data: bytes) -> _Row:
+    return row if len(data) >= row.size else _Row(row.hash, row.size, Codec.ZSTD, data, None)
 
 
 def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:

@@ -3,11 +3,11 @@
 import sqlite3
 from collections.abc import Collection, ItemsView, Iterator, Mapping
 
+from cleveragents.infrastructure.snapshots.bulk import among
 from cleveragents.infrastructure.snapshots.entry import Seen
 from cleveragents.infrastructure.snapshots.recent import RECENT
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
-_AT_ONCE = 500
 
 
 class Entries(Mapping[bytes, Seen]):
@@ -55,14 +55,11 @@ class Entries(Mapping[bytes, Seen]):
         if self._complete:
             return
         missing = [path for path in paths if path not in self._read]
-        for start in range(0, len(missing), _AT_ONCE):
-            some = missing[start : start + _AT_ONCE]
-            for table in (RECENT + "entries", "entries"):
-                unread = [path for path in some if path not in self._read]
-                marks = ",".join("?" * len(unread))
-                self._note(table, f"AND path IN ({marks})", unread)
-            for path in some:
-                self._read.setdefault(path, None)
+        for table in (RECENT + "entries", "entries"):
+            for condition, some in among("path", missing):
+                self._note(table, f"AND {condition}", some)
+            missing = [path for path in missing if path not in self._read]
+        self._read.update(dict.fromkeys(missing))
 
     def _everything(self) -> dict[bytes, Seen]:
         if not self._complete:

@@ -5,6 +5,7 @@ import os
 import stat
 from collections.abc import Sequence
 from enum import IntEnum
+from functools import cache
 from typing import Any, NamedTuple
 
 SUM_MODULUS = 1 << 256
@@ -37,16 +38,30 @@ class Entry(NamedTuple):
     def token(self) -> int:
         """This entry's share of the tree's sum."""
         # Each part with its length before it, and the target last.
-        told = b"%b%b\0\0\0\0\0\0\0\1%c\0\0\0\0\0\0\0\4%b%b%b%b" % (
-            len(self.path).to_bytes(8, "big"),
+        told = b"%b%b%b%b%b" % (
+            _length(len(self.path)),
             self.path,
-            self.kind,
-            self.mode.to_bytes(4, "big"),
-            len(self.hash).to_bytes(8, "big"),
+            _between(self.kind, self.mode, len(self.hash)),
             self.hash,
             self.target,
         )
         return int.from_bytes(hashlib.sha256(told).digest(), "big")
+
+
+@cache
+def _length(of: int) -> bytes:
+    return of.to_bytes(8, "big")
+
+
+@cache
+def _between(kind: int, mode: int, hash_length: int) -> bytes:
+    return b"%b%c%b%b%b" % (
+        _length(1),
+        kind,
+        _length(4),
+        mode.to_bytes(4, "big"),
+        _length(hash_length),
+    )
 
 
 class Seen(NamedTuple):
@@ -106,10 +121,6 @@ class Status(NamedTuple):
     taken_ns: int
     links: int
 
-    @property
-    def racy(self) -> bool:
-        return max(self.mtime_ns, self.ctime_ns) >= self.taken_ns - RACY_NS
-
     def seen(self, path: bytes, *, hash: bytes = b"", target: bytes = b"") -> Seen:
         # In the order of the fields, as in `status_of`.
         return Seen(
@@ -122,10 +133,35 @@ class Status(NamedTuple):
             target,
             self.uid,
             self.gid,
-            NEVER if self.racy else self.ctime_ns,
+            _promised(self.ctime_ns, self.mtime_ns, self.taken_ns),
             self.ino,
             self.dev,
         )
+
+
+def file_seen(found: os.stat_result, taken_ns: int, path: bytes, hash: bytes) -> Seen:
+    """What `status_of` and `Status.seen` make of a file, in half the time."""
+    mtime_ns, ctime_ns = found.st_mtime_ns, found.st_ctime_ns
+    return Seen(
+        path,
+        Kind.FILE,
+        found.st_mode & MODE_BITS,
+        found.st_size,
+        mtime_ns,
+        hash,
+        b"",
+        found.st_uid,
+        found.st_gid,
+        _promised(ctime_ns, mtime_ns, taken_ns),
+        found.st_ino,
+        found.st_dev,
+    )
+
+
+def _promised(ctime_ns: int, mtime_ns: int, taken_ns: int) -> int:
+    """The time to compare with later, if one can be sure that a change will show in it."""
+    border = taken_ns - RACY_NS
+    return ctime_ns if ctime_ns < border and mtime_ns < border else NEVER
 
 
 def entry_of(row: Sequence[Any]) -> Entry:

@@ -3,17 +3,24 @@
 import errno
 import hashlib
 import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, shown, status_of
+from cleveragents.infrastructure.snapshots.anchor import FILE_FLAGS, Anchor
+from cleveragents.infrastructure.snapshots.entry import (
+    Kind,
+    Seen,
+    Status,
+    file_seen,
+    shown,
+    status_of,
+)
 
 CHUNK = 4 * 1024 * 1024
 _ATTEMPTS = 5
 _PAUSE = 0.02
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 # Takes the bytes of a file as chunks of CHUNK bytes, its path and its size; gives back the hash.
 Sink = Callable[[Iterable[bytes], bytes, int], bytes]
@@ -29,7 +36,7 @@ def hash_only(chunks: Iterable[bytes], path: bytes, size: int) -> bytes:  # noqa
 def examine_file(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
     """The same as `examine`, faster for what most likely is a file."""
     try:
-        return _look_at_file(anchor.open_file(path, _READ), path, sink)
+        return _look_at_file(anchor.open_file(path), path, sink)
     except (_MovedError, OSError):
         return examine(anchor, path, sink)
 
@@ -76,7 +83,7 @@ def _look(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
     if status.kind is Kind.DIR:
         # What the anchor did to get in is not the folder's own mode.
         return status._replace(mode=anchor.opened_up.get(path, status.mode)).seen(path)
-    return _look_at_file(os.open(name, _READ, dir_fd=folder), path, sink)
+    return _look_at_file(os.open(name, FILE_FLAGS, dir_fd=folder), path, sink)
 
 
 def _look_at_link(folder: int, name: bytes, path: bytes, status: Status) -> Seen:
@@ -98,11 +105,10 @@ def _readlink(name: bytes, folder: int) -> bytes:
 
 def _look_at_file(fd: int, path: bytes, sink: Sink) -> Seen:
     try:
-        found = os.fstat(fd)
-        before = status_of(found, time.time_ns())
-        if before.kind is not Kind.FILE:
+        found, taken_ns = os.fstat(fd), time.time_ns()
+        if not stat.S_ISREG(found.st_mode):
             raise _MovedError
-        size = before.size
+        size = found.st_size
         digest = sink(_chunks(fd, size) if size > CHUNK else _whole(fd, size), path, size)
         after = os.fstat(fd)
     finally:
@@ -111,7 +117,7 @@ def _look_at_file(fd: int, path: bytes, sink: Sink) -> Seen:
     # was last read is no change, and comes behind the first seven.
     if after[:7] != found[:7] or _times(after) != _times(found):
         raise _MovedError
-    return before.seen(path, hash=digest)
+    return file_seen(found, taken_ns, path, digest)
 
 
 def _times(found: os.stat_result) -> tuple[int, int]:

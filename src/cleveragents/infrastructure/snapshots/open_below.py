@@ -3,7 +3,9 @@
 import ctypes
 import errno
 import os
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 # openat2 has the same number on every architecture.
 _OPENAT2 = 437
@@ -19,36 +21,31 @@ class _How(ctypes.Structure):
     )
 
 
-def open_below(folder: int, path: bytes, flags: int) -> int:
-    """A descriptor of what is at `path`; no part of it may be a link.
+def opener(folder: int, flags: int) -> Callable[[bytes], int]:
+    """Gives a descriptor of what is at a path below `folder`; no part of it may be a link.
 
-    Raises OSError, with ENOSYS where the system has no such call.
+    What it gives raises OSError, with ENOSYS where the system has no such call.
     """
-    if b"\0" in path:
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-    how = _how(flags)
-    place = (folder, path, ctypes.addressof(how), ctypes.sizeof(how))
-    fd: int = _libc().syscall(_OPENAT2, *place)
-    if fd < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return fd
+    # Made once, because for each file it would take as long as the call itself.
+    how = _How(flags, 0, _NO_LINKS | _BENEATH)
+    number, place, size = ctypes.c_long(_OPENAT2), ctypes.c_long(folder), ctypes.sizeof(how)
+    behind = ctypes.byref(how), ctypes.c_size_t(size)
+    syscall = _syscall()
+
+    def open_below(path: bytes) -> int:
+        if b"\0" in path:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        fd: int = syscall(number, place, path, *behind)
+        if fd < 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code))
+        return fd
+
+    return open_below
 
 
 @cache
-def _how(flags: int) -> _How:
-    return _How(flags, 0, _NO_LINKS | _BENEATH)
-
-
-@cache
-def _libc() -> ctypes.CDLL:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.argtypes = (
-        ctypes.c_long,
-        ctypes.c_int,
-        ctypes.c_char_p,
-        ctypes.c_void_p,
-        ctypes.c_size_t,
-    )
-    libc.syscall.restype = ctypes.c_long
-    return libc
+def _syscall() -> Any:
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    syscall.restype = ctypes.c_long
+    return syscall

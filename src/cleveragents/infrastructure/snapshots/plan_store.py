@@ -49,8 +49,7 @@ CREATE TABLE recent_versions (
 CREATE INDEX recent_versions_path ON recent_versions(tree, path, seq);
 CREATE TABLE snapshots (
     tree TEXT NOT NULL, seq INTEGER NOT NULL, total BLOB NOT NULL, state_hash TEXT NOT NULL,
-    identity TEXT NOT NULL, sandbox_ref TEXT NOT NULL, stored_bytes INTEGER NOT NULL,
-    PRIMARY KEY (tree, seq)
+    identity TEXT NOT NULL, sandbox_ref TEXT NOT NULL, PRIMARY KEY (tree, seq)
 ) STRICT;
 CREATE TABLE side_contents (
     tree TEXT NOT NULL, seq INTEGER NOT NULL, name TEXT NOT NULL, hash BLOB NOT NULL,

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cleveragents.infrastructure.snapshots.bulk import insert_all
 from cleveragents.infrastructure.snapshots.entries import Entries
 from cleveragents.infrastructure.snapshots.entry import NEVER, Entry, Kind, Seen
 from cleveragents.infrastructure.snapshots.excludes import Excludes
@@ -86,11 +87,8 @@ class Present:
             outlines.note(generation, delta.now)
         table = place_of(self.db, "entries", len(delta.now))
         # One that is gone is said to be so, because an older row may say something else.
-        now = (seen or Seen(path, Kind.GONE) for path, seen in delta.now.items())
-        self.db.executemany(
-            f"INSERT OR REPLACE INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            ((self.tree, *seen) for seen in now),
-        )
+        rows = [(self.tree, *(seen or Seen(path, Kind.GONE))) for path, seen in delta.now.items()]
+        insert_all(self.db, f"INSERT OR REPLACE INTO {table}", rows)
         if table == "entries":
             self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (self.tree,))
         if delta.sieve is not None:

@@ -131,15 +131,18 @@ class Session:
 
     def record(self, delta: Delta, side: SideRecord | None) -> Recorded:
         """Store the present; it is the newest snapshot again if nothing of the state changed."""
+        # They are compressed beside all that can be done without them.
+        store_contents = self.contents.begin_flush()
         differences = self.differences(delta)
-        self.contents.flush()
-        side_hashes = self._side_hashes(side)
         row = self._row(differences, side)
         if row is not self.head:
             changed = (d.new or Entry(path=d.path, kind=Kind.GONE) for d in differences)
             self.versions.add(row.seq, changed)
-            self.versions.add_snapshot(row, side_hashes)
-        return Recorded(row=row, differences=differences, saved=self._save(delta, side))
+        saved = self._save(delta, side)
+        store_contents()
+        if row is not self.head:
+            self.versions.add_snapshot(row, self._side_hashes(side))
+        return Recorded(row=row, differences=differences, saved=saved)
 
     def record_copy(self, copy: Adopted) -> Recorded:
         """What is known of a tree that was copied is its first snapshot.
@@ -156,7 +159,6 @@ class Session:
             state_hash=state_hash(copy.total, side.identity),
             identity=side.identity,
             sandbox_ref=side.sandbox_ref,
-            stored_bytes=self.contents.stored_bytes,
         )
         saved = self.present.save(self.manifest, copy.delta(), self.exclude, side.fingerprint)
         self.versions.begin_with_present(row.seq)
@@ -178,7 +180,6 @@ class Session:
             state_hash=state_hash(total, identity),
             identity=identity,
             sandbox_ref=side.sandbox_ref if side else head.sandbox_ref if head else "",
-            stored_bytes=self.contents.stored_bytes,
         )
 
     def _side_hashes(self, side: SideRecord | None) -> dict[str, bytes]:

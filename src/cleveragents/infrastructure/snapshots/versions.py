@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from cleveragents.infrastructure.snapshots.bulk import insert_all
 from cleveragents.infrastructure.snapshots.entry import Entry, entry_of
 from cleveragents.infrastructure.snapshots.recent import RECENT, place_of, pour
 
@@ -22,7 +23,6 @@ class SnapshotRow:
     state_hash: str
     identity: str
     sandbox_ref: str
-    stored_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Versions:
 
     def add_snapshot(self, row: SnapshotRow, side: dict[str, bytes]) -> None:
         self.db.execute(
-            "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?)",
             (
                 self.tree,
                 row.seq,
@@ -46,7 +46,6 @@ class Versions:
                 row.state_hash,
                 row.identity,
                 row.sandbox_ref,
-                row.stored_bytes,
             ),
         )
         self.db.executemany(
@@ -64,7 +63,7 @@ class Versions:
         """`changed` are the entries as they are from `seq` on, of kind GONE where there is none."""
         rows = [(self.tree, entry.path, seq, *entry[1:]) for entry in changed]
         table = place_of(self.db, "versions", len(rows))
-        self.db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+        insert_all(self.db, f"INSERT INTO {table}", rows)
 
     def begin_with_present(self, seq: int) -> None:
         """The present of a tree that has no versions yet is what it begins with."""
@@ -135,20 +134,19 @@ class Versions:
 
     def _snapshot(self, condition: str, values: tuple[int, ...]) -> SnapshotRow | None:
         row = self.db.execute(
-            "SELECT seq, total, state_hash, identity, sandbox_ref, stored_bytes FROM snapshots"
+            "SELECT seq, total, state_hash, identity, sandbox_ref FROM snapshots"
             f" WHERE tree=? {condition}",
             (self.tree, *values),
         ).fetchone()
         if row is None:
             return None
-        seq, total, state_hash, identity, sandbox_ref, stored_bytes = row
+        seq, total, state_hash, identity, sandbox_ref = row
         return SnapshotRow(
             seq=seq,
             total=int.from_bytes(total, "big"),
             state_hash=state_hash,
             identity=identity,
             sandbox_ref=sandbox_ref,
-            stored_bytes=stored_bytes,
         )
 
 

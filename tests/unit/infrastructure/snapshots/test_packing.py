@@ -1,43 +1,28 @@
-"""Contents that are compressed in the background come back whole, also if a thread fails."""
+"""Contents come back compressed in their order, however many there are."""
 
-import threading
-from collections.abc import Iterable
+import random
 
 import pytest
 import zstandard
 
-from cleveragents.infrastructure.snapshots import packing
-from cleveragents.infrastructure.snapshots.packing import Packing, Piece
-
-LOTS = [[Piece(b"%d" % n, b"content %d " % n * 9) for n in range(m, m + 70)] for m in (0, 70, 140)]
+from cleveragents.infrastructure.snapshots.packing import packing
 
 
-def _packed() -> dict[bytes, bytes]:
-    work = Packing()
-    for lot in LOTS[:-1]:
-        work.add(lot)
-    return work.finish(LOTS[-1])
-
-
-def _whole(packed: dict[bytes, bytes]) -> bool:
+def _unpacked(contents: list[bytes]) -> list[bytes]:
     unpack = zstandard.ZstdDecompressor().decompress
-    return all(unpack(packed[piece.key]) == piece.data for lot in LOTS for piece in lot)
+    return [unpack(data) for data in packing(contents)()]
 
 
-def test_all_lots_come_back() -> None:
-    assert _whole(_packed())
+@pytest.mark.parametrize("size", [1, 30, 20_000])
+def test_each_is_in_its_place(size: int) -> None:
+    some = random.Random(size)
+    contents = [some.randbytes(some.randrange(1, size + 1)) for _ in range(70)]
+
+    assert _unpacked(contents) == contents
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_what_a_thread_could_not_compress_is_done_by_the_caller(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    real = packing._compressed  # pyright: ignore[reportPrivateUsage]
+def test_none_and_one_that_is_large() -> None:
+    large = b"again and again " * 100_000
 
-    def in_main_only(contents: list[bytes], threads: int) -> Iterable[bytes]:
-        if threading.current_thread() is not threading.main_thread():
-            raise MemoryError
-        return real(contents, threads)
-
-    monkeypatch.setattr(packing, "_compressed", in_main_only)
-    assert _whole(_packed())
+    assert _unpacked([]) == []
+    assert _unpacked([large]) == [large]

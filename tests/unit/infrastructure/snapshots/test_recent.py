@@ -115,7 +115,7 @@ def test_a_fork_does_not_wait_for_a_writer_that_it_has_not_got(tmp_path, monkeyp
 
 def test_a_name_with_a_nul_is_refused_and_not_cut_short(world) -> None:
     with pytest.raises(OSError, match="Invalid argument"):
-        open_below.open_below(0, b"a.txt\0b", 0)
+        open_below.opener(0, 0)(b"a.txt\0b")
 
 
 def test_without_the_call_files_are_opened_step_by_step(world, monkeypatch) -> None:

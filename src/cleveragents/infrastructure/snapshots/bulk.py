@@ -1,0 +1,35 @@
+"""Owns asking a database for many rows, and storing many, in few statements.
+
+SQLite reads a statement anew unless its text is one of the last it has seen, and for one of a
+thousand values that takes longer than what it does. So the texts here come in a few sizes only.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+
+_ROWS = 50
+_SIZES = (1, 8, 64, 512)
+
+
+def insert_all(db: sqlite3.Connection, verb: str, rows: Sequence[tuple[object, ...]]) -> None:
+    """`verb` is all that comes before the values."""
+    if not rows:
+        return
+    marks = f"({','.join('?' * len(rows[0]))})"
+    together = len(rows) - len(rows) % _ROWS
+    for start in range(0, together, _ROWS):
+        values = [value for row in rows[start : start + _ROWS] for value in row]
+        db.execute(f"{verb} VALUES {','.join((marks,) * _ROWS)}", values)
+    db.executemany(f"{verb} VALUES {marks}", rows[together:])
+
+
+def among(column: str, values: Sequence[bytes]) -> Iterator[tuple[str, Sequence[bytes]]]:
+    """Conditions under which `column` is one of `values`, each with what to bind to it."""
+    start = 0
+    while rest := len(values) - start:
+        size = next((size for size in _SIZES if size >= rest), _SIZES[-1])
+        some = values[start : start + size]
+        start += len(some)
+        # Named twice is as good as once.
+        yield f"{column} IN ({','.join('?' * size)})", [*some, *repeat(some[-1], size - len(some))]
