@@ -62,9 +62,8 @@ class CheckpointRetentionPolicy:
         Where everything left is needed, more stays than the limits allow.
         """
         needed = _needed(groups, pinned)
-        removed: dict[GroupId, str] = {}
         removable = [group for group in groups if group.group_id not in needed]
-        removed |= self._too_old(removable, now)
+        removed = dict(self._too_old(removable, now))
         removed |= self._too_many(groups, removable, removed)
         removed |= self._too_large(groups, removable, removed)
         kept = {**{group.group_id: WITHIN for group in groups}, **needed}
@@ -122,11 +121,10 @@ class CheckpointRetentionPolicy:
 def in_words(age: timedelta) -> str:
     """In the largest unit that comes out even."""
     seconds = int(age.total_seconds())
-    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1)):
-        if seconds % length == 0:
-            amount = seconds // length
-            return f"1 {unit}" if amount == 1 else f"{amount} {unit}s"
-    raise AssertionError("a second divides every second")
+    units = (("day", 86400), ("hour", 3600), ("minute", 60), ("second", 1))
+    unit, length = next(each for each in units if seconds % each[1] == 0)
+    amount = seconds // length
+    return f"1 {unit}" if amount == 1 else f"{amount} {unit}s"
 
 
 def _needed(groups: Sequence[Prunable], pinned: Mapping[GroupId, str]) -> Mapping[GroupId, str]:

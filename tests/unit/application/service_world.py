@@ -35,9 +35,10 @@ from cleveragents.domain.checkpoint import (
     RollbackResult,
     Trigger,
 )
+from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus
 from cleveragents.domain.decision import Decision, ToolCall
 from cleveragents.domain.effects import Effect, EffectChoice
-from cleveragents.domain.ids import PlanId
+from cleveragents.domain.ids import CorrectionId, GroupId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import CleanupPolicy, PlanResource
 
@@ -80,6 +81,7 @@ class ServiceWorld:
         triggers: Iterable[Trigger] = DEFAULT_TRIGGERS,
         max_groups: int = 50,
         max_age: timedelta | None = None,
+        max_bytes: int = 0,
         retries: int = 0,
         decider: Actor | None = None,
         **action_fields: Any,
@@ -95,7 +97,7 @@ class ServiceWorld:
         self.listed = ListActor()
         self.actor: Actor = decider or self.listed
         self.retries = retries
-        limits = RetentionLimits(max_groups=max_groups, max_age=max_age)
+        limits = RetentionLimits(max_groups=max_groups, max_age=max_age, max_total_bytes=max_bytes)
         self.policy = CheckpointPolicy(triggers=frozenset(triggers), limits=limits)
         self.action = Action(
             name="demo",
@@ -232,6 +234,21 @@ class ServiceWorld:
 
     def project(self, name: str = "code") -> Files:
         return self.disk.projects[f"/projects/{name}"]
+
+
+def add_correction(world: ServiceWorld, status: CorrectionStatus, safety: GroupId | None) -> None:
+    """As if the first step had been corrected, with this group to compare with."""
+    correction = Correction(
+        correction_id=CorrectionId(world.ids.new()),
+        plan_id=world.plan_id,
+        decision_id=world.decisions[1].decision_id,
+        mode=CorrectionMode.REVERT,
+        guidance="",
+        status=status,
+        safety_group=safety,
+        created_at=world.clock.now(),
+    )
+    world.tables.corrections[correction.correction_id] = correction
 
 
 def plan_of(world: ServiceWorld, tables: Tables) -> Plan:

@@ -2,6 +2,7 @@
 the plan is taken back to before it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -347,6 +348,37 @@ def test_after_a_validation_a_person_is_heard_before_the_plan_ends() -> None:
 
 
 # --- what is forgotten --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("superseded", "grouped", "expected"),
+    [(False, False, True), (False, True, True), (True, True, True), (True, False, False)],
+)
+def test_what_was_known_around_a_decision_is_remembered_while_it_counts_or_can_count_again(
+    *, superseded: bool, grouped: bool, expected: bool
+) -> None:
+    world = thinking(Thinker())
+    world.run()
+    decision = world.decisions[-1]
+    assert decision.decided
+    before, then = Message.after(None, "before it"), Message.after(None, "from then on")
+    world.tables.messages |= {(world.plan_id, item.key): item for item in (before, then)}
+    world.tables.decisions[decision.decision_id] = replace(
+        decision,
+        superseded=superseded,
+        context={"actor_state": {HEAD: before.key}},
+        decided=replace(decision.decided, state={HEAD: then.key}),
+    )
+    if not grouped:
+        others = [g for g in world.groups if g.decision_id != decision.decision_id]
+        world.tables.groups = {group.group_id: group for group in others}
+
+    world.checkpoints.sweep(world.plan_id)
+
+    bodies = {item.body for item in world.tables.messages.values()}
+    assert bodies & {"before it", "from then on"} == (
+        {"before it", "from then on"} if expected else set()
+    )
 
 
 def test_messages_that_no_checkpoint_needs_go_with_the_checkpoints() -> None:

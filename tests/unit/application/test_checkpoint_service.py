@@ -55,8 +55,11 @@ def test_a_checkpoint_by_hand_holds_the_present_and_becomes_the_head(world: Serv
 def test_a_label_is_given_by_hand_only_once(world: ServiceWorld) -> None:
     world.manual.create(world.plan_id, "mine")
 
-    with pytest.raises(LabelTakenError):
+    with pytest.raises(LabelTakenError) as caught:
         world.manual.create(world.plan_id, "mine")
+
+    told = f"plan {world.plan_id} already has a checkpoint labelled 'mine'"
+    assert caught.value.message == told
 
 
 def test_a_label_that_only_an_automatic_group_has_is_free(world: ServiceWorld) -> None:
@@ -68,8 +71,58 @@ def test_a_label_that_only_an_automatic_group_has_is_free(world: ServiceWorld) -
 def test_before_a_plan_has_started_there_is_nothing_to_capture() -> None:
     world = ServiceWorld()
 
-    with pytest.raises(PlanStateError, match="has not started"):
+    with pytest.raises(PlanStateError, match=f"{world.plan_id} has not started") as caught:
         world.manual.create(world.plan_id, "mine")
+    assert caught.value.hint == f"agents plan execute {world.plan_id}"
+
+
+def test_a_checkpoint_by_hand_stands_before_the_step_that_comes_next(world: ServiceWorld) -> None:
+    assert world.manual.create(world.plan_id, "mine").step_index == 3
+    world.roll_back("decision 1: add b")
+    assert world.manual.create(world.plan_id, "another").step_index == 1
+
+
+def failed() -> ServiceWorld:
+    """Its second step has failed half-way."""
+    made = ServiceWorld(append("a"), append("b"))
+    made.tools.broken.add("b")
+    made.run()
+    made.tools.broken.clear()
+    return made
+
+
+def test_what_a_failed_step_left_is_captured_by_hand_but_no_part_of_the_plan() -> None:
+    world = failed()
+    half = dict(world.files())
+    boundary = world.resources[0].boundary
+
+    (state,) = world.manual.create(world.plan_id, "half").resource_states
+
+    assert half != after("a")
+    assert world.resources[0].boundary == boundary == state.boundary != state.snapshot
+    world.run()
+    assert world.files() == after("a", "b"), "the step began anew"
+
+
+def test_a_rollback_into_the_middle_of_a_step_leaves_it_half_done() -> None:
+    world = failed()
+    world.manual.create(world.plan_id, "half")
+    world.run()
+    assert not world.checkpoints.stands_mid_step(world.plan)
+
+    world.roll_back("half")
+
+    assert world.checkpoints.stands_mid_step(world.plan)
+    world.manual.create(world.plan_id, "again")
+    world.run()
+    assert world.files() == after("a", "b")
+
+
+def test_a_plan_that_waits_between_steps_has_nothing_half_done(world: ServiceWorld) -> None:
+    assert not world.checkpoints.stands_mid_step(world.plan)
+    world.roll_back("decision 1: add b")
+    assert not world.checkpoints.stands_mid_step(world.plan)
+    assert not world.checkpoints.stands_mid_step(ServiceWorld().plan)
 
 
 def test_a_plan_without_automatic_groups_can_have_one_by_hand() -> None:

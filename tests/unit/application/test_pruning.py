@@ -5,10 +5,10 @@ from datetime import timedelta
 
 import pytest
 from fakes import Killed
-from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, append
+from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, add_correction, append
 
 from cleveragents.application.services.pruning import pins
-from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus
+from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import (
     CheckpointNeededError,
@@ -17,7 +17,7 @@ from cleveragents.domain.errors import (
     SnapshotFailedError,
 )
 from cleveragents.domain.events import Recovered
-from cleveragents.domain.ids import CorrectionId, DecisionId, GroupId, PlanId, ResourceId
+from cleveragents.domain.ids import DecisionId, GroupId, PlanId, ResourceId
 from cleveragents.domain.sandbox import BRANCHED_AT
 from cleveragents.domain.subplan import ChildPlan
 
@@ -153,23 +153,6 @@ def test_what_a_correction_is_compared_with_stays_once_it_is_done(
     )
     old.manual.prune(old.plan_id)
     assert (safety in old.tables.groups) == (status is CorrectionStatus.DONE)
-
-
-def add_correction(
-    world: ServiceWorld, status: CorrectionStatus, safety: GroupId | None
-) -> Correction:
-    correction = Correction(
-        correction_id=CorrectionId(world.ids.new()),
-        plan_id=world.plan_id,
-        decision_id=world.decisions[1].decision_id,
-        mode=CorrectionMode.REVERT,
-        guidance="",
-        status=status,
-        safety_group=safety,
-        created_at=world.clock.now(),
-    )
-    world.tables.corrections[correction.correction_id] = correction
-    return correction
 
 
 def test_a_group_more_costs_neither_what_is_compared_nor_more_than_it_must() -> None:

@@ -2,15 +2,18 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import timedelta
+from typing import Any
 
 import pytest
 from fakes import Killed
-from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, after, append
+from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, add_correction, after, append
 from service_world import resource as a_resource
 from test_service_crashes import crashes
 
 from cleveragents.domain.action import RollbackPolicy
 from cleveragents.domain.checkpoint import CheckpointReason, RollbackPreview, RollbackResult
+from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.errors import (
     PathNotFoundError,
     PlanAppliedError,
@@ -106,9 +109,26 @@ def test_foretelling_leaves_an_interrupted_rollback_as_it_is_and_says_so(
     assert (world.tables, world.all_files()) == (tables, files)
 
 
-def test_what_would_be_pruned_is_counted_in() -> None:
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [({"max_groups": 4}, 4), ({"max_age": timedelta(hours=1)}, 2), ({"max_bytes": 20}, 3)],
+)
+def test_what_would_be_pruned_is_counted_in(limit: dict[str, Any], expected: int) -> None:
+    world = ServiceWorld(append("a"), append("b"), **limit)
+    world.run()
+    world.clock.moment += timedelta(hours=2)
+
+    foretold = look(world, "start")
+
+    assert foretold.checkpoints_remaining == expected
+    assert foretold.checkpoints_remaining == world.roll_back("start").checkpoints_remaining
+
+
+@pytest.mark.parametrize("status", CorrectionStatus)
+def test_what_a_correction_is_compared_with_is_counted_in(status: CorrectionStatus) -> None:
     world = ServiceWorld(append("a"), append("b"), max_groups=4)
     world.run()
+    add_correction(world, status, world.groups[1].group_id)
 
     foretold = look(world, "start")
 

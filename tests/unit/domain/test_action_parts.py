@@ -63,7 +63,9 @@ def test_a_child_without_steps_has_the_actor_of_its_parent() -> None:
 def test_a_step_takes_the_place_that_it_is_given() -> None:
     assert WHOLE.with_step(0, THIRD).steps == (THIRD, SECOND)
     assert WHOLE.with_step(1, THIRD).steps == (FIRST, THIRD)
-    assert WHOLE.with_step(2, THIRD).steps == (FIRST, SECOND, THIRD)
+    longer = WHOLE.with_step(2, THIRD)
+    assert longer.steps == (FIRST, SECOND, THIRD)
+    assert longer.with_step(0, THIRD).steps == (THIRD, SECOND, THIRD)
 
 
 def test_parts_are_found_by_their_names() -> None:

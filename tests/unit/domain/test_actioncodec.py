@@ -160,7 +160,8 @@ def test_an_action_with_every_field_set_comes_back_the_same(action: Action) -> N
 
 
 def test_an_action_with_nothing_but_what_is_required_comes_back_the_same() -> None:
-    action = Action(name="a", description="d", resources=(), steps=(Step(name="s", tool="t"),))
+    steps, tools = (Step(name="s", tool="t"),), (ToolSpec(name="t"),)
+    action = Action(name="a", description="d", resources=(), steps=steps, tools=tools)
 
     assert action_from_json(action_to_json(action)) == action
 

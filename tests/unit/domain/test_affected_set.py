@@ -199,6 +199,22 @@ def test_a_step_that_takes_two_resources_back_whole_takes_along_who_touched_or_u
     assert affected.restored == {"code": None, "db": None, "docs": ("what it said",)}
 
 
+def test_a_step_of_before_that_moment_takes_nobody_along() -> None:
+    known = history(
+        [decided(0, None), decided(1), decided(2)], [], [did(1, db=WHOLE), did(2, code=WHOLE)]
+    )
+
+    assert known.affected_by(number(1), since=99).decisions == {number(1)}
+
+
+def test_what_happened_at_that_very_moment_is_part_of_the_state() -> None:
+    known = history(
+        [decided(0, None), decided(1), decided(2)], [], [did(1, db=WHOLE), did(2, db=WHOLE)]
+    )
+
+    assert known.affected_by(number(2), since=15).decisions == {number(2)}
+
+
 def test_folders_that_came_with_their_files_are_named_apart() -> None:
     made = Footprint(paths=frozenset({"new/a"}), folders=frozenset({"new"}))
     known = history([decided(0, None), decided(1)], [], [did(1, code=made)])

@@ -12,6 +12,7 @@ from cleveragents.domain.checkpoint import (
     CheckpointGroup,
     CheckpointMoment,
     CheckpointReason,
+    ResourceState,
     Snapshot,
 )
 from cleveragents.domain.decision import Position
@@ -126,6 +127,28 @@ def test_in_the_middle_of_a_step_the_boundary_is_the_one_before_that_step() -> N
 
     assert [state.boundary for state in group.resource_states] == ["boundary", "boundary"]
     assert [state.snapshot for state in group.resource_states] == ["ref of code", "ref of docs"]
+
+
+@pytest.mark.parametrize(
+    ("taken", "now", "expected"),
+    [
+        # boundary and snapshot when it was taken; the boundary now
+        (("same", "same"), "same", False),
+        (("same", "same"), "other", False),
+        (("before", "within"), "before", True),
+        (("before", "within"), "within", False),
+        (("before", "within"), None, False),
+    ],
+)
+def test_a_plan_on_a_group_has_a_step_half_done_until_its_boundary_is_another_one(
+    taken: tuple[str, str], now: str | None, *, expected: bool
+) -> None:
+    boundary, snapshot = taken
+    whole = ResourceState(resource_id=DOCS, snapshot="x", state_hash="", boundary="x")
+    state = ResourceState(resource_id=CODE, snapshot=snapshot, state_hash="", boundary=boundary)
+    group = a_group(1, resource_states=(whole, state))
+
+    assert group.is_mid_step({CODE: now, DOCS: "x"}) == expected
 
 
 def test_in_the_middle_of_a_step_without_a_boundary_the_snapshot_has_to_do() -> None:

@@ -174,10 +174,25 @@ def test_the_reasons_are_told_apart() -> None:
     }
 
 
-def test_up_to_the_limit_nothing_goes() -> None:
-    groups = [outline(n) for n in range(5)]
+@pytest.mark.parametrize(
+    "rule",
+    [
+        CheckpointRetentionPolicy(max_groups=5),
+        CheckpointRetentionPolicy(max_groups=9, max_age=DAY),
+        CheckpointRetentionPolicy(max_groups=9, max_total_bytes=30),
+    ],
+)
+def test_up_to_the_limit_nothing_goes(rule: CheckpointRetentionPolicy) -> None:
+    groups = [outline(n, size=size) for n, size in enumerate([10, 0, 10, 0, 10])]
 
-    assert CheckpointRetentionPolicy(max_groups=5).decide(groups, pinned={}, now=NOW).removed == {}
+    assert rule.decide(groups, pinned={}, now=NOW).removed == {}
+
+
+def test_what_is_too_large_goes_until_the_rest_is_just_allowed() -> None:
+    groups = [outline(n, size=10) for n in range(5)]
+    rule = CheckpointRetentionPolicy(max_groups=9, max_total_bytes=40)
+
+    assert rule.decide(groups, pinned={}, now=NOW).removed.keys() == {groups[1].group_id}
 
 
 @pytest.mark.parametrize(

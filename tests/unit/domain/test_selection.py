@@ -36,6 +36,8 @@ DB = a_resource("db", ResourceType.SQLITE)
         ("code:", [CODE], {"code": ()}),
         (".", [CODE], {"code": ()}),
         ("odd:name", [CODE], {"code": ("odd:name",)}),
+        ("code:odd:name", [CODE], {"code": ("odd:name",)}),
+        ("code:docs:x", [CODE, DOCS], {"code": ("docs:x",)}),
         ("docs:x", [CODE, DOCS], {"docs": ("x",)}),
         ("docs", [CODE, DOCS], {"docs": ()}),
         ("db", [CODE, DB], {"db": ()}),
@@ -62,13 +64,16 @@ def test_a_path_that_may_be_in_several_resources_is_refused_with_the_choices(
 def test_a_plan_without_sandboxes_has_no_files_to_name() -> None:
     with pytest.raises(UsageError) as caught:
         select(["a.txt"], [])
-    assert "no sandboxes yet" in caught.value.hint
+    assert caught.value.hint == "run the plan first: it has no sandboxes yet"
 
 
 @pytest.mark.parametrize("text", ["../a", "code:src/../../a", "/etc/passwd", "code:/etc"])
 def test_paths_out_of_the_sandbox_are_refused(text: str) -> None:
-    with pytest.raises(PathOutsideSandboxError):
+    with pytest.raises(PathOutsideSandboxError) as caught:
         select([text], [CODE, DOCS] if ":" in text else [CODE])
+    path = text.removeprefix("code:")
+    told = f"{path!r} is outside the sandbox: --only takes paths of the sandbox"
+    assert caught.value.message == told
 
 
 def test_several_are_gathered_once_each_and_all_of_a_resource_takes_its_paths_along() -> None:
