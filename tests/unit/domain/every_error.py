@@ -42,11 +42,11 @@ def samples(cls: type[PlanError]) -> Iterator[Sample]:
     needed = {
         name: everything[name] for name, item in parameters.items() if item.default is item.empty
     }
-    nothing = {
+    nothing: dict[str, Any] = {
         name: None if "None" in str(parameters[name].annotation) else value
         for name, value in needed.items()
     }
-    seen: list[Mapping[str, Any]] = []
+    seen: list[dict[str, Any]] = []
     for given in (everything, needed, nothing):
         if given not in seen:
             seen.append(given)
