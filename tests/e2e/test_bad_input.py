@@ -231,7 +231,7 @@ def test_a_bad_action_file_is_refused_whole(world: World, text: str) -> None:
     said = refused(world.agents("plan", "use", str(path)), "action-invalid")
     assert time.monotonic() - started < 5
     assert expected in said
-    assert f"agents plan use {path}" in said
+    assert f"agents action check {path}" in said
     nothing_was_created(world)
 
 

@@ -1,6 +1,7 @@
 """Owns what can go wrong with an action or a plan."""
 
 from collections.abc import Sequence
+from shlex import quote
 
 from cleveragents.domain.errors.base import PlanError
 
@@ -14,7 +15,7 @@ class ActionFileError(PlanError):
         listing = "\n".join(f"  {problem}" for problem in problems)
         super().__init__(
             f"{path} is not a usable action file:\n{listing}",
-            f"correct it and run `agents plan use {path}` again; nothing was created",
+            f"correct it until `agents action check {quote(path)}` is content; nothing was created",
         )
         self.problems = tuple(problems)
 
