@@ -11,7 +11,8 @@ from pathlib import Path
 MUTANTS = Path("mutants")
 TESTED_BY = MUTANTS / "tests.sha256"
 VERDICTS = "exit_code_by_key"
-COLUMNS = ("noticed", "survived", "no unit test", "not tried")
+COLUMNS = ("noticed", "never ended", "survived", "no unit test", "not tried")
+OVERDUE = (36, 24, -24, 152, 255)
 
 
 def begin() -> None:
@@ -51,7 +52,8 @@ def _fate(exit_code: int | None) -> str:
     """Codes of pytest, or of mutmut for a mistake whose line no test reaches."""
     if exit_code is None:
         return "not tried"
-    # Anything else is a test that fails, or that never ends.
+    if exit_code in OVERDUE:
+        return "never ended"
     return {0: "survived", 5: "no unit test", 33: "no unit test"}.get(exit_code, "noticed")
 
 

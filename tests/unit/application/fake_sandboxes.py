@@ -62,6 +62,7 @@ class MemorySnapshots:
         self.versions: dict[ResourceId, dict[str, Files]] = {}
         self.latest: dict[ResourceId, str] = {}
         self.damaged: set[str] = set()
+        self.damaged_files: set[str] = set()
         self.wrong_hashes = 0
         self.forgotten: list[PlanId] = []
 
@@ -115,6 +116,8 @@ class MemorySnapshots:
         self._faults.reach("verify")
         if ref in self.damaged or hash_files(self._content(resource, ref)) != state_hash:
             raise SnapshotDamagedError(resource.name, "its hash differs")
+        if self.damaged_files.intersection(paths or self._content(resource, ref)):
+            raise SnapshotDamagedError(resource.name, "the content of a file is lost")
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return differences(self._content(resource, old), self._content(resource, new))

@@ -311,6 +311,17 @@ def test_damage_elsewhere_does_not_keep_a_file_from_coming_back(world: ServiceWo
     assert "one.txt" not in world.files("code")
 
 
+def test_a_damaged_file_does_not_keep_another_from_coming_back(world: ServiceWorld) -> None:
+    world.snapshots.damaged_files.add("two.txt")
+
+    bring_back(world, "decision 2: add c", "code:one.txt")
+
+    assert world.files("code") == {**after("a", "c"), "one.txt": "a\n"}
+    for only in (["code:two.txt"], ["code:"], []):
+        with pytest.raises(SnapshotDamagedError):
+            bring_back(world, "decision 2: add c", *only)
+
+
 def test_an_applied_plan_is_refused(world: ServiceWorld) -> None:
     world.apply()
     with pytest.raises(PlanAppliedError):

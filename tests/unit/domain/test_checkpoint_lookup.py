@@ -17,7 +17,11 @@ FIRST = a_group(1, group_id=ulid(1, "01AAAA"), head=ulid(1, "01AABB"), label="st
 SECOND = a_group(2, group_id=ulid(2, "01AAAC"), head=ulid(2, "01CCCC"), label="step")
 THIRD = a_group(3, group_id=ulid(3, "01DDDD"), head=ulid(3, "01EEEE"), label="step")
 GROUPS = (FIRST, SECOND, THIRD)
-GONE = PrunedCheckpoint(group_id=GroupId(ulid(800)), reason="older than 2 days", pruned_at=NOW)
+GONE = PrunedCheckpoint(
+    group_id=GroupId(ulid(800)),
+    reason="older than 2 days",
+    pruned_at=NOW.replace(microsecond=123456),
+)
 
 
 def found(wanted: str, groups: tuple[CheckpointGroup, ...] = GROUPS) -> CheckpointGroup:

@@ -9,7 +9,15 @@ from domain_builders import LATER, NOW, OTHER_PLAN, PLAN, ulid
 from cleveragents.domain.applying import PreparedApply, intended
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.decision import Position, ToolResult
-from cleveragents.domain.effects import Effect, EffectReport, EffectState, report
+from cleveragents.domain.effects import (
+    Effect,
+    EffectReport,
+    EffectState,
+    Reach,
+    Turn,
+    report,
+    turned,
+)
 from cleveragents.domain.ids import DecisionId, EffectId, ResourceId
 
 
@@ -47,6 +55,43 @@ def test_each_move_says_what_is_known_now_and_nothing_of_before() -> None:
         began, state=EffectState.COMPENSATED, error=None, finished_at=LATER
     )
 
+
+# --- what going back means for them --------------------------------------------------------------
+
+FIRST_LINE: Reach = {0: None}
+BACK_AT_3: Reach = {0: 3, 1: None}
+
+
+def run(seq: int, state: EffectState = EffectState.DONE, step: int | None = None) -> Effect:
+    return effect(
+        position=Position(timeline=0, seq=seq),
+        state=state,
+        step_index=seq if step is None else step,
+    )
+
+
+def test_what_came_later_is_undone_the_newest_first() -> None:
+    effects = [run(2), run(5), run(4), run(3)]
+
+    assert turned(effects, FIRST_LINE, BACK_AT_3) == Turn(undone=(run(5), run(4)), revived=())
+
+
+def test_what_counts_again_is_told_the_newest_first() -> None:
+    effects = [run(2), run(5), run(4)]
+
+    assert turned(effects, BACK_AT_3, FIRST_LINE) == Turn(undone=(), revived=(run(5), run(4)))
+
+
+def test_a_doubt_is_settled_once_the_same_step_ran_again() -> None:
+    cut_off = run(4, EffectState.UNCERTAIN, step=1)
+    again = run(5, EffectState.DONE, step=1)
+
+    assert turned([cut_off], FIRST_LINE, BACK_AT_3).undone == (cut_off,)
+    assert turned([again, cut_off], FIRST_LINE, BACK_AT_3).undone == (again,)
+    assert turned([cut_off, run(6)], FIRST_LINE, BACK_AT_3).undone == (run(6), cut_off)
+
+
+# --- what people are told ------------------------------------------------------------------------
 
 MAIL = "step 3 (mail): sends a mail"
 
