@@ -16,11 +16,13 @@ OVERDUE = (36, 24, -24, 152, 255)
 
 
 def begin() -> None:
-    """What was not noticed is tried again once the tests are others; the rest goes on."""
+    """Once the tests are others, what they reach is looked up anew, and what they did not notice
+    is tried again; what they did notice stays noticed."""
     # mutmut copies tests here, and would run those on that are gone.
     shutil.rmtree(MUTANTS / "tests", ignore_errors=True)
     now = _hash_of(sorted(Path("tests/unit").rglob("*.py")))
     if TESTED_BY.exists() and TESTED_BY.read_text() != now:
+        (MUTANTS / "mutmut-stats.json").unlink(missing_ok=True)
         for meta in _metas():
             data = json.loads(meta.read_text())
             verdicts = data[VERDICTS]

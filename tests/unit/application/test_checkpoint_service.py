@@ -113,6 +113,8 @@ def test_a_rollback_into_the_middle_of_a_step_leaves_it_half_done() -> None:
     world.roll_back("half")
 
     assert world.checkpoints.stands_mid_step(world.plan)
+    done = replace(world.plan, state=State.COMPLETE)
+    assert not world.checkpoints.stands_mid_step(done), "whatever it stands on"
     world.manual.create(world.plan_id, "again")
     world.run()
     assert world.files() == after("a", "b")

@@ -21,14 +21,18 @@ ALL = sorted(set(tree()), key=lambda cls: cls.__name__)
 
 @dataclass(frozen=True)
 class Sample:
-    """An error, and what it was told: texts say which argument they are."""
+    """An error that is made when it is asked for; each text says which argument it is."""
 
-    error: PlanError
+    cls: type[PlanError]
     given: Mapping[str, Any]
 
     @property
+    def error(self) -> PlanError:
+        return self.cls(**self.given)
+
+    @property
     def name(self) -> str:
-        return type(self.error).__name__
+        return self.cls.__name__
 
     @property
     def text(self) -> str:
@@ -50,7 +54,7 @@ def samples(cls: type[PlanError]) -> Iterator[Sample]:
     for given in (everything, needed, nothing):
         if given not in seen:
             seen.append(given)
-            yield Sample(cls(**given), given)
+            yield Sample(cls, given)
 
 
 def _value(name: str, parameter: inspect.Parameter) -> Any:

@@ -218,8 +218,11 @@ def test_each_finding_tells_in_words_what_it_is_about_and_what_to_do() -> None:
         f"its rollback to {target} was cut off",
         f"the sandbox of `code` is not usable at {a_resource().sandbox_path}",
         "the project of `code` is not at /project any more",
-        f"{folder} no plan",
-        f"{folder} a plan that is over",
     }
+    assert [finding.problem for finding, _ in left] == [
+        f"{folder} no plan",
+        "the ref refs/x in /r/.git belongs to no plan, and holds what exists nowhere else",
+        f"{folder} a plan that is over",
+    ]
     assert f"agents plan apply {PLAN}" in {finding.remedy for finding in found}
     assert {finding.subject for finding in found} == {"metadata", PLAN, ulid(7), "a.db"}

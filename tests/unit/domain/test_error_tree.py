@@ -27,9 +27,11 @@ def test_a_leaf_has_a_code_of_its_own(cls: type[PlanError]) -> None:
 
 @pytest.mark.parametrize("sample", EVERY, ids=named)
 def test_an_error_has_a_message_and_says_what_to_do_next(sample: Sample) -> None:
-    assert sample.error.message.strip()
-    assert sample.error.hint.strip()
-    assert str(sample.error) == sample.error.message
+    error = sample.error
+
+    assert error.message.strip()
+    assert error.hint.strip()
+    assert str(error) == error.message
     assert sample.name.endswith("Error")
 
 
