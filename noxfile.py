@@ -146,6 +146,11 @@ def mutate(session: nox.Session) -> None:
     session.run(
         *(*polite, "mutmut", "run", "--max-children", "2", *session.posargs),
         success_codes=(0, 124),
+        # pytest starts once for each mistake.
+        env={
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+            "PYTEST_ADDOPTS": "-p no:unraisableexception -p no:threadexception",
+        },
     )
     session.run("mutmut", "results")
     session.run("python", "-m", "tests.support.mutation")
