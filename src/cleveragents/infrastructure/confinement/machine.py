@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NoReturn
 
 from cleveragents.domain.confinement import Abilities
@@ -28,14 +28,9 @@ class Machine:
     def socket_filter(self) -> bool:
         return socket_filter.is_supported()
 
-    @cached_property
+    @property
     def read_only_view(self) -> bool:
-        """Tried, since a kernel that has it may still forbid it."""
-        with tempfile.TemporaryDirectory() as folder:
-            child = os.fork()
-            if child == 0:
-                _try_view(folder)
-            return os.waitpid(child, 0)[1] == 0
+        return _is_view_possible()
 
     @cached_property
     def bubblewrap(self) -> str | None:
@@ -52,6 +47,17 @@ class Machine:
             read_only_view=self.read_only_view,
             bubblewrap=with_bubblewrap and self.bubblewrap is not None,
         )
+
+
+@cache
+def _is_view_possible() -> bool:
+    """Tried, since a kernel that has it may still forbid it. Once per process: a fork copies all
+    that the process holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        child = os.fork()
+        if child == 0:
+            _try_view(folder)
+        return os.waitpid(child, 0)[1] == 0
 
 
 def _try_view(folder: str) -> NoReturn:  # pragma: no cover - in a process of its own
