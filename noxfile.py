@@ -8,9 +8,9 @@ import subprocess
 
 import nox
 
-nox.options.sessions = ["lint", "imports", "pytest", "beside", "coverage", "counts"]
-# Each uses one core only, so two at a time; the longest first.
-BESIDE = ("robot", "types", "features", "docs")
+nox.options.sessions = ["lint", "imports", "suites", "coverage", "counts"]
+# Each uses one core only: one by one, while pytest waits for processes and clocks.
+BESIDE = ("types", "robot", "features", "docs")
 nox.options.default_venv_backend = "none"
 nox.options.error_on_missing_interpreters = False
 
@@ -20,7 +20,7 @@ REPORTS = pathlib.Path("build/reports")
 MEMORY = pathlib.Path("/dev/shm")
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
     os.environ.setdefault("TMPDIR", str(MEMORY))
-PYTEST = ("coverage", "run", "-m", "pytest", "-q", "--no-header")
+COMMANDED = ("crash", "docs", "e2e", "packaging")
 
 
 @nox.session
@@ -43,37 +43,58 @@ def imports(session: nox.Session) -> None:
 
 
 @nox.session
-def pytest(session: nox.Session) -> None:
-    """Every pytest suite at once, on all cores, with coverage."""
-    REPORTS.mkdir(parents=True, exist_ok=True)
+def suites(session: nox.Session) -> None:
+    """Pytest, and beside it types, Robot, Behave and docs; what these say is shown at the end."""
     session.run("coverage", "erase")
-    # Of the kills every eighth; `nox -s crash` has them all.
-    session.run(
-        *PYTEST,
-        # What a module has made is made once, as its tests stay together unless somebody is idle.
-        *("-n", "auto", "--dist", "worksteal", f"--junitxml={REPORTS / 'pytest.xml'}"),
-        *session.posargs,
-        env={"CLEVERAGENTS_TEST_STRIDE": "8"},
+    shutil.rmtree(REPORTS, ignore_errors=True)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        beside = {name: pool.submit(_said_by, name) for name in BESIDE}
+        wrong = [] if subprocess.run(_nox("pytest"), check=False).returncode == 0 else ["pytest"]
+    for name, future in beside.items():
+        done = future.result()
+        session.log(f"{name}:\n{done.stdout}")
+        wrong += [name] if done.returncode else []
+    if wrong:
+        session.error(f"not good: {', '.join(wrong)}")
+
+
+def _nox(name: str) -> list[str]:
+    return ["nox", "--no-venv", "-s", name]
+
+
+def _said_by(name: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        _nox(name), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
 
 
 @nox.session
-def beside(session: nox.Session) -> None:
-    """Types, Behave, Robot and docs, beside each other; what each says is shown when it is done."""
-
-    def run(name: str) -> bool:
-        argv = ["nox", "--no-venv", "-s", name]
-        done = subprocess.run(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-        )
-        session.log(f"{name}:\n{done.stdout}")
-        return done.returncode == 0
-
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        good = list(pool.map(run, BESIDE))
+def pytest(session: nox.Session) -> None:
+    """Every pytest suite, on all cores, with coverage. What goes through the command first, in
+    processes that hold nothing else: they fork often, and each fork copies all that they hold."""
+    tests = [path for path in pathlib.Path("tests").iterdir() if any(path.rglob("test_*.py"))]
+    first = sorted(str(path) for path in tests if path.name in COMMANDED)
+    rest = sorted(str(path) for path in tests if path.name not in COMMANDED)
+    parts = {"pytest": session.posargs} if session.posargs else {"command": first, "rules": rest}
+    good = [_measured(session, name, *args) for name, args in parts.items()]
     if not all(good):
-        wrong = [name for name, is_good in zip(BESIDE, good, strict=True) if not is_good]
-        session.error(f"not good: {', '.join(wrong)}")
+        session.error("not all tests passed")
+
+
+def _measured(session: nox.Session, name: str, *args: str) -> bool:
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    try:
+        session.run(
+            *("coverage", "run", "-m", "pytest", "-q", "--no-header"),
+            # What a module has made is made once: its tests stay together unless somebody is idle.
+            *("-n", "auto", "--dist", "worksteal", f"--junitxml={REPORTS / name}.xml"),
+            *args,
+            # Of the kills every eighth; `nox -s crash` has them all.
+            env={"CLEVERAGENTS_TEST_STRIDE": "8"},
+        )
+    except nox.command.CommandFailed:
+        return False  # the other part is run all the same
+    return True
 
 
 @nox.session

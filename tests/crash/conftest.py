@@ -32,6 +32,14 @@ def quick_path() -> Generator[Path]:
         yield Path(folder)
 
 
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> World:
+    """The project and the migrated database that the others are copied from."""
+    made = World(tmp_path_factory.mktemp("template"))
+    made.agents("plan", "list").ok()
+    return made
+
+
 @pytest.fixture
-def three(quick_path: Path) -> Three:
-    return Three(World(quick_path / "w"))
+def three(quick_path: Path, template: World) -> Three:
+    return Three(World(quick_path / "w", template))

@@ -8,10 +8,8 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from tests.support.kill_points import THOROUGH, Point, kill_points, killed, share
+from tests.support.kill_points import PARTS, THOROUGH, Point, kill_points, killed, share
 from tests.support.three_resources import Three
-
-PARTS = 2  # so that as many processes can share it
 
 
 @pytest.mark.parametrize("part", range(PARTS))

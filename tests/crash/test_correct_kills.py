@@ -14,11 +14,9 @@ from typing import Any
 
 import pytest
 from tests.support.agents import Answer
-from tests.support.kill_points import Point, kill_points, killed, share
+from tests.support.kill_points import PARTS, Point, kill_points, killed, share
 from tests.support.trees import tree_of
 from tests.support.world import Step, World, write
-
-PARTS = 2  # of one suite, so that as many processes can share it
 
 
 def step(tool: str, name: str, uses: tuple[str, ...] = (), **arguments: Any) -> Step:
@@ -91,8 +89,8 @@ class Corrected:
 
 
 @pytest.fixture
-def corrected(quick_path: Path) -> Corrected:
-    return Corrected(World(quick_path / "w"))
+def corrected(quick_path: Path, template: World) -> Corrected:
+    return Corrected(World(quick_path / "w", template))
 
 
 def kills(corrected: Corrected, part: int) -> Iterator[Point]:

@@ -10,16 +10,17 @@ from pathlib import Path
 
 import pytest
 from tests.support.histories import Facts, KnownPlan
-from tests.support.kill_points import Point, kill_points, killed, share
-
-PARTS = 2  # of one suite, so that as many processes can share it
+from tests.support.kill_points import PARTS, Point, kill_points, killed, share
+from tests.support.world import World
 
 
 class Scene:
     """A known plan that can be put back, in place, to the moment before what is killed."""
 
-    def __init__(self, top: Path, prepare: Callable[[KnownPlan], object]) -> None:
-        self.known = KnownPlan(top, None, with_code=True)
+    def __init__(
+        self, top: Path, template: World, prepare: Callable[[KnownPlan], object] = lambda _: None
+    ) -> None:
+        self.known = KnownPlan(top, template, with_code=True)
         self.plan = self.known.plan
         prepare(self.known)
         self._top, self._saved = top, top.with_name("saved")
@@ -58,7 +59,6 @@ class Scene:
         self.is_sound()
 
     def is_sound(self) -> None:
-        self.plan("checkpoint", "verify").ok()
         self.known.world.agents("store", "verify").ok()
 
 
@@ -67,14 +67,14 @@ def part(request: pytest.FixtureRequest) -> int:
     return request.param
 
 
-def test_execute(quick_path: Path, part: int) -> None:
-    scene = Scene(quick_path / "w", lambda _: None)
+def test_execute(quick_path: Path, template: World, part: int) -> None:
+    scene = Scene(quick_path / "w", template)
     for point in scene.killed_everywhere(lambda: scene.plan.execute().ok(), part):
         scene.is_finished(point)
 
 
-def test_rollback(quick_path: Path, part: int) -> None:
-    scene = Scene(quick_path / "w", lambda known: known.plan.execute().ok())
+def test_rollback(quick_path: Path, template: World, part: int) -> None:
+    scene = Scene(quick_path / "w", template, _executed)
     begin = scene.plan.groups[0].group_id
     possible = (scene.known.states[0], scene.known.states[-1])
 
@@ -92,9 +92,9 @@ def test_rollback(quick_path: Path, part: int) -> None:
         scene.is_finished(point)
 
 
-def test_single_files_brought_back(quick_path: Path, part: int) -> None:
+def test_single_files_brought_back(quick_path: Path, template: World, part: int) -> None:
     """All of them or none, in a folder and a database at once; the plan stays where it is."""
-    scene = Scene(quick_path / "w", lambda known: known.plan.execute().ok())
+    scene = Scene(quick_path / "w", template, _executed)
     begin = scene.plan.groups[0].group_id
     first, last = scene.known.states[0], scene.known.states[-1]
     back = {path: first.files[path] for path in (b"a.txt", b"deep/old.txt")}
@@ -115,21 +115,21 @@ def test_single_files_brought_back(quick_path: Path, part: int) -> None:
         scene.is_sound()
 
 
-def test_failed_step_resumed(quick_path: Path, part: int) -> None:
+def test_failed_step_resumed(quick_path: Path, template: World, part: int) -> None:
     def fail(known: KnownPlan) -> None:
         known.shut(shut=True)
         assert known.plan.execute().code == 1
         known.shut(shut=False)
 
-    scene = Scene(quick_path / "w", fail)
+    scene = Scene(quick_path / "w", template, fail)
     for point in scene.killed_everywhere(lambda: scene.plan("resume").ok(), part):
         scene.plan.execute().ok()
         assert scene.known.facts() == scene.known.states[-1], point
         scene.is_sound()
 
 
-def test_checkpoint_by_hand(quick_path: Path, part: int) -> None:
-    scene = Scene(quick_path / "w", lambda known: known.plan.execute().ok())
+def test_checkpoint_by_hand(quick_path: Path, template: World, part: int) -> None:
+    scene = Scene(quick_path / "w", template, _executed)
 
     def create() -> None:
         scene.plan("checkpoint", "create", "--label", "mine").ok()
@@ -143,8 +143,8 @@ def test_checkpoint_by_hand(quick_path: Path, part: int) -> None:
         scene.is_sound()
 
 
-def test_prune(quick_path: Path, part: int) -> None:
-    scene = Scene(quick_path / "w", lambda known: known.plan.execute().ok())
+def test_prune(quick_path: Path, template: World, part: int) -> None:
+    scene = Scene(quick_path / "w", template, _executed)
     few = scene.plan.agents.having(CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN="4")
 
     def prune() -> None:
@@ -158,6 +158,10 @@ def test_prune(quick_path: Path, part: int) -> None:
             scene.plan.rollback(group.group_id).ok()
             assert scene.known.facts() == scene.known.states[facts], point
         scene.is_sound()
+
+
+def _executed(known: KnownPlan) -> None:
+    known.plan.execute().ok()
 
 
 def _done(scene: Scene) -> int:

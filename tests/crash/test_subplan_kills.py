@@ -16,8 +16,8 @@ PARTS = 2
 
 
 @pytest.fixture
-def world(quick_path: Path) -> World:
-    return World(quick_path / "w")
+def world(quick_path: Path, template: World) -> World:
+    return World(quick_path / "w", template)
 
 
 def child(name: str, *steps: Step, **keys: Any) -> dict[str, Any]:

@@ -43,6 +43,8 @@ from typing import Any, NoReturn
 Work = Callable[[], object]
 # 1: every point, as `nox -s crash` has it. More: only every so manieth of each suite.
 THOROUGH = int(os.environ.get("CLEVERAGENTS_TEST_STRIDE", "1"))
+# Of one suite, so that as many processes can share it. A sample is not worth counting it twice.
+PARTS = 2 if THOROUGH == 1 else 1
 
 _CHANGES = (
     *("fsync", "fdatasync", "write", "pwrite", "sendfile", "copy_file_range"),
