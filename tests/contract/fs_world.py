@@ -1,13 +1,13 @@
 """A real folder, and sandboxes made from it, for the tests of the folder adapter."""
 
 import os
-import stat
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.trees import Tree, facts
 
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
@@ -18,7 +18,6 @@ from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
 
 PLAN = PlanId("01J00000000000000000000001")
 RESOURCE = ResourceId("01J00000000000000000000003")
-Tree = dict[bytes, tuple[str, int, bytes]]
 
 
 class FolderWorld:
@@ -104,19 +103,8 @@ def tree(root: Path) -> Tree:
     for folder, folders, files in os.walk(top):
         for name in (*folders, *files):
             path = folder + b"/" + name
-            found[os.path.relpath(path, top)] = _facts(path)
+            found[os.path.relpath(path, top)] = facts(path)
     return found
-
-
-def _facts(path: bytes) -> tuple[str, int, bytes]:
-    mode = os.lstat(path).st_mode
-    if stat.S_ISLNK(mode):
-        return "link", 0, os.fsencode(Path(os.fsdecode(path)).readlink())
-    if stat.S_ISDIR(mode):
-        return "folder", stat.S_IMODE(mode), b""
-    if stat.S_ISREG(mode):
-        return "file", stat.S_IMODE(mode), Path(os.fsdecode(path)).read_bytes()
-    return "special", stat.S_IMODE(mode), b""
 
 
 def inodes(root: Path) -> dict[str, tuple[int, int]]:

@@ -1,7 +1,6 @@
 """Ctrl-C, a polite kill and a hard one: nothing half-done is kept, and nothing is done twice."""
 
 import os
-import pty
 import signal
 import sqlite3
 import subprocess
@@ -10,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.agents import COMMAND
 from tests.support.interrupted import Slow, ended, slow
+from tests.support.terminals import asking
 from tests.support.trees import tree_of
 from tests.support.world import World, shell, wait_for, write
 
@@ -158,23 +157,13 @@ def test_resume_says_where_it_would_go_on_and_changes_nothing(slow: Slow) -> Non
 
 def test_ctrl_c_at_the_question_answers_with_an_envelope_too(world: World) -> None:
     plan = world.run(write("a", "1"))
-    terminal, ours = pty.openpty()
-    process = subprocess.Popen(
-        [COMMAND, "--format", "json", "plan", "rollback", plan.id, "start"],
-        cwd=world.project.path,
-        env=world.agents.environ,
-        stdin=ours,
-        stdout=subprocess.PIPE,
-        stderr=ours,
-    )
-    os.close(ours)
-    shown = b""
-    while b"?" not in shown:
-        shown += os.read(terminal, 1024)
-    time.sleep(0.5)  # between the question and the read, Python itself can miss a signal
-    process.send_signal(signal.SIGINT)
-    answer = ended(process)
-    os.close(terminal)
+    with asking(world, "plan", "rollback", plan.id, "start") as (process, terminal):
+        shown = b""
+        while b"?" not in shown:
+            shown += os.read(terminal, 1024)
+        time.sleep(0.5)  # between the question and the read, Python itself can miss a signal
+        process.send_signal(signal.SIGINT)
+        answer = ended(process)
     assert answer.code == 130
     assert (plan.sandbox / "a").exists()
     assert answer.envelope["exit_code"] == 130

@@ -1,16 +1,15 @@
 """`plan rollback --dry-run` and `--only`, through the command on real sandboxes."""
 
 import os
-import pty
 import sqlite3
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.agents import COMMAND, Answer
+from tests.support.agents import Answer
 from tests.support.refusals import refused
+from tests.support.terminals import asking
 from tests.support.trees import Tree, tree_of
 from tests.support.world import CODE, PlanHandle, World, shell, write
 
@@ -74,20 +73,10 @@ def test_effects_that_stay_are_told_before(world: World) -> None:
 
 
 def test_the_question_comes_with_what_would_change(world: World, plan: PlanHandle) -> None:
-    terminal, ours = pty.openpty()
-    with subprocess.Popen(
-        [COMMAND, "--format", "json", "plan", "rollback", plan.id, "start"],
-        cwd=world.project.path,
-        env=world.agents.environ,
-        stdin=ours,
-        stdout=subprocess.PIPE,
-        stderr=ours,
-    ) as process:
-        os.close(ours)
+    with asking(world, "plan", "rollback", plan.id, "start") as (process, terminal):
         os.write(terminal, b"n\n")
         out, _ = process.communicate(timeout=60)
         shown = os.read(terminal, 100_000).decode()
-    os.close(terminal)
     assert process.returncode == 1
     assert "declined" in out.decode()
     for text in ("README.md", "restored", "one.txt", "removed", "3 discarded", "3 undone"):

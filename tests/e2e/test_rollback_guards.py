@@ -1,17 +1,16 @@
 """Every guard of a rollback, through the command: refused, told why, and nothing has changed."""
 
 import os
-import pty
 import shutil
 import signal
-import subprocess
 import time
 from unittest import mock
 
 import pytest
-from tests.support.agents import COMMAND, Answer
+from tests.support.agents import Answer
 from tests.support.guarded import nothing_changes, plan
 from tests.support.refusals import refused
+from tests.support.terminals import asking
 from tests.support.world import PlanHandle, World, shell, wait_for, write
 
 __all__ = ["plan"]
@@ -256,19 +255,9 @@ def test_on_a_terminal_a_rollback_asks_first(
     world: World, plan: PlanHandle, answer: str, code: int
 ) -> None:
     before = plan.tree()
-    terminal, ours = pty.openpty()
-    with subprocess.Popen(
-        [COMMAND, "--format", "json", "plan", "rollback", plan.id, "start"],
-        cwd=world.project.path,
-        env=world.agents.environ,
-        stdin=ours,
-        stdout=subprocess.PIPE,
-        stderr=ours,
-    ) as process:
-        os.close(ours)
+    with asking(world, "plan", "rollback", plan.id, "start") as (process, terminal):
         os.write(terminal, f"{answer}\n".encode())
         out, _ = process.communicate(timeout=20)
-    os.close(terminal)
     told = Answer(argv=(), code=process.returncode, out=out.decode(), err="")
     assert told.code == code
     if code:

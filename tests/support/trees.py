@@ -19,11 +19,11 @@ def tree_of(root: Path) -> Tree:
             path = folder + b"/" + name
             relative = os.path.relpath(path, top)
             if relative != b".git":
-                found[relative] = _entry(path)
+                found[relative] = facts(path)
     return found
 
 
-def _entry(path: bytes) -> tuple[str, int, bytes]:
+def facts(path: bytes) -> tuple[str, int, bytes]:
     mode = os.lstat(path).st_mode
     if stat.S_ISLNK(mode):
         return "link", 0, os.fsencode(Path(os.fsdecode(path)).readlink())

@@ -8,14 +8,14 @@ from typing import Any
 
 from cleveragents.domain.action import Action
 from cleveragents.domain.checkpoint import CheckpointGroup
-from cleveragents.domain.decision import Position
+from cleveragents.domain.decision import Decision, DecisionType, Position
 from cleveragents.domain.errors import (
     ChildApplyError,
     PlanAppliedError,
     PlanCancelledError,
     PlanStateError,
 )
-from cleveragents.domain.ids import CheckpointId, GroupId, PlanId
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId
 from cleveragents.domain.subplan import ChildOf
 
 
@@ -94,6 +94,23 @@ class Plan:
     @property
     def here(self) -> Position:
         return Position(timeline=self.timeline, seq=self.seq)
+
+    def definition(self, decision_id: DecisionId, rationale: str) -> Decision:
+        """The first decision of all: what the plan is for."""
+        return Decision(
+            decision_id=decision_id,
+            plan_id=self.plan_id,
+            parent_id=None,
+            position=self.here,
+            type=DecisionType.PROMPT_DEFINITION,
+            question="What shall be done?",
+            chosen=self.action.description,
+            rationale=rationale,
+            phase=self.phase,
+            step_index=None,
+            attempt=self.attempt,
+            created_at=self.created_at,
+        )
 
     def tick(self) -> "Plan":
         """One more thing happened; each gets a number of its own that is never used again."""

@@ -16,8 +16,7 @@ from cleveragents.application.ports import (
 from cleveragents.application.services.children_at_rest import children_at_rest
 from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
 from cleveragents.application.services.subplan_care import descendants
-from cleveragents.domain.action import Action, ResourceSpec
-from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import PlanError, ResourceError
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
@@ -153,25 +152,10 @@ class PlanService:
             uow.plans.add(plan)
             for resource in resources:
                 uow.resources.add(resource)
-            uow.decisions.add(self._root_decision(plan, plan.action))
+            said = f"the description of the action {plan.action.name}"
+            uow.decisions.add(plan.definition(DecisionId(self._ids.new()), said))
             uow.commit()
         return plan
-
-    def _root_decision(self, plan: Plan, action: Action) -> Decision:
-        return Decision(
-            decision_id=DecisionId(self._ids.new()),
-            plan_id=plan.plan_id,
-            parent_id=None,
-            position=plan.here,
-            type=DecisionType.PROMPT_DEFINITION,
-            question="What shall be done?",
-            chosen=action.description,
-            rationale=f"the description of the action {action.name}",
-            phase=plan.phase,
-            step_index=None,
-            attempt=plan.attempt,
-            created_at=plan.created_at,
-        )
 
 
 def _refuse_twice_the_same(resources: Sequence[PlanResource]) -> None:

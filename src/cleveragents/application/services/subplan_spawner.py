@@ -14,7 +14,7 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.subplan_care import SubplanCare
 from cleveragents.domain.action import Subplan, Subplans
-from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.decision import Decision
 from cleveragents.domain.effects import EffectState
 from cleveragents.domain.events import SandboxCreating
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
@@ -121,7 +121,9 @@ class SubplanSpawner:
         for resource in uow.resources.of_plan(parent.plan_id):
             if resource.name in spec.resources:
                 uow.resources.add(self._resource(resource, plan.plan_id, root))
-        uow.decisions.add(self._root_decision(plan, parent))
+        uow.decisions.add(
+            plan.definition(DecisionId(self._ids.new()), f"a part of plan {parent.plan_id}")
+        )
         return parent, child
 
     def _resource(self, parent: PlanResource, plan_id: PlanId, root: PlanId) -> PlanResource:
@@ -137,22 +139,6 @@ class SubplanSpawner:
             base_snapshot=None,
             boundary=None,
             details=details,
-        )
-
-    def _root_decision(self, plan: Plan, parent: Plan) -> Decision:
-        return Decision(
-            decision_id=DecisionId(self._ids.new()),
-            plan_id=plan.plan_id,
-            parent_id=None,
-            position=plan.here,
-            type=DecisionType.PROMPT_DEFINITION,
-            question="What shall be done?",
-            chosen=plan.action.description,
-            rationale=f"a part of plan {parent.plan_id}",
-            phase=plan.phase,
-            step_index=None,
-            attempt=plan.attempt,
-            created_at=plan.created_at,
         )
 
 
