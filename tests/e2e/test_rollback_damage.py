@@ -68,6 +68,17 @@ def _forgotten_snapshots(database: sqlite3.Connection) -> int:
     return database.execute("DELETE FROM snapshots WHERE seq > 1").rowcount
 
 
+def _damage(world: World, plan: PlanHandle, damage: Callable[[sqlite3.Connection], int]) -> None:
+    with closing(sqlite3.connect(snapshot_file(world, plan))) as database:
+        assert damage(database) > 0
+        database.commit()
+
+
+def _lose(plan: PlanHandle, *names: str) -> None:
+    for name in names:
+        (plan.sandbox / name).unlink()
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -85,9 +96,9 @@ def test_a_damaged_snapshot_is_refused_and_verify_finds_it(
     world: World, plan: PlanHandle, damage: Callable[[sqlite3.Connection], int]
 ) -> None:
     target = plan.group("after shell two").group_id
-    with closing(sqlite3.connect(snapshot_file(world, plan))) as database:
-        assert damage(database) > 0
-        database.commit()
+    _lose(plan, "big.txt", "link")
+    plan("checkpoint", "create", "--label", "lost", "{}").ok()
+    _damage(world, plan, damage)
     with nothing_changes(world, plan.sandbox):
         said = refused(plan.rollback(target), "snapshot-damaged")
         assert "agents plan checkpoint verify" in said
@@ -98,16 +109,40 @@ def test_a_damaged_snapshot_is_refused_and_verify_finds_it(
             assert target not in found.data["verified"]
 
 
+@pytest.mark.parametrize("damage", [_compressed_file, _link_target, _forgotten_file])
+def test_what_no_checkpoint_has_seen_change_is_refused_too(
+    world: World, plan: PlanHandle, damage: Callable[[sqlite3.Connection], int]
+) -> None:
+    _lose(plan, "big.txt", "link")
+    _damage(world, plan, damage)
+    before, state = plan.tree(), plan.status["state"]
+    refused(plan.rollback("after shell two"), "snapshot-damaged")
+    assert plan.tree() == before
+    assert plan.status["state"] == state
+
+
+@pytest.mark.parametrize("damage", [_compressed_file, _link_target, _forgotten_file])
+def test_damage_to_what_the_sandbox_has_as_it_was_is_in_nobodys_way(
+    world: World, plan: PlanHandle, damage: Callable[[sqlite3.Connection], int]
+) -> None:
+    target = plan.group("after shell two")
+    expected = world.replay(["printf 'one\\n' > one.txt", f"cat > big.txt <<'E'\n{BIG}E"])[-1]
+    _damage(world, plan, damage)
+    plan.rollback(target.group_id).ok()
+    assert plan.tree() == expected
+    found = world.agents("plan", "checkpoint", "verify", plan.id, target.group_id)
+    assert [item["group_id"] for item in found.data["damaged"]] == [target.group_id]
+
+
 def test_other_groups_of_a_damaged_store_can_still_be_gone_back_to(
     world: World, plan: PlanHandle
 ) -> None:
-    with closing(sqlite3.connect(snapshot_file(world, plan))) as database:
-        _compressed_file(database)
-        database.commit()
+    _lose(plan, "big.txt")
+    plan("checkpoint", "create", "--label", "lost", "{}").ok()
+    _damage(world, plan, _compressed_file)
     refused(plan.rollback("after shell two"), "snapshot-damaged")
     target = plan.group("after file.write one.txt")
     expected = world.replay(["printf 'one\\n' > one.txt"])[-1]
-    # The safety group needs the present content, which the sandbox itself still has.
     plan.rollback(target.group_id).ok()
     assert plan.tree() == expected
 

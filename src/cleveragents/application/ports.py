@@ -219,11 +219,15 @@ class SnapshotStore(Protocol):
         """Those that neither snapshot nor sandbox has, each with what was probably meant."""
         ...
 
-    def verify(
+    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
+        """Raise SnapshotDamagedError unless everything that `ref` needs is there and unharmed."""
+        ...
+
+    def verify_way_back(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
-        """Raise SnapshotDamagedError unless everything that `ref`, or these paths of it, needs is
-        there and unharmed."""
+        """The same of what differs from the newest snapshot, or of these paths of it: as much as
+        a restore needs, unless something changed since then."""
         ...
 
     def changes_between(

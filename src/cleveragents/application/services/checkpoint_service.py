@@ -267,15 +267,21 @@ class CheckpointService:
         """Those of the plan's resources that have a sandbox and may be captured."""
         return [resource for resource in self.sandboxes(plan_id) if resource.checkpointable]
 
-    def verify(self, group: CheckpointGroup, only: Selection | None = None) -> None:
-        """Raise SnapshotDamagedError unless the group could be restored right now, or of it what
-        is selected."""
+    def verify(self, group: CheckpointGroup) -> None:
+        """Raise SnapshotDamagedError unless everything of the group is there and unharmed."""
+        self._refuse_if_final(group.plan_id)
+        for resource in self.resources(group.plan_id):
+            if (state := group.state_of(resource.resource_id)) is not None:
+                self._snapshots.verify(resource, state.snapshot, state.state_hash)
+
+    def verify_way_back(self, group: CheckpointGroup, only: Selection | None) -> None:
+        """The same of what would have to be restored, of all or of what is selected."""
         self._refuse_if_final(group.plan_id)
         for resource in self.resources(group.plan_id):
             state = group.state_of(resource.resource_id)
             paths = only.paths.get(resource.name) if only is not None else ()
             if state is not None and paths is not None:
-                self._snapshots.verify(resource, state.snapshot, state.state_hash, paths)
+                self._snapshots.verify_way_back(resource, state.snapshot, state.state_hash, paths)
 
     def damages(self, groups: Sequence[CheckpointGroup]) -> Mapping[GroupId, str]:
         """Those of the groups that could not be restored, each with the reason."""

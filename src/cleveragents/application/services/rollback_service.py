@@ -170,7 +170,7 @@ class RollbackService:
         """Raise unless the sandboxes are there, and what is selected could be restored now."""
         for resource in self._checkpoints.resources(target.plan_id):
             self._sandboxes.check(resource)
-        self._checkpoints.verify(target, only)
+        self._checkpoints.verify_way_back(target, only)
 
     def compare_only(
         self, plan: Plan, target: CheckpointGroup, only: Selection
@@ -200,7 +200,7 @@ class RollbackService:
         selection = select(only, resources) if only else None
         for resource in resources:
             self._sandboxes.check(resource)
-        self._checkpoints.verify(target, selection)
+        self._checkpoints.verify_way_back(target, selection)
         if selection is not None:
             self._files.refuse_unknown(plan.plan_id, target, selection)
         return Aim(target=target, wanted=wanted, only=selection)

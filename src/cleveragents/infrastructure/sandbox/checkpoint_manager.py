@@ -35,7 +35,8 @@ class SnapshotEngine(Protocol):
     def unknown_paths(
         self, resource: PlanResource, ref: str, paths: Collection[str]
     ) -> Mapping[str, str | None]: ...
-    def verify(
+    def verify(self, resource: PlanResource, ref: str, expected: str) -> None: ...
+    def verify_way_back(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
     ) -> None: ...
     def changes_between(
@@ -87,10 +88,13 @@ class CheckpointManager:
     ) -> Mapping[str, str | None]:
         return self._engine(resource).unknown_paths(resource, ref, paths)
 
-    def verify(
+    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
+        self._engine(resource).verify(resource, ref, state_hash)
+
+    def verify_way_back(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
-        self._engine(resource).verify(resource, ref, state_hash, paths)
+        self._engine(resource).verify_way_back(resource, ref, state_hash, paths)
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return self._engine(resource).changes_between(resource, old, new)

@@ -5,7 +5,14 @@ from typing import NamedTuple
 
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.footprint import Footprint
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, parent_of, same_state, shown
+from cleveragents.infrastructure.snapshots.entry import (
+    SUM_MODULUS,
+    Entry,
+    Kind,
+    parent_of,
+    same_state,
+    shown,
+)
 
 HasChildren = Callable[[bytes], bool]
 
@@ -14,6 +21,13 @@ class Difference(NamedTuple):
     path: bytes
     old: Entry | None
     new: Entry | None
+
+
+def total_after(total: int, differences: Iterable[Difference]) -> int:
+    """The sum over a tree after these."""
+    for _, old, new in differences:
+        total += (new.token() if new else 0) - (old.token() if old else 0)
+    return total % SUM_MODULUS
 
 
 def file_changes(

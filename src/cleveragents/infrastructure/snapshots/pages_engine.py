@@ -17,7 +17,7 @@ from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind, shown
 from cleveragents.infrastructure.snapshots.pages_base import forget_bases
 from cleveragents.infrastructure.snapshots.pages_build import build_file
 from cleveragents.infrastructure.snapshots.pages_capture import capture
-from cleveragents.infrastructure.snapshots.pages_restore import differs, restore
+from cleveragents.infrastructure.snapshots.pages_restore import checked_way_back, differs, restore
 from cleveragents.infrastructure.snapshots.pages_session import PageSession, page_session
 from cleveragents.infrastructure.snapshots.pages_units import BLOCK_PAGES, blocks_in, token
 from cleveragents.infrastructure.snapshots.pages_versions import FileState
@@ -78,18 +78,20 @@ class PagesEngine:
         name = os.path.basename(resource.sandbox_path)
         return {path: name for path in paths if path != name}
 
-    def verify(
+    def verify(self, resource: PlanResource, ref: str, expected: str) -> None:
+        with self._reading(resource) as session:
+            state = session.snapshot(ref)
+            _refuse_wrong_hash(session, state, expected, _checked_sum(session, state))
+
+    def verify_way_back(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
     ) -> None:
         del paths
         with self._reading(resource) as session:
-            state = session.snapshot(ref)
-            total = sum(_checked_block(session, state, b) for b in range(blocks_in(state.size)))
-            recorded = session.versions.recorded_hash(state.seq)
-            if total % SUM_MODULUS != state.total or {recorded, state.state_hash} != {expected}:
-                raise SnapshotDamagedError(
-                    resource.name, f"the hash of snapshot {ref} is not the one that was recorded"
-                )
+            state, head = session.snapshot(ref), session.state()
+            one_file = state.kind is head.kind is Kind.FILE
+            total = checked_way_back(session, state) if one_file else _checked_sum(session, state)
+            _refuse_wrong_hash(session, state, expected, total)
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         with self._reading(resource) as session:
@@ -191,6 +193,20 @@ def _changes(resource: PlanResource, old: FileState, new: FileState) -> tuple[Fi
     if Kind.GONE in (old.kind, new.kind):
         kind = ChangeKind.ADDED if old.kind is Kind.GONE else ChangeKind.DELETED
     return (FileChange(path=os.path.basename(resource.sandbox_path), kind=kind),)
+
+
+def _refuse_wrong_hash(session: PageSession, state: FileState, expected: str, total: int) -> None:
+    recorded = session.versions.recorded_hash(state.seq)
+    if total != state.total or {recorded, state.state_hash} != {expected}:
+        raise SnapshotDamagedError(
+            session.resource.name,
+            f"the hash of snapshot {state.seq} is not the one that was recorded",
+        )
+
+
+def _checked_sum(session: PageSession, state: FileState) -> int:
+    blocks = range(blocks_in(state.size))
+    return sum(_checked_block(session, state, block) for block in blocks) % SUM_MODULUS
 
 
 def _checked_block(session: PageSession, state: FileState, block: int) -> int:

@@ -87,6 +87,14 @@ def differs(session: PageSession, target: FileState) -> tuple[Kind, bool]:
         os.close(fd)
 
 
+def checked_way_back(session: PageSession, target: FileState) -> int:
+    """The sum of `target` by way of the newest snapshot, once all pages that differ are proven."""
+    head = session.state()
+    changes = _changes(session, _Present(size=head.size, mode=head.mode, fast=b""), target)
+    _check_contents(session, {page: new for page, (_, new) in changes.items() if new is not None})
+    return moved_total(head, changes)
+
+
 def _can_be_written(session: PageSession, found: os.stat_result) -> bool:
     # A file with a second name is replaced: writing would reach through to the other one.
     return (

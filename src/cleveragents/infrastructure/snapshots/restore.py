@@ -4,9 +4,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
+from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError, SnapshotFailedError
 from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.changes import Difference, total_after
 from cleveragents.infrastructure.snapshots.entry import (
     Entry,
     Kind,
@@ -46,6 +46,7 @@ def restore(
         exclude = session.exclude
         delta = _present(session, anchor, tracker)
         differences = differences_to(session, delta, target)
+        refuse_wrong_sum(session, delta, differences, target)
         wanted = {item.path: item.new for item in differences}
         with told(session):
             staging.fill(session.contents, needed_contents(wanted), near(anchor, wanted))
@@ -113,6 +114,18 @@ def differences_to(session: Session, delta: Delta, target: SnapshotRow) -> list[
         for path in sorted(paths)
     )
     return [item for item in compared if not same_state(item.old, item.new)]
+
+
+def refuse_wrong_sum(
+    session: Session, delta: Delta, differences: Sequence[Difference], target: SnapshotRow
+) -> None:
+    """The newest snapshot, plus what happened since, plus these must come to the target."""
+    before = session.head.total if session.head else 0
+    now = total_after(before, session.differences(delta))
+    if total_after(now, differences) != target.total:
+        raise SnapshotDamagedError(
+            session.resource.name, "its files would not have the hash of the snapshot"
+        )
 
 
 def proven(

@@ -8,10 +8,9 @@ from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.adoption import Adopted
 from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.changes import Difference, total_after
 from cleveragents.infrastructure.snapshots.contents import ContentStore
 from cleveragents.infrastructure.snapshots.entry import (
-    SUM_MODULUS,
     Entry,
     Kind,
     Seen,
@@ -170,10 +169,7 @@ class Session:
         identity = side.identity if side else head.identity if head else ""
         if head and not differences and identity == head.identity:
             return head
-        total = head.total if head else 0
-        for _, old, new in differences:
-            total += (new.token() if new else 0) - (old.token() if old else 0)
-        total %= SUM_MODULUS
+        total = total_after(head.total if head else 0, differences)
         return SnapshotRow(
             seq=head.seq + 1 if head else 1,
             total=total,

@@ -10,11 +10,16 @@ from typing import Any
 from cleveragents.application.ports import Restored
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
-from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
+from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.adoption import adopted, wait_until_old
-from cleveragents.infrastructure.snapshots.changes import Difference, file_changes, footprint
+from cleveragents.infrastructure.snapshots.changes import (
+    Difference,
+    file_changes,
+    footprint,
+    total_after,
+)
 from cleveragents.infrastructure.snapshots.chosen_paths import (
     Chosen,
     restore_chosen,
@@ -22,7 +27,7 @@ from cleveragents.infrastructure.snapshots.chosen_paths import (
 )
 from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown, state_hash
+from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown
 from cleveragents.infrastructure.snapshots.examine import examine, examine_file
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest
@@ -30,7 +35,6 @@ from cleveragents.infrastructure.snapshots.restore import Outcome, restore
 from cleveragents.infrastructure.snapshots.session import (
     Recorded,
     Session,
-    needed_contents,
     open_sandbox,
     open_session,
 )
@@ -106,6 +110,7 @@ class TreeEngine:
     def restore(self, resource: PlanResource, ref: str) -> Restored:
         with (
             uncollected(),
+            self._in_doubt(resource),
             self._store(resource).writing() as db,
             self._staging(resource) as staged,
         ):
@@ -117,6 +122,7 @@ class TreeEngine:
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         with (
             uncollected(),
+            self._in_doubt(resource),
             self._store(resource).writing() as db,
             self._staging(resource) as staged,
         ):
@@ -156,24 +162,26 @@ class TreeEngine:
             target = reader.session.snapshot(ref)
             return unknown_names(reader.session, target, reader.now(), paths)
 
-    def verify(
+    def verify(self, resource: PlanResource, ref: str, expected: str) -> None:
+        with self.reading(resource) as reader:
+            target = reader.session.snapshot(ref)
+            entries = {entry.path: entry for entry in reader.session.versions.state(target.seq)}
+            total = sum(entry.token() for entry in entries.values()) % SUM_MODULUS
+            reader.refuse_damage(target, expected, total, entries)
+            reader.refuse_damaged_side(target)
+
+    def verify_way_back(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
     ) -> None:
-        with self._store(resource).reading() as db:
-            session = self._session(db, resource)
-            row = session.snapshot(ref)
-            entries = {entry.path: entry for entry in session.versions.state(row.seq)}
-            total = sum(entry.token() for entry in entries.values()) % SUM_MODULUS
-            if {state_hash(total, row.identity), row.state_hash} != {expected}:
-                raise SnapshotDamagedError(
-                    resource.name, f"the hash of snapshot {ref} is not the one that was recorded"
-                )
+        with self.reading(resource) as reader:
+            target = reader.session.snapshot(ref)
+            newest = reader.session.head or target
+            back = reader.between(str(newest.seq), ref)
             chosen = Chosen.named(paths)
-            needed = needed_contents({path: e for path, e in entries.items() if path in chosen})
+            entries = {item.path: item.new for item in back if item.path in chosen}
+            reader.refuse_damage(target, expected, total_after(newest.total, back), entries)
             if not paths:
-                side = session.versions.side_contents(row.seq)
-                needed |= {key: name for name, key in side.items()}
-            session.contents.check(needed)
+                reader.refuse_damaged_side(target)
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         with self._store(resource).reading() as db:
@@ -252,6 +260,16 @@ class TreeEngine:
         if recorded.saved is not None:
             session.manifest.move_on(recorded.saved)
         self._tracker.settled(_key(session.resource).root, session.manifest.seen)
+
+    @contextmanager
+    def _in_doubt(self, resource: PlanResource) -> Generator[None]:
+        """If this fails half-way, then nothing is known of the tree: the tracker was told that
+        what happened to it is no news."""
+        try:
+            yield
+        except BaseException:
+            self.release(resource)
+            raise
 
     def _staging(self, resource: PlanResource) -> AbstractContextManager[Staging]:
         return staging(self._scratch_dir, resource)

@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.snapshots.changes import Difference
 from cleveragents.infrastructure.snapshots.comparison import FullComparison
-from cleveragents.infrastructure.snapshots.entry import Entry, same_state, shown
+from cleveragents.infrastructure.snapshots.entry import Entry, same_state, shown, state_hash
 from cleveragents.infrastructure.snapshots.examine import examine, hash_only
 from cleveragents.infrastructure.snapshots.present import Delta
-from cleveragents.infrastructure.snapshots.session import Session, open_sandbox
+from cleveragents.infrastructure.snapshots.session import Session, needed_contents, open_sandbox
+from cleveragents.infrastructure.snapshots.versions import SnapshotRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,22 @@ class TreeReader:
             )
             for path in sorted(paths)
         )
+
+    def refuse_damage(
+        self, target: SnapshotRow, expected: str, total: int, entries: Mapping[bytes, Entry | None]
+    ) -> None:
+        """Raise SnapshotDamagedError unless this is the sum of the snapshot, whose hash has to be
+        the expected one, and the contents of these of its entries are there and unharmed."""
+        if {state_hash(total, target.identity), target.state_hash} != {expected}:
+            raise SnapshotDamagedError(
+                self.session.resource.name,
+                f"the hash of snapshot {target.seq} is not the one that was recorded",
+            )
+        self.session.contents.check(needed_contents(entries))
+
+    def refuse_damaged_side(self, target: SnapshotRow) -> None:
+        side = self.session.versions.side_contents(target.seq)
+        self.session.contents.check({key: name for name, key in side.items()})
 
     def contents(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content by hash, in pieces to be used up before the next; as ContentStore.read."""

@@ -51,6 +51,9 @@ class Database:
     def verify(self, snapshot) -> None:
         self.store.verify(self.resource, snapshot.ref, snapshot.state_hash)
 
+    def verify_way_back(self, snapshot) -> None:
+        self.store.verify_way_back(self.resource, snapshot.ref, snapshot.state_hash)
+
     def look(self) -> tuple[int, bytes] | str | None:
         if self.path.is_symlink():
             return str(self.path.readlink())
