@@ -114,13 +114,13 @@ class MemorySnapshots:
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
         self.verify(resource, ref, state_hash)
+        if self.damaged_files.intersection(paths or self._content(resource, ref)):
+            raise SnapshotDamagedError(resource.name, "the content of a file is lost")
 
     def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
         self._faults.reach("verify")
         if ref in self.damaged or hash_files(self._content(resource, ref)) != state_hash:
             raise SnapshotDamagedError(resource.name, "its hash differs")
-        if self.damaged_files.intersection(paths or self._content(resource, ref)):
-            raise SnapshotDamagedError(resource.name, "the content of a file is lost")
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return differences(self._content(resource, old), self._content(resource, new))
