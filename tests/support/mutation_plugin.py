@@ -2,11 +2,16 @@
 
 import functools
 import json
+import resource
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+
+# A mistake can make a test collect things for ever, and the machine is not its own.
+_MOST_MEMORY = 2 << 30
+resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 # What mutmut 3.8 reads of a test and pytest 9.2 calls otherwise.
 pytest.Item._nodeid = property(lambda item: item.nodeid)  # type: ignore[attr-defined]
