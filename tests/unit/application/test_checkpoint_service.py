@@ -52,6 +52,16 @@ def test_a_checkpoint_by_hand_holds_the_present_and_becomes_the_head(world: Serv
     assert world.files() == {**after("a", "c"), "mine.txt": "by hand"}
 
 
+def test_a_group_holds_what_differs_from_where_the_plan_stands_not_from_the_newest_group(
+    world: ServiceWorld,
+) -> None:
+    world.roll_back("start")
+
+    group = world.manual.create(world.plan_id, "mine")
+
+    assert [checkpoint.resource for checkpoint in group.checkpoints] == ["plan"]
+
+
 def test_a_label_is_given_by_hand_only_once(world: ServiceWorld) -> None:
     world.manual.create(world.plan_id, "mine")
 
@@ -319,8 +329,27 @@ def test_a_group_by_hand_survives_any_number_of_later_ones() -> None:
     assert world.files() == files
 
 
-def test_a_group_is_announced_with_the_number_that_had_to_go(world: ServiceWorld) -> None:
-    assert [event.pruned for event in world.events.of(CheckpointRecorded)] == [0] * 10
-    assert [event.label for event in world.events.of(CheckpointRecorded)] == [
-        group.label for group in world.groups
+def test_each_group_is_announced_once_it_is_stored(world: ServiceWorld) -> None:
+    told = world.events.of(CheckpointRecorded)
+    assert [event.pruned for event in told] == [0] * 10
+    assert [(event.group_id, event.reason, event.label) for event in told] == [
+        (group.group_id, group.reason, group.label) for group in world.groups
     ]
+
+
+def test_how_many_had_to_go_is_announced_with_the_last_group_that_was_stored_with_it() -> None:
+    world = ServiceWorld(append("a"), append("b"), max_groups=3)
+    world.run()
+
+    told = [(event.label, event.pruned) for event in world.events.of(CheckpointRecorded)]
+
+    assert told == [
+        ("start", 0),
+        ("decision 0: add a", 0),
+        ("before append add a", 0),
+        ("after append add a", 1),
+        ("decision 1: add b", 0),
+        ("before append add b", 2),
+        ("after append add b", 1),
+    ]
+    assert len(world.groups) == 3

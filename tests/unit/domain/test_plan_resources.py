@@ -24,6 +24,18 @@ def test_without_a_sandbox_no_snapshot_is_needed() -> None:
     assert a_resource(boundary=None).needed_snapshots() == frozenset()
 
 
+def test_an_apply_that_has_begun_needs_its_snapshots_until_it_is_withdrawn() -> None:
+    resource = a_resource(details={"store": "kept"}).ready("first")
+
+    intending = resource.intending({"commit": "abc"}, {"second", "first", "another"})
+
+    assert intending.intent == {"commit": "abc"}
+    assert intending.needed_snapshots() == {"first", "second", "another"}
+    assert intending.details["store"] == "kept"
+    assert intending.withdrawn() == resource
+    assert resource.intent is None
+
+
 def test_a_removed_sandbox_is_only_marked() -> None:
     assert a_resource().removed().status is SandboxStatus.REMOVED
 
