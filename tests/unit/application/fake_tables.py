@@ -244,7 +244,7 @@ class MemoryCheckpoints:
                 label=group.label,
                 labelled_by_hand=group.labelled_by_hand,
                 created_at=group.created_at,
-                size_bytes=group.size_bytes,
+                size_bytes=group.size_bytes if with_sizes else 0,
             )
             for group in self.of_plan(plan_id)
         ]

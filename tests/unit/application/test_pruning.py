@@ -170,6 +170,16 @@ def test_a_group_more_costs_neither_what_is_compared_nor_more_than_it_must() -> 
     assert safety in world.tables.groups
 
 
+def test_a_limit_of_bytes_holds_with_every_group_that_is_added() -> None:
+    world = ServiceWorld(append("a"), append("b"), append("c"), max_bytes=25)
+    world.run()
+
+    reasons = {record.reason for _, record in world.tables.pruned.values()}
+
+    assert reasons == {"more than 25 bytes, and among the oldest"}
+    assert not world.manual.explain_retention(world.plan_id).decision.removed
+
+
 # --- what is freed ------------------------------------------------------------------------------
 
 

@@ -49,6 +49,7 @@ def test_the_message_names_everything_the_error_is_about_and_nothing_else(sample
 
 def test_what_an_error_lists_can_be_asked_for() -> None:
     assert errors.ActionFileError("a.yaml", ["x", "y"]).problems == ("x", "y")
+    assert "check 'my file.yaml'`" in errors.ActionFileError("my file.yaml", []).hint
     assert errors.ApplyConflictError("p", "code", ["x", "y"], "why").files == ("x", "y")
     assert errors.ApplyEditsKeptError("p", "why", ["x", "y"]).files == ("x", "y")
 
