@@ -105,7 +105,7 @@ def test_a_project_may_lie_at_any_path(world: World, name: str) -> None:
     path = world.write_action(
         action(shell("echo x > f; echo 2 > src/app.py", "s"), write("g", "1"))
     )
-    used = agents.json("plan", "use", path).ok()
+    used = agents("plan", "use", path).ok()
     plan = PlanHandle(agents, used.data["plan_id"])
     plan.execute().ok()
     plan.rollback("start").ok()

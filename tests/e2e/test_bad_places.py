@@ -92,7 +92,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(world: World) -
     before, traces = world.records(), world.project.traces()
     path = world.write_action(action(write("a", "1")))
     for words in (("plan", "list"), ("plan", "use", path)):
-        said = refused(world.agents.json(*words), "database-too-new")
+        said = refused(world.agents(*words), "database-too-new")
         assert "9999" in said
         assert "pip install -U cleveragents" in said
     assert world.records() == before
@@ -107,7 +107,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(world: World, cont
     for path in world.agents.data_dir.glob("cleveragents.db*"):
         path.unlink()
     file.write_bytes(content)
-    refused(world.agents.json("plan", "list"), "database-unusable")
+    refused(world.agents("plan", "list"), "database-unusable")
     assert file.read_bytes() == content
 
 
@@ -118,7 +118,7 @@ def test_a_data_dir_that_cannot_be_made_is_refused(world: World, where: str) -> 
     folder = file if where == "a file" else file / "below"
     path = world.write_action(action(write("a", "1")))
     for words in (("plan", "list"), ("plan", "use", path)):
-        answer = world.agents.json("--data-dir", str(folder), *words)
+        answer = world.agents("--data-dir", str(folder), *words)
         said = refused(answer, "data-dir-unusable")
         assert str(folder) in said
         assert "--data-dir" in said

@@ -73,7 +73,7 @@ def test_a_killed_plan_says_so_and_goes_on_from_the_step_boundary(slow: Slow) ->
     process.kill()
     ended(process)
     end_orphans(slow)
-    answer = slow.world.agents.json("plan", "status", slow.plan.id).ok()
+    answer = slow.plan("status").ok()
     assert answer.data["state"] == "processing"
     assert answer.envelope["status"] == "warn"
     told = [text for text in answer.envelope["messages"] if "process" in text]
@@ -88,7 +88,7 @@ def test_plan_execute_goes_on_with_a_killed_plan_as_resume_does(slow: Slow) -> N
     ended(process)
     end_orphans(slow)
     slow.gate.touch()
-    answer = slow.world.agents.json("plan", "execute", slow.plan.id).ok()
+    answer = slow.world.agents.fork("plan", "execute", slow.plan.id).answer().ok()
     assert answer.data["state"] == "complete"
     assert (slow.plan.sandbox / "second.txt").read_text() == "half\n"
 
@@ -179,7 +179,7 @@ def test_a_plan_killed_many_times_still_gives_the_right_tree(world: World) -> No
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         time.sleep(0.1)  # a step's own session is not ours to kill; it ends by itself
-    world.agents.json("plan", "execute", plan.id).ok()
+    world.agents.fork("plan", "execute", plan.id).answer().ok()
     assert plan.tree() == trees[-1]
     plan.rollback("start").ok()
     assert plan.tree() == trees[0]

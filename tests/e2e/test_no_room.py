@@ -69,7 +69,7 @@ def _nothing_stored_is_harmed(world: World, plan: PlanHandle) -> None:
     listed = {group.group_id for group in plan.groups}
     assert set(plan("checkpoint", "verify").ok().data["verified"]) == listed
     assert "after shell big" not in {group.label for group in plan.groups}
-    world.agents.json("store", "verify").ok()
+    world.agents("store", "verify").ok()
 
 
 def test_a_rollback_for_which_there_is_no_room_changes_nothing(

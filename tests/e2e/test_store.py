@@ -13,7 +13,7 @@ def test_status_shows_the_size_and_the_plans(world: World) -> None:
     plan = world.use(write("a.txt", "a\n"))
     plan("execute").ok()
 
-    data = world.agents.json("store", "status").ok().data
+    data = world.agents("store", "status").ok().data
 
     (share,) = data["plans"]
     assert share["plan_id"] == plan.id
@@ -23,7 +23,7 @@ def test_status_shows_the_size_and_the_plans(world: World) -> None:
 
 
 def test_an_empty_store_has_nothing(world: World) -> None:
-    data = world.agents.json("store", "status").ok().data
+    data = world.agents("store", "status").ok().data
 
     assert (data["size_bytes"], data["plans"]) == (0, [])
 
@@ -32,12 +32,12 @@ def test_verify_proves_all_plans_and_finds_damage(world: World) -> None:
     plans = [world.use(write("a.txt", text)) for text in ("one\n", "two\n")]
     for plan in plans:
         plan("execute").ok()
-    assert world.agents.json("store", "verify").ok().data["plans"] == 2
+    assert world.agents("store", "verify").ok().data["plans"] == 2
 
     store = world.agents.data_dir / "snapshots" / f"{plans[0].id}.db"
     store.write_bytes(b"not a database" * 100)
 
-    answer = world.agents.json("store", "verify")
+    answer = world.agents("store", "verify")
     assert answer.code == 1
     assert [item["plan_id"] for item in answer.data["damaged"]] == [plans[0].id]
     assert answer.data["error"]["code"] == "snapshot-damaged"
@@ -45,16 +45,16 @@ def test_verify_proves_all_plans_and_finds_damage(world: World) -> None:
 
 def test_beyond_the_limit_a_step_is_refused_and_nothing_stored_is_harmed(world: World) -> None:
     plan = world.use(write("a.txt", "a\n"), shell(BIG, "big"))
-    world.agents.json("config", "set", "store.max-size", "300KB").ok()
+    world.agents("config", "set", "store.max-size", "300KB").ok()
 
     refused(plan("execute"), "store-full")
 
     assert plan.status["state"] == "errored"
     assert plan.status["last_completed_step"] == 0
     assert "store.max-size" in plan("errors").ok().out
-    world.agents.json("store", "verify").ok()
+    world.agents("store", "verify").ok()
 
-    world.agents.json("config", "set", "store.max-size", "100MB").ok()
+    world.agents("config", "set", "store.max-size", "100MB").ok()
     plan("resume").ok()
     assert (plan.sandbox / "big.bin").stat().st_size == 400_000
 

@@ -32,7 +32,7 @@ class Slow:
     def finish(self) -> None:
         """Go on in a new process, and check that all is as if nothing had happened."""
         self.gate.touch()
-        self.world.agents.json("plan", "resume", self.plan.id).ok()
+        self.world.agents.fork("plan", "resume", self.plan.id).answer().ok()
         status = self.plan.status
         assert status["state"] == "complete"
         sandbox = self.plan.sandbox
