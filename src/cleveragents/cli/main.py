@@ -51,6 +51,8 @@ def root(ctx: click.Context, data_dir: str | None, config_path: str | None, verb
 def main() -> None:
     _open_missing_streams()
     code = run(sys.argv[1:])
+    if "signal" in sys.modules:
+        _hear_no_more()
     try:
         sys.stdout.flush()
     except OSError:
@@ -58,6 +60,14 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = code or 1
     sys.exit(code)
+
+
+def _hear_no_more() -> None:
+    """All is said: an interruption could only break off the end of the interpreter, loudly."""
+    import signal  # noqa: PLC0415 - `--help` must not pay for it
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _open_missing_streams() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.support.runners import runner_with
 from cleveragents.domain.confinement import Confinement, ConfinementMode
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.infrastructure.clock import UlidSource
-from cleveragents.infrastructure.tools.processes import Command
+from cleveragents.infrastructure.tools.processes import Command, signals_held_back
 
 Run = Callable[..., Any]
 
@@ -196,6 +197,24 @@ def test_an_interruption_ends_the_command_too(run: Run, tmp_path: Path) -> None:
         signal.signal(signal.SIGALRM, before)
 
     assert gone(int((tmp_path / "self").read_text()))
+
+
+def test_an_interruption_waits_for_the_end_of_the_block_whichever_thread_takes_it() -> None:
+    """Where a command is started, what is not yet known would not be ended."""
+    done, reached = threading.Event(), False
+    other = threading.Thread(target=done.wait)
+    other.start()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), signals_held_back():
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.05)
+            reached = True
+    finally:
+        signal.signal(signal.SIGINT, before)
+        done.set()
+        other.join()
+    assert reached
 
 
 def test_a_process_in_a_session_of_its_own_does_not_survive_either(

@@ -96,7 +96,7 @@ class ProcessRunner:
             keeper = Keeper(
                 report=pipe.written, most_processes=limits.processes, enter=enclosure.enter
             )
-            with _signals_held_back():  # a process that we do not know of would go on
+            with signals_held_back():  # a process that we do not know of would go on
                 running = self._start(command, enclosure, keeper, pipe)
                 known.append(running)
             if command.plan_id in self._stopped:  # just now, when there was nothing to end
@@ -205,7 +205,7 @@ def ending() -> Generator[list[Running]]:
     try:
         yield known
     finally:
-        with _signals_held_back():
+        with signals_held_back():
             for running in known:
                 running.end()
                 running.close()
@@ -253,13 +253,24 @@ def _not_started(command: Command, error: Exception, pipe: ReportPipe) -> ToolEr
 
 
 @contextmanager
-def _signals_held_back() -> Generator[None]:
-    """An interruption that comes now is felt at the end of the block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
+def signals_held_back() -> Generator[None]:
+    """An interruption that comes now is felt at the end of the block.
+
+    By the main thread alone, which is the one that is interrupted. To block the signals is not
+    enough: any other thread would take them, and hand them on to this one.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    felt: list[int] = []
+    before = {n: signal.signal(n, lambda number, _: felt.append(number)) for n in _INTERRUPTIONS}
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+        for number in felt[:1]:
+            signal.raise_signal(number)
 
 
 def _variable(name: str) -> str:
