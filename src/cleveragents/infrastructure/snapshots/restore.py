@@ -15,7 +15,7 @@ from cleveragents.infrastructure.snapshots.entry import (
     same_state,
     shown,
 )
-from cleveragents.infrastructure.snapshots.examine import examine, hash_only
+from cleveragents.infrastructure.snapshots.examine import examine, examine_file, hash_only
 from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.session import (
     Recorded,
@@ -107,6 +107,7 @@ def _examined(anchor: Anchor, path: bytes) -> Seen | None:
 def differences_to(session: Session, delta: Delta, target: SnapshotRow) -> list[Difference]:
     newest = session.head.seq if session.head else target.seq
     paths = session.versions.touched(target.seq, newest) | delta.now.keys()
+    session.manifest.seen.prefetch(paths)
     compared = (
         Difference(
             path, delta.entry(path, session.manifest.seen), session.versions.at(path, target.seq)
@@ -136,7 +137,8 @@ def proven(
     with open_sandbox(session.resource) as anchor:
         tracker.look_again(anchor, session.known, {item.path for item in differences})
         for path, _, wanted in differences:
-            seen = examine(anchor, path, hash_only)
+            look = examine_file if wanted and wanted.kind is Kind.FILE else examine
+            seen = look(anchor, path, hash_only)
             if wanted is None and seen and _holds_only_excluded(session, anchor, seen):
                 seen = None
             if not same_state(seen.entry if seen else None, wanted):

@@ -41,6 +41,7 @@ class TreeReader:
         now = self.now()
         newest = session.head.seq if session.head else start
         paths = session.versions.touched(start, newest) | now.now.keys()
+        session.manifest.seen.prefetch(paths)
         return _differing(
             Difference(
                 path, session.versions.at(path, start), now.entry(path, session.manifest.seen)

@@ -79,7 +79,7 @@ class WatchedTree:
         watches = self._watches
         watches.drain()
         found: set[bytes] = set()
-        known.load(watches.paths | watches.written)
+        known.load(watches.paths | watches.written | {parent_of(path) for path in watches.paths})
         for path in watches.paths | self._mapped(known):
             self._look(anchor, path, known, found)
         for path in watches.written - watches.paths:
