@@ -174,8 +174,10 @@ def test_a_limit_of_bytes_holds_with_every_group_that_is_added() -> None:
     world = ServiceWorld(append("a"), append("b"), append("c"), max_bytes=25)
     world.run()
 
-    reasons = {record.reason for _, record in world.tables.pruned.values()}
+    records = [record for _, record in world.tables.pruned.values()]
+    reasons = {record.reason for record in records}
 
+    assert all(record.pruned_at <= world.clock.moment for record in records)
     assert reasons == {"more than 25 bytes, and among the oldest"}
     assert not world.manual.explain_retention(world.plan_id).decision.removed
 

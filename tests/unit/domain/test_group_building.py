@@ -1,5 +1,7 @@
 """A checkpoint group is complete before it is stored, and proves what it holds by hashes."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,6 +11,7 @@ from domain_builders import CODE, DOCS, LATER, NOW, a_group, a_plan, a_resource,
 
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import (
+    Checkpoint,
     CheckpointGroup,
     CheckpointMoment,
     CheckpointReason,
@@ -17,7 +20,7 @@ from cleveragents.domain.checkpoint import (
 )
 from cleveragents.domain.decision import Position
 from cleveragents.domain.groups import GroupDraft, build_group, hash_of
-from cleveragents.domain.ids import DecisionId
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId
 from cleveragents.domain.plan import Phase
 
 DECISION = DecisionId(ulid(70))
@@ -173,54 +176,91 @@ def test_the_group_says_where_the_plan_stood_and_why_it_was_taken() -> None:
     assert (group.phase, group.last_completed_step, group.attempt) == ("execute", 2, 4)
     assert group.actor_state == {"next_step": 3}
     assert group.created_at == NOW
-    assert not group.superseded
+    assert group.superseded is False
     assert group.size_bytes == 80
 
 
 def test_the_checkpoint_of_a_resource_is_complete() -> None:
     group = built()
-    checkpoint = group.checkpoints[0]
 
-    assert checkpoint.group_id == group.group_id
-    assert checkpoint.plan_id == PLAN.plan_id
-    assert checkpoint.decision_id == DECISION
-    assert checkpoint.resource_id == CODE
-    assert checkpoint.checkpoint_type == "git-checkout"
-    assert checkpoint.sandbox_ref == "commit of code"
-    assert checkpoint.filesystem_path == f"/sandboxes/{CODE}"
-    assert checkpoint.size_bytes == 40
-    assert checkpoint.step_index == 3
-    assert checkpoint.state_hash == "h1"
-    assert checkpoint.label == "before file.write a"
-    assert not checkpoint.is_plan_state
-    assert checkpoint.metadata == {
-        "reason": "on_tool_write",
-        "source": "file.write",
-        "phase": "execute",
-        "snapshot": "ref of code",
-        "files_changed": 1,
-    }
+    assert group.checkpoints[0] == Checkpoint(
+        checkpoint_id=CheckpointId(ulid(1001)),
+        group_id=group.group_id,
+        plan_id=PLAN.plan_id,
+        decision_id=DECISION,
+        resource_id=CODE,
+        resource="code",
+        checkpoint_type="git-checkout",
+        sandbox_ref="commit of code",
+        filesystem_path=f"/sandboxes/{CODE}",
+        size_bytes=40,
+        created_at=NOW,
+        step_index=3,
+        state_hash="h1",
+        label="before file.write a",
+        metadata={
+            "reason": "on_tool_write",
+            "source": "file.write",
+            "phase": "execute",
+            "snapshot": "ref of code",
+            "files_changed": 1,
+        },
+    )
+    assert not group.checkpoints[0].is_plan_state
 
 
 def test_the_checkpoint_of_the_plan_holds_everything_that_a_rollback_takes_back() -> None:
     group = built()
-    checkpoint = group.checkpoints[-1]
-
-    assert checkpoint.is_plan_state
-    assert checkpoint.checkpoint_id == group.head
-    assert checkpoint.resource_id is None
-    assert checkpoint.metadata == {
-        "reason": "on_tool_write",
-        "source": "file.write",
+    state = {
         "phase": "execute",
-        "plan_state": {
-            "phase": "execute",
-            "last_completed_step": 2,
-            "attempt": 4,
-            "timeline": 2,
-            "actor_state": {"next_step": 3},
-        },
+        "last_completed_step": 2,
+        "attempt": 4,
+        "timeline": 2,
+        "actor_state": {"next_step": 3},
     }
+
+    assert group.checkpoints[-1] == Checkpoint(
+        checkpoint_id=group.head,
+        group_id=group.group_id,
+        plan_id=PLAN.plan_id,
+        decision_id=DECISION,
+        resource_id=None,
+        resource="plan",
+        checkpoint_type="plan-state",
+        sandbox_ref="",
+        filesystem_path="",
+        size_bytes=0,
+        created_at=NOW,
+        step_index=3,
+        state_hash=hash_of(state),
+        label="before file.write a",
+        metadata={
+            "reason": "on_tool_write",
+            "source": "file.write",
+            "phase": "execute",
+            "plan_state": state,
+        },
+    )
+    assert group.checkpoints[-1].is_plan_state
+
+
+def test_the_hash_of_a_group_is_made_of_those_of_its_parts() -> None:
+    """It is stored, so that another version must come to the same one."""
+    group = built()
+    parts = [[CODE, "h1"], [DOCS, "h2"], ["plan", group.checkpoints[-1].state_hash]]
+    text = json.dumps(parts, separators=(",", ":"))
+
+    assert group.state_hash == f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    assert hash_of({"b": "ü", "a": 1}) == hash_of({"a": 1, "b": "ü"})
+    spelled = b'{"a":"\\u00fc"}'
+    assert hash_of({"a": "ü"}) == f"sha256:{hashlib.sha256(spelled).hexdigest()}"
+
+
+def test_what_takes_back_a_group_is_named_in_it() -> None:
+    undo = GroupId(ulid(80))
+    group = built(moment=replace(MOMENT, undo_group=undo))
+
+    assert [item.metadata["undo"] for item in group.checkpoints] == [undo] * 3
 
 
 def test_what_was_not_captured_or_was_unusual_is_named() -> None:
