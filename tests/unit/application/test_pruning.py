@@ -8,6 +8,7 @@ from fakes import Killed
 from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, add_correction, append
 
 from cleveragents.application.services.pruning import pins
+from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import (
@@ -180,6 +181,22 @@ def test_a_limit_of_bytes_holds_with_every_group_that_is_added() -> None:
     assert all(record.pruned_at <= world.clock.moment for record in records)
     assert reasons == {"more than 25 bytes, and among the oldest"}
     assert not world.manual.explain_retention(world.plan_id).decision.removed
+
+
+def test_progress_that_is_stored_without_a_group_costs_none(old: ServiceWorld) -> None:
+    groups = old.groups
+    moment = CheckpointMoment(
+        reason=CheckpointReason.BEFORE_STEP,
+        source="test",
+        label="before step",
+        decision_id=None,
+        step_index=3,
+    )
+
+    done = old.checkpoints.auto_create_if_configured(Trigger.BEFORE_STEP, old.plan, moment)
+
+    assert done.plan == old.plan
+    assert old.groups == groups
 
 
 # --- what is freed ------------------------------------------------------------------------------

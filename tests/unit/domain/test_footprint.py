@@ -100,3 +100,13 @@ def test_a_folder_that_came_with_its_files_is_nobodys() -> None:
 def test_parents_come_from_the_nearest_on() -> None:
     assert list(parents("a/b/c")) == ["a/b", "a"]
     assert list(parents("a")) == []
+
+
+def test_a_footprint_is_nothing_only_if_nothing_at_all_was_changed() -> None:
+    assert not Footprint()
+    for changed in (
+        Footprint(whole=True),
+        Footprint(paths=frozenset({"a"})),
+        Footprint(folders=frozenset({"a"})),
+    ):
+        assert changed

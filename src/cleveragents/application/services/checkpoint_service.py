@@ -54,7 +54,6 @@ class Committed:
     """
 
     plan: Plan
-    group: CheckpointGroup | None
     changes: tuple[FileChange, ...]
     notice: str | None = None
     failed: bool = False
@@ -180,13 +179,13 @@ class CheckpointService:
             uow.plans.save(plan)
             if additions.also is not None:
                 additions.also(uow, plan)
-            pruned = len(self._prune_records(uow, plan, moment)) if with_group else 0
+            pruned = self._prune_records(uow, plan, moment) if groups else dict[GroupId, str]()
             uow.commit()
         if additions.tool_call is not None and additions.writers is not None:
             additions.writers.add(additions.tool_call.decision_id, touched)
         for group in groups:
-            self._announce(group, pruned if group is groups[-1] else 0)
-        return Committed(plan=plan, group=groups[-1] if groups else None, changes=changes)
+            self._announce(group, len(pruned) if group is groups[-1] else 0)
+        return Committed(plan=plan, changes=changes)
 
     def _add_group(
         self,

@@ -84,7 +84,7 @@ class SubplanService:
         memory = task.memory(ToolResult(output=f"merged: {', '.join(_names(task))}"))
         plan = plan.advance(task.step_index, memory.state)
         plan = self._checkpoints.save_progress(plan, Additions(messages=memory.added))
-        return Committed(plan=plan, group=None, changes=tuple(changes))
+        return Committed(plan=plan, changes=tuple(changes))
 
     def _is_over(self, plan: Plan, task: Task, wave: Sequence[Subplan]) -> bool:
         """Whether what has become of a wave keeps the others from being started."""

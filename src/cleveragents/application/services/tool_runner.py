@@ -249,7 +249,7 @@ class ToolRunner:
         additions = replace(additions, reads=reads, writers=task.writers)
         if not spec.writes:
             plan = self._checkpoints.save_progress(plan, additions)
-            return Committed(plan=plan, group=None, changes=())
+            return Committed(plan=plan, changes=())
         moment = task.moment(CheckpointReason.ON_TOOL_WRITE_COMPLETE, f"after {_what(task)}")
         return self._checkpoints.auto_create_if_configured(
             Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, additions
@@ -261,12 +261,12 @@ class ToolRunner:
         known = self._ledger.skipped(plan, task.decision, task.step, spec, earlier)
         plan, additions = self._advanced(task, replace(ended, effect=known))
         plan = self._checkpoints.save_progress(plan, additions)
-        return Committed(plan=plan, group=None, changes=())
+        return Committed(plan=plan, changes=())
 
     def _noted(self, task: Task, ended: _Ended, error: ToolError) -> Committed:
         plan, additions = self._advanced(task, ended)
         plan = self._checkpoints.save_progress(plan, additions)
-        return Committed(plan=plan, group=None, changes=(), notice=error.message)
+        return Committed(plan=plan, changes=(), notice=error.message)
 
     def _advanced(self, task: Task, ended: _Ended) -> tuple[Plan, Additions]:
         """Past the step, with what its actor has heard of it."""
