@@ -6,7 +6,7 @@ from dataclasses import FrozenInstanceError, fields, replace
 import pytest
 from domain_builders import ACTION, CODE, LATER, NOW, OTHER_PLAN, a_group, a_plan, stood_at, ulid
 
-from cleveragents.domain.decision import Position
+from cleveragents.domain.decision import Decision, DecisionType, Position
 from cleveragents.domain.errors import (
     ChildApplyError,
     ChildSettledError,
@@ -14,7 +14,7 @@ from cleveragents.domain.errors import (
     PlanCancelledError,
     PlanStateError,
 )
-from cleveragents.domain.ids import CheckpointId, GroupId, PlanId
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
 from cleveragents.domain.subplan import ChildOf, MergeOutcome
 
@@ -50,6 +50,26 @@ def test_a_new_plan_is_queued_with_nothing_done() -> None:
     assert plan.head is None
     assert not plan.is_final
     assert not plan.executed
+
+
+def test_the_first_decision_of_all_says_what_the_plan_is_for() -> None:
+    plan = a_plan(attempt=2, timeline=1, seq=4)
+    decision_id = DecisionId(ulid(6))
+
+    assert plan.definition(decision_id, "a person said so") == Decision(
+        decision_id=decision_id,
+        plan_id=plan.plan_id,
+        parent_id=None,
+        position=Position(timeline=1, seq=4),
+        type=DecisionType.PROMPT_DEFINITION,
+        question="What shall be done?",
+        chosen=ACTION.description,
+        rationale="a person said so",
+        phase=Phase.STRATEGIZE,
+        step_index=None,
+        attempt=2,
+        created_at=NOW,
+    )
 
 
 def test_a_plan_is_a_value_that_cannot_be_changed() -> None:
