@@ -175,7 +175,6 @@ def mutate(session: nox.Session) -> None:
             "PYTEST_ADDOPTS": "-p no:unraisableexception -p no:threadexception",
         },
     )
-    session.run("mutmut", "results")
     session.run("python", "-m", "tests.support.mutation")
 
 

@@ -33,7 +33,11 @@ def begin() -> None:
 
 
 def summary() -> Iterable[str]:
-    """A row for each module, as docs/testing.md has them."""
+    """What survived by name, and a row for each module, as docs/testing.md has them."""
+    for meta in _metas():
+        for name, exit_code in json.loads(meta.read_text())[VERDICTS].items():
+            if _fate(exit_code) in ("survived", "no unit test"):
+                yield f"mutmut show {name}"
     yield f"| module | mistakes | {' | '.join(COLUMNS)} |"
     yield "|---|" + "--:|" * (len(COLUMNS) + 1)
     total: Counter[str] = Counter()
