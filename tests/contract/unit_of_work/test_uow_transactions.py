@@ -54,6 +54,40 @@ def test_leaving_by_an_error_undoes_everything_and_the_next_one_works(
         assert uow.plans.get(PLAN) == FULL_PLAN
 
 
+class _Interrupted:
+    """A connection with which Ctrl-C comes the moment a transaction has begun."""
+
+    def __init__(self, real: sqlite3.Connection) -> None:
+        self._real = real
+
+    def execute(self, sql: str) -> None:
+        self._real.execute(sql)
+        if sql.startswith("BEGIN"):
+            raise KeyboardInterrupt
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._real.in_transaction
+
+
+@pytest.mark.parametrize("kind", ["reading", "writing"])
+def test_ctrl_c_right_after_the_beginning_leaves_nothing_open(
+    path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = Database(str(path))
+    factory = SqlUnitOfWorkFactory(file)
+    real = file.connection()
+    begin = factory.reading if kind == "reading" else factory
+    with monkeypatch.context() as patch:
+        patch.setattr(file, "connection", lambda: _Interrupted(real))
+        with pytest.raises(KeyboardInterrupt), begin():
+            pass
+
+    fill(factory)
+    with factory.reading() as uow:
+        assert uow.plans.get(PLAN) == FULL_PLAN
+
+
 def test_a_statement_that_fails_takes_the_ones_before_it_along(
     database: SqlUnitOfWorkFactory,
 ) -> None:

@@ -56,8 +56,9 @@ class SqlUnitOfWorkFactory:
     def _transaction(self, begin: str) -> Generator[SqlUnitOfWork]:
         with self._database.translated():
             connection = self._database.connection()
-            connection.execute(begin)
             try:
+                # In here, because Ctrl-C can come right after it.
+                connection.execute(begin)
                 yield SqlUnitOfWork(connection)
             finally:
                 if connection.in_transaction:
