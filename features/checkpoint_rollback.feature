@@ -99,7 +99,7 @@ Feature: Every decision is a checkpoint, and a plan can go back to any of them
       | the sandbox becomes a link       | start      | sandbox-missing            |
       | the plan is cancelled            | start      | plan-cancelled             |
       | another plan has a checkpoint    | its head   | checkpoint-of-another-plan |
-      | the stored "one.txt" is damaged  | after file.write one.txt | snapshot-damaged |
+      | the plan is at its start, and the stored "one.txt" is damaged | after file.write one.txt | snapshot-damaged |
       | somebody else holds the lock     | start      | plan-locked                |
       | the group "decision 1: write two.txt" is deleted | decision 1: write two.txt | checkpoint-not-found |
 

@@ -206,8 +206,9 @@ def another_plan(context: Context) -> None:
     context.plan_id = mine
 
 
-@when('the stored "{name}" is damaged')
+@when('the plan is at its start, and the stored "{name}" is damaged')
 def damage(context: Context, name: str) -> None:
+    context.world.agents("plan", "rollback", "--yes", context.plan_id, "start").ok()
     key = hashlib.sha256(name.encode()).digest()
     file = context.world.agents.data_dir / "snapshots" / f"{context.plan_id}.db"
     with closing(sqlite3.connect(file)) as database:
