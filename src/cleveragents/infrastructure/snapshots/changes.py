@@ -1,6 +1,6 @@
 """Owns what a difference between two states is called when people are told about it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from cleveragents.domain.changes import ChangeKind, FileChange
@@ -10,7 +10,6 @@ from cleveragents.infrastructure.snapshots.entry import (
     Entry,
     Kind,
     parent_of,
-    same_state,
     shown,
 )
 
@@ -18,6 +17,8 @@ HasChildren = Callable[[bytes], bool]
 
 
 class Difference(NamedTuple):
+    """A path, and its two states, which are not the same."""
+
     path: bytes
     old: Entry | None
     new: Entry | None
@@ -31,18 +32,17 @@ def total_after(total: int, differences: Iterable[Difference]) -> int:
 
 
 def file_changes(
-    differences: Iterable[Difference], old_has: HasChildren, new_has: HasChildren
+    differences: Collection[Difference], old_has: HasChildren, new_has: HasChildren
 ) -> tuple[FileChange, ...]:
     """Files and links count, folders only where they are empty, because nothing else shows them.
 
     `old_has` and `new_has` tell whether a folder that is in both states has children; of one that
     is in a single state all children are differences themselves.
     """
-    differing = [item for item in differences if not same_state(item.old, item.new)]
-    old_parents = {parent_of(item.path) for item in differing if item.old}
-    new_parents = {parent_of(item.path) for item in differing if item.new}
+    old_parents = {parent_of(path) for path, old, _ in differences if old}
+    new_parents = {parent_of(path) for path, _, new in differences if new}
     changes: list[FileChange] = []
-    for path, old, new in sorted(differing):
+    for path, old, new in sorted(differences):
         stays = _is_folder(old) and _is_folder(new)
         was = _counts(old, path in old_parents or (stays and old_has(path)))
         is_ = _counts(new, path in new_parents or (stays and new_has(path)))
@@ -51,13 +51,12 @@ def file_changes(
     return tuple(changes)
 
 
-def footprint(differences: Iterable[Difference], *, whole: bool) -> Footprint:
+def footprint(differences: Collection[Difference], *, whole: bool) -> Footprint:
     """The same exactly; `whole` if something beside the files changed too."""
-    differing = [item for item in differences if not same_state(item.old, item.new)]
-    above = {parent_of(item.path) for item in differing}
-    folders = {item.path for item in differing if _comes_or_goes(item) and item.path in above}
+    above = {parent_of(item.path) for item in differences}
+    folders = {item.path for item in differences if _comes_or_goes(item) and item.path in above}
     return Footprint(
-        paths=frozenset(_exact(item.path) for item in differing if item.path not in folders),
+        paths=frozenset(_exact(item.path) for item in differences if item.path not in folders),
         folders=frozenset(map(_exact, folders)),
         whole=whole,
     )

@@ -184,15 +184,9 @@ class TreeEngine:
                 reader.refuse_damaged_side(target)
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
-        with self._store(resource).reading() as db:
-            session = self._session(db, resource)
-            one, two = session.snapshot(old).seq, session.snapshot(new).seq
-            versions = session.versions
-            differences = [
-                Difference(path, versions.at(path, one), versions.at(path, two))
-                for path in versions.touched(min(one, two), max(one, two))
-            ]
-            return _changes(versions, differences, two)
+        with self.reading(resource) as reader:
+            versions, target = reader.session.versions, reader.session.snapshot(new)
+            return _changes(versions, reader.between(old, new), target.seq)
 
     @contextmanager
     def reading(self, resource: PlanResource) -> Generator[TreeReader]:
