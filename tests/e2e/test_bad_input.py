@@ -248,6 +248,7 @@ def test_a_file_that_is_no_text_or_far_too_large_is_refused(world: World, conten
     path = world.top / "bad.yaml"
     path.write_bytes(content)
     refused(world.agents("plan", "use", str(path)), "action-invalid")
+    nothing_was_created(world)
 
 
 @pytest.mark.parametrize("name", ["missing.yaml", ".", "", "\udcff.yaml", "/dev/null/x"])

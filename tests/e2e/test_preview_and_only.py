@@ -60,6 +60,9 @@ def test_a_dry_run_of_a_damaged_or_unknown_checkpoint_is_refused_as_the_rollback
     world: World, plan: PlanHandle
 ) -> None:
     refused(ask(plan, "nothing", "--dry-run"), "checkpoint-not-found")
+    with sqlite3.connect(world.agents.data_dir / "snapshots" / f"{plan.id}.db") as database:
+        database.execute("UPDATE contents SET data=x'00' WHERE data IS NOT NULL")
+    refused(ask(plan, "after shell two", "--dry-run"), "snapshot-damaged")
     plan("cancel").ok()
     refused(ask(plan, "start", "--dry-run"), "plan-cancelled")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.support.guarded import BIG, nothing_changes, plan
 from tests.support.refusals import refused
-from tests.support.world import PlanHandle, World
+from tests.support.world import PlanHandle, World, write
 
 __all__ = ["plan"]
 
@@ -145,6 +145,34 @@ def test_other_groups_of_a_damaged_store_can_still_be_gone_back_to(
     expected = world.replay(["printf 'one\\n' > one.txt"])[-1]
     plan.rollback(target.group_id).ok()
     assert plan.tree() == expected
+
+
+def test_a_damaged_database_keeps_the_checkout_where_it_is_too(world: World) -> None:
+    database = world.top / "app.db"
+    with closing(sqlite3.connect(database)) as db:
+        db.executescript("CREATE TABLE t (name); INSERT INTO t VALUES ('one')")
+    plan = world.run(
+        write("new.txt", "new\n", "code"),
+        {
+            "name": "row",
+            "tool": "sql.execute",
+            "with": {"resource": "db", "sql": "UPDATE t SET name='two'"},
+        },
+        write("newer.txt", "newer\n", "more code"),
+        resources={
+            "code": {"type": "git-checkout", "path": "."},
+            "db": {"type": "sqlite", "path": str(database)},
+        },
+    )
+    snapshots = world.agents.data_dir / "snapshots"
+    [base] = [path for path in snapshots.iterdir() if not path.name.startswith(f"{plan.id}.db")]
+    base.write_bytes(bytes(base.stat().st_size))
+
+    with nothing_changes(world, world.agents.data_dir / "sandboxes" / plan.id):
+        assert "`db`" in refused(plan.rollback("start"), "snapshot-damaged")
+    # What the database has as it was is in nobody's way.
+    plan.rollback("after sql.execute row").ok()
+    assert not (plan.sandbox / "newer.txt").exists()
 
 
 def test_a_base_file_that_git_has_lost_is_a_damaged_snapshot(

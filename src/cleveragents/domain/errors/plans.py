@@ -39,7 +39,7 @@ class ActionNotFoundError(PlanError):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             f"cannot read the action file {path}: {reason}",
-            "give the path of a YAML file, as in `agents plan use demo.yaml`",
+            "give the path of a YAML file that is there; `ls *.yaml` shows those of this folder",
         )
 
 
