@@ -75,8 +75,9 @@ class SnapshotDamagedError(PlanError):
 
     def __init__(self, resource: str, detail: str) -> None:
         super().__init__(
-            f"the snapshot of `{resource}` is damaged: {detail}. Nothing was changed",
-            "choose another checkpoint; `agents plan checkpoint verify <PLAN_ID>` checks them all",
+            f"the snapshot of `{resource}` is damaged: {detail}",
+            "nothing was changed; choose another checkpoint: "
+            "`agents plan checkpoint verify <PLAN_ID>` checks them all",
         )
 
 
