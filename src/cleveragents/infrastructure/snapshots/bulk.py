@@ -6,7 +6,7 @@ thousand values that takes longer than what it does. So the texts here come in a
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from itertools import repeat
+from itertools import chain, repeat
 
 _ROWS = 50
 _SIZES = (1, 8, 64, 512)
@@ -19,17 +19,16 @@ def insert_all(db: sqlite3.Connection, verb: str, rows: Sequence[tuple[object, .
     marks = f"({','.join('?' * len(rows[0]))})"
     together = len(rows) - len(rows) % _ROWS
     for start in range(0, together, _ROWS):
-        values = [value for row in rows[start : start + _ROWS] for value in row]
+        values = tuple(chain.from_iterable(rows[start : start + _ROWS]))
         db.execute(f"{verb} VALUES {','.join((marks,) * _ROWS)}", values)
     db.executemany(f"{verb} VALUES {marks}", rows[together:])
 
 
-def among(column: str, values: Sequence[bytes]) -> Iterator[tuple[str, Sequence[bytes]]]:
-    """Conditions under which `column` is one of `values`, each with what to bind to it."""
+def in_sizes(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
+    """All of them, some at a time; the last one comes more than once to make up a size."""
     start = 0
     while rest := len(values) - start:
         size = next((size for size in _SIZES if size >= rest), _SIZES[-1])
         some = values[start : start + size]
         start += len(some)
-        # Named twice is as good as once.
-        yield f"{column} IN ({','.join('?' * size)})", [*some, *repeat(some[-1], size - len(some))]
+        yield [*some, *repeat(some[-1], size - len(some))]

@@ -13,13 +13,13 @@ from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.snapshots.bulk import insert_all
 from cleveragents.infrastructure.snapshots.examine import CHUNK
 from cleveragents.infrastructure.snapshots.packing import packing
-from cleveragents.infrastructure.snapshots.recent import RECENT, place_of
+from cleveragents.infrastructure.snapshots.recent import is_few
 
 # Blobs come back from git whole; what is larger than this is stored here in chunks instead.
 GIT_LIMIT = 8 * CHUNK
 _BATCH_BYTES = 32 * CHUNK // 4
 _BATCH_COUNT = 1000
-_IDS = (RECENT + "content_ids", "content_ids")
+_IDS = ("recent_content_ids", "content_ids")
 # All keys in one value, one behind the other: a mark for each would be read and bound for longer
 # than it takes to look for them.
 _STORED = """
@@ -199,7 +199,7 @@ class ContentStore:
             return
         first = self.db.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM contents").fetchone()[0]
         insert_all(self.db, "INSERT INTO contents", [(id, *r) for id, r in enumerate(rows, first)])
-        table = place_of(self.db, "content_ids", len(rows))
+        table = "recent_content_ids" if is_few(self.db, len(rows)) else "content_ids"
         ids = [(row.hash, id) for id, row in enumerate(rows, first)]
         insert_all(self.db, f"INSERT INTO {table}", ids)
         self.stored_bytes += sum(len(row.data or b"") for row in rows)

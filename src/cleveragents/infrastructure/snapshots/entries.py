@@ -1,11 +1,10 @@
 """Owns a tree's manifest as a mapping that reads a path's row only when it is asked for."""
 
 import sqlite3
-from collections.abc import Collection, ItemsView, Iterator, Mapping
+from collections.abc import Collection, ItemsView, Iterator, Mapping, Sequence
 
-from cleveragents.infrastructure.snapshots.bulk import among
+from cleveragents.infrastructure.snapshots.bulk import in_sizes
 from cleveragents.infrastructure.snapshots.entry import Seen
-from cleveragents.infrastructure.snapshots.recent import RECENT
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
 
@@ -55,24 +54,37 @@ class Entries(Mapping[bytes, Seen]):
         if self._complete:
             return
         missing = [path for path in paths if path not in self._read]
-        for table in (RECENT + "entries", "entries"):
-            for condition, some in among("path", missing):
-                self._note(table, f"AND {condition}", some)
+        for recently in (True, False):
+            for some in in_sizes(missing):
+                self._note(*(_newest if recently else _stored)(self._tree, some))
             missing = [path for path in missing if path not in self._read]
         self._read.update(dict.fromkeys(missing))
 
     def _everything(self) -> dict[bytes, Seen]:
         if not self._complete:
             self._read = {}
-            self._note("entries", "", ())
-            self._note(RECENT + "entries", "", ())
+            for rest in ("entries WHERE tree=?", "recent_paths WHERE tree=? ORDER BY path, generation"):
+                self._note(f"SELECT {_COLUMNS} FROM {rest}", (self._tree,))
             self._complete = True
         return {path: seen for path, seen in self._read.items() if seen is not None}
 
-    def _note(self, table: str, condition: str, values: Collection[bytes]) -> None:
+    def _note(self, question: str, values: Sequence[object]) -> None:
         if self._db is None:
             return  # a tree that nothing is known of yet
-        rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM {table} WHERE tree=? {condition}", (self._tree, *values)
-        )
+        rows = self._db.execute(question, values)
         self._read.update((row[0], Seen._make(row) if row[1] else None) for row in rows)
+
+
+def _newest(tree: str, paths: Sequence[bytes]) -> tuple[str, Sequence[object]]:
+    """Of all that was found at a path lately, the last."""
+    return (
+        f"WITH wanted(it) AS (VALUES {','.join(('(?)',) * len(paths))})"
+        f" SELECT {_COLUMNS} FROM wanted JOIN recent_paths ON tree=? AND path=it AND generation="
+        "(SELECT MAX(generation) FROM recent_paths WHERE tree=? AND path=it)",
+        (*paths, tree, tree),
+    )
+
+
+def _stored(tree: str, paths: Sequence[bytes]) -> tuple[str, Sequence[object]]:
+    marks = ",".join("?" * len(paths))
+    return f"SELECT {_COLUMNS} FROM entries WHERE tree=? AND path IN ({marks})", (tree, *paths)

@@ -14,18 +14,19 @@ from cleveragents.domain.errors import (
     StoreFullError,
 )
 from cleveragents.infrastructure.snapshots.connections import Connections, OpenFile, file_at
-from cleveragents.infrastructure.snapshots.recent import RECENT
 from cleveragents.infrastructure.snapshots.room import has_room, hint_for, keep_within, refused
 
 FORMAT = 1
-# Where a name begins with {}, there are two of it: see `recent.py`. Recent versions come one
-# snapshot behind the other, so that the next one does not write the pages of the last anew.
+# Of those that begin with `recent_` see `recent.py`.
 _SCHEMA = """
 CREATE TABLE contents (
     id INTEGER PRIMARY KEY, hash BLOB NOT NULL, size INTEGER NOT NULL, codec INTEGER NOT NULL,
     data BLOB, git_oid TEXT
 ) STRICT;
-CREATE TABLE {}content_ids (
+CREATE TABLE content_ids (
+    hash BLOB PRIMARY KEY, id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE recent_content_ids (
     hash BLOB PRIMARY KEY, id INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE file_chunks (
@@ -40,13 +41,6 @@ CREATE TABLE versions (
     PRIMARY KEY (tree, path, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX versions_seq ON versions(tree, seq);
-CREATE TABLE recent_versions (
-    tree TEXT NOT NULL, path BLOB NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
-    mode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL,
-    target BLOB NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
-    PRIMARY KEY (tree, seq, path)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX recent_versions_path ON recent_versions(tree, path, seq);
 CREATE TABLE snapshots (
     tree TEXT NOT NULL, seq INTEGER NOT NULL, total BLOB NOT NULL, state_hash TEXT NOT NULL,
     identity TEXT NOT NULL, sandbox_ref TEXT NOT NULL, PRIMARY KEY (tree, seq)
@@ -59,11 +53,18 @@ CREATE TABLE side_contents (
 CREATE TABLE trees (
     tree TEXT PRIMARY KEY, generation INTEGER NOT NULL, fingerprint TEXT NOT NULL
 ) STRICT;
-CREATE TABLE {}entries (
+CREATE TABLE entries (
     tree TEXT NOT NULL, path BLOB NOT NULL, kind INTEGER NOT NULL, mode INTEGER NOT NULL,
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL, target BLOB NOT NULL,
     uid INTEGER NOT NULL, gid INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL,
     dev INTEGER NOT NULL, PRIMARY KEY (tree, path)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE recent_paths (
+    tree TEXT NOT NULL, path BLOB NOT NULL, generation INTEGER NOT NULL, seq INTEGER NOT NULL,
+    kind INTEGER NOT NULL, mode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
+    hash BLOB NOT NULL, target BLOB NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
+    ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL, dev INTEGER NOT NULL,
+    PRIMARY KEY (tree, path, generation)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE outlines (
     tree TEXT PRIMARY KEY, exclude BLOB NOT NULL, spine BLOB NOT NULL, bytes INTEGER NOT NULL,
@@ -243,8 +244,7 @@ class PlanStore:
         db.execute("BEGIN IMMEDIATE")
         if not db.execute("PRAGMA user_version").fetchone()[0]:
             for statement in _SCHEMA.split(";\n"):
-                for prefix in ("", RECENT) if "{}" in statement else ("",):
-                    db.execute(statement.replace("{}", prefix))
+                db.execute(statement)
             db.execute(f"PRAGMA user_version={FORMAT}")
         db.execute("COMMIT")
 

@@ -1,8 +1,9 @@
 """Owns what is known of a sandbox as it is now: its manifest, mirror of the newest snapshot."""
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cleveragents.infrastructure.snapshots.bulk import insert_all
 from cleveragents.infrastructure.snapshots.entries import Entries
@@ -10,7 +11,7 @@ from cleveragents.infrastructure.snapshots.entry import NEVER, Entry, Kind, Seen
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import Outline
 from cleveragents.infrastructure.snapshots.outlines import Outlines
-from cleveragents.infrastructure.snapshots.recent import RECENT, place_of
+from cleveragents.infrastructure.snapshots.recent import is_few
 from cleveragents.infrastructure.snapshots.sieve import Draft
 from cleveragents.infrastructure.snapshots.sieves import Sieves
 
@@ -51,6 +52,13 @@ class Delta:
         return seen.entry if seen else None
 
 
+class NewVersions(NamedTuple):
+    """Of the paths looked at, these have another state from the snapshot `seq` on."""
+
+    seq: int
+    paths: Container[bytes]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
     """What a manifest becomes once the transaction that saved it is committed."""
@@ -77,20 +85,27 @@ class Present:
         cached.seen.bind(self.db)
         return cached
 
-    def save(self, before: Manifest, delta: Delta, exclude: Excludes, fingerprint: str) -> Saved:
-        """Write what changed; the result is true once the transaction is committed."""
+    def save(
+        self,
+        before: Manifest,
+        delta: Delta,
+        versions: NewVersions,
+        exclude: Excludes,
+        fingerprint: str,
+    ) -> Saved:
+        """Write what was found; the result is true once the transaction is committed."""
         generation = before.generation + 1
         outlines = Outlines(self.db, self.tree)
         if delta.outline is not None:
             outlines.keep(delta.outline, exclude, delta.doubtful())
         else:
             outlines.note(generation, delta.now)
-        table = place_of(self.db, "entries", len(delta.now))
         # One that is gone is said to be so, because an older row may say something else.
-        rows = [(self.tree, *(seen or Seen(path, Kind.GONE))) for path, seen in delta.now.items()]
-        insert_all(self.db, f"INSERT OR REPLACE INTO {table}", rows)
-        if table == "entries":
-            self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (self.tree,))
+        now = [seen or Seen(path, Kind.GONE) for path, seen in delta.now.items()]
+        if is_few(self.db, len(now)):
+            self._save_few(generation, now, versions)
+        else:
+            self._save_many(now, versions)
         if delta.sieve is not None:
             Sieves(self.db, self.tree).keep(delta.sieve)
         self.db.execute(
@@ -98,6 +113,20 @@ class Present:
             (self.tree, generation, fingerprint),
         )
         return Saved(generation=generation, fingerprint=fingerprint)
+
+    def _save_few(self, generation: int, now: Iterable[Seen], versions: NewVersions) -> None:
+        tree, (seq, paths) = self.tree, versions
+        rows = [
+            (tree, seen[0], generation, seq if seen[0] in paths else 0, *seen[1:]) for seen in now
+        ]
+        insert_all(self.db, "INSERT INTO recent_paths", rows)
+
+    def _save_many(self, now: Collection[Seen], versions: NewVersions) -> None:
+        tree, (seq, paths) = self.tree, versions
+        insert_all(self.db, "INSERT OR REPLACE INTO entries", [(tree, *seen) for seen in now])
+        self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (tree,))
+        rows = [(tree, seen[0], seq, *seen[1:9]) for seen in now if seen[0] in paths]
+        insert_all(self.db, "INSERT INTO versions", rows)
 
     def below(self, folder: bytes) -> list[bytes]:
         """The paths below a folder."""
@@ -112,10 +141,12 @@ class Present:
 
     def _paths(self, condition: str, values: tuple[bytes | int, ...]) -> list[bytes]:
         found: dict[bytes, int] = {}
-        for table in ("entries", RECENT + "entries"):
+        for table, order in (("entries", "path"), ("recent_paths", "path, generation")):
             rows = self.db.execute(
-                f"SELECT path, kind FROM {table} WHERE tree=? {condition}", (self.tree, *values)
+                f"SELECT path, kind FROM {table} WHERE tree=? {condition} ORDER BY {order}",
+                (self.tree, *values),
             )
+            # Of a path that comes several times the last one counts.
             found.update(rows)
         return [path for path, kind in found.items() if kind]
 

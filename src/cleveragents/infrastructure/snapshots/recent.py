@@ -1,43 +1,47 @@
 """Owns the two places of a row: small tables for what was stored lately, and large ones (ADR 0025).
 
 Paths and hashes that change together lie anywhere in a large table, one page each. So new rows
-go to a table of their own, where they lie together, and are poured into the large one when many
-have gathered. The invariant: what a recent table says of a path is newer than what the large one
-says.
+go to a small table, where they lie closer together, and are poured into the large one when many
+have gathered. The invariant: what a small table says of a path is newer than what the large one
+says, and of two rows the one with the greater generation is.
+
+What was found at a path is one row as long as it is recent: part of the manifest, and a version
+of the snapshot `seq`. That is 0 where a look found the state as it was and only its marks are new.
 """
 
 import sqlite3
 
-RECENT = "recent_"
 # More at once fill pages of the large tables by themselves.
 MANY = 5000
 _ENOUGH = 10_000
-_TABLES = ("content_ids", "versions", "entries")
+_STATE = "kind, mode, size, mtime_ns, hash, target, uid, gid"
+_MARKED = f"{_STATE}, ctime_ns, ino, dev"
+NEWEST = f"SELECT tree, path, {_MARKED}, MAX(generation) FROM recent_paths GROUP BY tree, path"
 
 
-def place_of(db: sqlite3.Connection, table: str, rows: int) -> str:
-    """The table in which to store so many rows."""
+def is_few(db: sqlite3.Connection, rows: int) -> bool:
+    """Whether so many rows go to a small table; if not, the large ones are ready for them."""
     if rows <= MANY:
-        return RECENT + table
+        return True
     pour(db)
-    return table
+    return False
 
 
 def pour_if_many(db: sqlite3.Connection) -> None:
-    counts = (db.execute(f"SELECT COUNT(*) FROM {RECENT}{table}").fetchone() for table in _TABLES)
-    if any(count > _ENOUGH for (count,) in counts):
-        pour(db)
+    for table in ("recent_paths", "recent_content_ids"):
+        if db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] > _ENOUGH:
+            pour(db)
 
 
 def pour(db: sqlite3.Connection) -> None:
     """Bring everything into the large tables."""
+    db.execute(f"INSERT OR REPLACE INTO entries SELECT tree, path, {_MARKED} FROM ({NEWEST})")
     db.execute(
-        "DELETE FROM entries WHERE (tree, path) IN"
-        " (SELECT tree, path FROM recent_entries WHERE kind=0)"
+        "DELETE FROM entries WHERE kind=0 AND (tree, path) IN (SELECT tree, path FROM recent_paths)"
     )
-    db.execute("DELETE FROM recent_entries WHERE kind=0")
-    db.execute("INSERT OR REPLACE INTO entries SELECT * FROM recent_entries")
-    db.execute("INSERT INTO versions SELECT * FROM recent_versions ORDER BY tree, path, seq")
+    db.execute(
+        f"INSERT INTO versions SELECT tree, path, seq, {_STATE} FROM recent_paths WHERE seq"
+    )
     db.execute("INSERT INTO content_ids SELECT * FROM recent_content_ids")
-    for table in _TABLES:
-        db.execute(f"DELETE FROM {RECENT}{table}")
+    db.execute("DELETE FROM recent_paths")
+    db.execute("DELETE FROM recent_content_ids")

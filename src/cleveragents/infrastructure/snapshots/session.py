@@ -20,7 +20,7 @@ from cleveragents.infrastructure.snapshots.entry import (
 )
 from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
 from cleveragents.infrastructure.snapshots.outlines import Outlines
-from cleveragents.infrastructure.snapshots.present import Delta, Manifest, Present, Saved
+from cleveragents.infrastructure.snapshots.present import Delta, Manifest, NewVersions, Present, Saved
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, SideState, StoredSide
 from cleveragents.infrastructure.snapshots.sieves import Sieves
 from cleveragents.infrastructure.snapshots.tracker import Known
@@ -134,10 +134,7 @@ class Session:
         store_contents = self.contents.begin_flush()
         differences = self.differences(delta)
         row = self._row(differences, side)
-        if row is not self.head:
-            changed = (d.new or Entry(path=d.path, kind=Kind.GONE) for d in differences)
-            self.versions.add(row.seq, changed)
-        saved = self._save(delta, side)
+        saved = self._save(delta, NewVersions(row.seq, {item.path for item in differences}), side)
         store_contents()
         if row is not self.head:
             self.versions.add_snapshot(row, self._side_hashes(side))
@@ -159,8 +156,10 @@ class Session:
             identity=side.identity,
             sandbox_ref=side.sandbox_ref,
         )
-        saved = self.present.save(self.manifest, copy.delta(), self.exclude, side.fingerprint)
-        self.versions.begin_with_present(row.seq)
+        delta, versions = copy.delta(), NewVersions(row.seq, copy.seen)
+        saved = self.present.save(
+            self.manifest, delta, versions, self.exclude, side.fingerprint
+        )
         self.versions.add_snapshot(row, self._side_hashes(side))
         return Recorded(row=row, differences=[], saved=saved)
 
@@ -184,13 +183,15 @@ class Session:
         stored = {name: self.contents.put(data) for name, data in side.contents.items()}
         return {**side.inherited, **stored}
 
-    def _save(self, delta: Delta, side: SideRecord | None) -> Saved | None:
+    def _save(
+        self, delta: Delta, versions: NewVersions, side: SideRecord | None
+    ) -> Saved | None:
         manifest = self.manifest
         fingerprint = side.fingerprint if side else manifest.fingerprint
         unchanged = not delta.now and delta.outline is None and delta.sieve is None
         if self.head and unchanged and fingerprint == manifest.fingerprint:
             return None
-        return self.present.save(manifest, delta, self.exclude, fingerprint)
+        return self.present.save(manifest, delta, versions, self.exclude, fingerprint)
 
 
 def open_session(

@@ -8,6 +8,7 @@ import zstandard
 
 from cleveragents.infrastructure.snapshots.entry import Kind
 from cleveragents.infrastructure.snapshots.excludes import Excludes, told_of
+from cleveragents.infrastructure.snapshots.recent import NEWEST
 from cleveragents.infrastructure.snapshots.sieve import Draft, Mark, Sieve
 from cleveragents.infrastructure.snapshots.sieve_index import CERTAIN, FIELDS, index_of
 
@@ -18,9 +19,9 @@ _SHARE = 20
 _NUMBERS = struct.Struct("<QQq")
 _KINDS = f"kind IN ({int(Kind.FILE)}, {int(Kind.LINK)})"
 _FILES = f"""
-    SELECT * FROM recent_entries WHERE tree=:tree AND {_KINDS} UNION ALL
-    SELECT * FROM entries WHERE tree=:tree AND {_KINDS}
-        AND path NOT IN (SELECT path FROM recent_entries WHERE tree=:tree)
+    SELECT * FROM ({NEWEST}) WHERE tree=:tree AND {_KINDS} UNION ALL
+    SELECT *, 0 FROM entries WHERE tree=:tree AND {_KINDS}
+        AND path NOT IN (SELECT path FROM recent_paths WHERE tree=:tree)
 """
 
 

@@ -4,15 +4,12 @@ The state of a path at k is its version with the greatest seq up to k; nothing i
 """
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from cleveragents.infrastructure.snapshots.bulk import insert_all
 from cleveragents.infrastructure.snapshots.entry import Entry, entry_of
-from cleveragents.infrastructure.snapshots.recent import RECENT, place_of, pour
+from cleveragents.infrastructure.snapshots.recent import pour
 
-# The planner would rather go through the numbers of the snapshots than look for the path.
-_RECENT_BY_PATH = "recent_versions INDEXED BY recent_versions_path"
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"
 
 
@@ -59,27 +56,11 @@ class Versions:
         )
         return dict(rows.fetchall())
 
-    def add(self, seq: int, changed: Iterable[Entry]) -> None:
-        """`changed` are the entries as they are from `seq` on, of kind GONE where there is none."""
-        rows = [(self.tree, entry.path, seq, *entry[1:]) for entry in changed]
-        table = place_of(self.db, "versions", len(rows))
-        insert_all(self.db, f"INSERT INTO {table}", rows)
-
-    def begin_with_present(self, seq: int) -> None:
-        """The present of a tree that has no versions yet is what it begins with."""
-        columns = _COLUMNS.removeprefix("path, ")
-        for prefix in ("", RECENT):
-            self.db.execute(
-                f"INSERT INTO {prefix}versions SELECT tree, path, ?, {columns}"
-                f" FROM {prefix}entries WHERE tree=? AND kind<>0",
-                (seq, self.tree),
-            )
-
     def at(self, path: bytes, seq: int) -> Entry | None:
-        for table in (_RECENT_BY_PATH, "versions"):
+        for table, order in (("recent_paths", "generation"), ("versions", "seq")):
             row = self.db.execute(
-                f"SELECT {_COLUMNS} FROM {table} WHERE tree=? AND path=? AND seq<=?"
-                " ORDER BY seq DESC LIMIT 1",
+                f"SELECT {_COLUMNS} FROM {table} WHERE tree=? AND path=? AND seq BETWEEN 1 AND ?"
+                f" ORDER BY {order} DESC LIMIT 1",
                 (self.tree, path, seq),
             ).fetchone()
             if row is not None:
@@ -88,13 +69,13 @@ class Versions:
 
     def state(self, seq: int, below: bytes | None = None) -> Iterator[Entry]:
         """All entries at `seq` in path order, or those below one folder."""
-        where, values = "tree=? AND seq<=?", (self.tree, seq)
+        where, values = "tree=? AND seq BETWEEN 1 AND ?", (self.tree, seq)
         if below is not None:
             # b"0" is what follows b"/".
             where, values = where + " AND path>? AND path<?", (*values, below + b"/", below + b"0")
         rows = self.db.execute(
             f"SELECT {_COLUMNS}, seq FROM versions WHERE {where} UNION ALL"
-            f" SELECT {_COLUMNS}, seq FROM {RECENT}versions WHERE {where} ORDER BY path, seq",
+            f" SELECT {_COLUMNS}, seq FROM recent_paths WHERE {where} ORDER BY path, seq",
             values * 2,
         )
         last = None
@@ -110,7 +91,7 @@ class Versions:
         # Not DISTINCT: the planner would then scan the whole primary key.
         rows = self.db.execute(
             "SELECT path FROM versions WHERE tree=? AND seq>? AND seq<=? UNION ALL"
-            f" SELECT path FROM {RECENT}versions WHERE tree=? AND seq>? AND seq<=?",
+            " SELECT path FROM recent_paths WHERE tree=? AND seq>? AND seq<=?",
             (self.tree, after, until) * 2,
         )
         return {path for (path,) in rows}
