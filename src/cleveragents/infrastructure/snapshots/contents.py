@@ -78,6 +78,7 @@ class ContentStore:
     # What was put off, and is perhaps in the database already.
     waiting: dict[bytes, _Row] = field(default_factory=dict[bytes, _Row])
     waiting_bytes: int = 0
+    begun: Callable[[], dict[bytes, bytes]] | None = None
     decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
 
     def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
@@ -95,25 +96,22 @@ class ContentStore:
             self.flush()
         return key
 
-    def flush(self) -> None:
-        """Store what was put off."""
-        self.begin_flush()()
+    def begin_flush(self) -> None:
+        """Begin to compress what was put off, beside all that comes before `flush`.
 
-    def begin_flush(self) -> Callable[[], None]:
-        """Begin to compress what was put off; what is given back stores it.
-
-        In the order of the table, many at once, that takes far less time.
+        Some of it may be stored already. To find that out first would take longer than it saves.
         """
-        stored = self._among(self.waiting)
-        rows = [row for key, row in sorted(self.waiting.items()) if key not in stored]
-        self.waiting, self.waiting_bytes = {}, 0
-        small = packing([row.data for row in rows if row.data])
+        self.begun = _begin(self.waiting.values())
 
-        def store() -> None:
-            each = iter(small())
-            self._insert([_smaller(row, next(each)) if row.data else row for row in rows])
-
-        return store
+    def flush(self) -> None:
+        """Store what was put off: in the order of the table, many at once, that is much faster."""
+        waiting, begun = self.waiting, self.begun
+        self.waiting, self.waiting_bytes, self.begun = {}, 0, None
+        stored = self._among(waiting)
+        rows = [row for key, row in sorted(waiting.items()) if key not in stored]
+        packed = begun() if begun and rows else {}
+        packed.update(_begin([row for row in rows if row.hash not in packed])())
+        self._insert([_smaller(row, packed) for row in rows])
 
     def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content, by hash, with the name to give it in an error.
@@ -258,8 +256,18 @@ class ContentStore:
         return SnapshotDamagedError(self.resource, f"the content of {name!r} {what}")
 
 
-def _smaller(row: _Row, data: bytes) -> _Row:
-    return row if len(data) >= row.size else _Row(row.hash, row.size, Codec.ZSTD, data, None)
+def _begin(rows: Iterable[_Row]) -> Callable[[], dict[bytes, bytes]]:
+    """What it gives back waits until those with data are compressed, and has them by hash."""
+    full = [row for row in rows if row.data]
+    packed = packing([row.data or b"" for row in full])
+    return lambda: dict(zip((row.hash for row in full), packed(), strict=True))
+
+
+def _smaller(row: _Row, packed: Mapping[bytes, bytes]) -> _Row:
+    data = packed.get(row.hash)
+    if data is None or len(data) >= row.size:
+        return row
+    return _Row(row.hash, row.size, Codec.ZSTD, data, None)
 
 
 def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:

@@ -129,16 +129,22 @@ class Session:
         ]
 
     def record(self, delta: Delta, side: SideRecord | None) -> Recorded:
-        """Store the present; it is the newest snapshot again if nothing of the state changed."""
+        """Store the present; it is the newest snapshot again if nothing of the state changed.
+
+        The contents of its files are stored by `finish`.
+        """
         # They are compressed beside all that can be done without them.
-        store_contents = self.contents.begin_flush()
+        self.contents.begin_flush()
         differences = self.differences(delta)
         row = self._row(differences, side)
         saved = self._save(delta, NewVersions(row.seq, {item.path for item in differences}), side)
-        store_contents()
         if row is not self.head:
             self.versions.add_snapshot(row, self._side_hashes(side))
         return Recorded(row=row, differences=differences, saved=saved)
+
+    def finish(self) -> None:
+        """To be called at the end of the transaction."""
+        self.contents.flush()
 
     def record_copy(self, copy: Adopted) -> Recorded:
         """What is known of a tree that was copied is its first snapshot.

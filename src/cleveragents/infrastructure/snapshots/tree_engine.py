@@ -72,8 +72,7 @@ class TreeEngine:
         self._present: dict[_Tree, Manifest] = {}
 
     def capture(self, resource: PlanResource) -> Snapshot:
-        with uncollected(), self._store(resource).writing() as db:
-            session = self._session(db, resource)
+        with self._working(resource) as session:
             if session.head is None:
                 session.contents.base = session.side.base()
             delta, found = self._captured(session)
@@ -82,6 +81,7 @@ class TreeEngine:
             differences = recorded.differences if session.head else []
             changes = _changes(session.versions, differences, row.seq)
             moved = session.head is not None and session.head.identity != row.identity
+            print_ = footprint(differences, whole=moved)
         self._settle(session, recorded)
         unchanged = row is session.head
         return Snapshot(
@@ -90,7 +90,7 @@ class TreeEngine:
             sandbox_ref=row.sandbox_ref,
             size_bytes=0 if unchanged else session.contents.stored_bytes,
             changes=changes,
-            footprint=footprint(differences, whole=moved),
+            footprint=print_,
             skipped=tuple(shown(path) for path in found.special),
             notes=found.notes,
         )
@@ -100,33 +100,29 @@ class TreeEngine:
     ) -> Snapshot:
         if copied:
             wait_until_old(copied)
-            with uncollected(), self._store(child).writing() as db:
-                session = self._session(db, child)
-                recorded = session.record_copy(adopted(db, str(parent.resource_id), copied))
+            with self._working(child) as session:
+                known = adopted(session.present.db, str(parent.resource_id), copied)
+                recorded = session.record_copy(known)
             self._settle(session, recorded)
         # What could not be taken over, and whatever else is there.
         return self.capture(child)
 
     def restore(self, resource: PlanResource, ref: str) -> Restored:
         with (
-            uncollected(),
             self._in_doubt(resource),
-            self._store(resource).writing() as db,
+            self._working(resource) as session,
             self._staging(resource) as staged,
         ):
-            session = self._session(db, resource)
             outcome = restore(session, session.snapshot(ref), self._tracker, staged)
             changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
         return self._restored(session, outcome, changes)
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         with (
-            uncollected(),
             self._in_doubt(resource),
-            self._store(resource).writing() as db,
+            self._working(resource) as session,
             self._staging(resource) as staged,
         ):
-            session = self._session(db, resource)
             target, (delta, _) = session.snapshot(ref), self._captured(session)
             by = (self._tracker, staged)
             outcome = restore_chosen(session, target, delta, Chosen.named(paths), by)
@@ -241,6 +237,14 @@ class TreeEngine:
 
     def _store(self, resource: PlanResource) -> PlanStore:
         return PlanStore(self._snapshots_dir, resource.store_id, resource.name, self._connections)
+
+    @contextmanager
+    def _working(self, resource: PlanResource) -> Generator[Session]:
+        """One piece of work, durable if it ends well and undone if it raises."""
+        with uncollected(), self._store(resource).writing() as db:
+            session = self._session(db, resource)
+            yield session
+            session.finish()
 
     def _session(self, db: sqlite3.Connection, resource: PlanResource) -> Session:
         key = _key(resource)
