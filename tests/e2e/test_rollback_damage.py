@@ -43,7 +43,7 @@ def _missing_content(database: sqlite3.Connection) -> int:
 
 def _in_versions(database: sqlite3.Connection, sql: str, *values: bytes) -> int:
     """Wherever the rows are."""
-    tables = ("versions", "recent_versions")
+    tables = ("versions", "recent_paths")
     return sum(database.execute(sql.format(table), values).rowcount for table in tables)
 
 

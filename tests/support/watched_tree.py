@@ -16,7 +16,7 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.comparison import FullComparison
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Seen, shown, state_hash
+from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Seen, shown, state_hash, token
 from cleveragents.infrastructure.snapshots.examine import examine, hash_only
 from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, open_watches
@@ -157,5 +157,5 @@ class StoredTree:
             listing = walk(anchor, excludes(self.resource.exclude))
             paths = known.union(listing.found)
             looked = [examine(anchor, path, hash_only) for path in paths]
-        total = sum(seen.entry.token() for seen in looked if seen) % SUM_MODULUS
+        total = sum(token(seen) for seen in looked if seen) % SUM_MODULUS
         return state_hash(total, ""), {shown(path) for path in listing.special}

@@ -19,6 +19,7 @@ from cleveragents.infrastructure.snapshots.entry import (
     SUM_MODULUS,
     Kind,
     Seen,
+    token,
 )
 from cleveragents.infrastructure.snapshots.outline import Outline, outline_of, record_of
 from cleveragents.infrastructure.snapshots.present import Delta
@@ -106,7 +107,7 @@ def adopted(db: sqlite3.Connection, parent_tree: str, copied: Mapping[bytes, Mar
     for _, seen in of_parent.items():
         marks = copied.get(seen.path)
         if marks is None or not _is_proven(seen, marks):
-            found.total -= seen.entry.token()
+            found.total -= token(seen)
             continue
         ctime = marks.ctime_ns
         certain = NEVER if max(marks.mtime_ns, ctime) >= young else ctime

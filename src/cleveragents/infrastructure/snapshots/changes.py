@@ -1,6 +1,7 @@
 """Owns what a difference between two states is called when people are told about it."""
 
 from collections.abc import Callable, Collection, Iterable
+from operator import itemgetter
 from typing import NamedTuple
 
 from cleveragents.domain.changes import ChangeKind, FileChange
@@ -9,11 +10,17 @@ from cleveragents.infrastructure.snapshots.entry import (
     SUM_MODULUS,
     Entry,
     Kind,
+    State,
     parent_of,
     shown,
+    token,
 )
 
 HasChildren = Callable[[bytes], bool]
+Change = tuple[bytes, State | None, State | None]
+"""A path, and its two states, which are not the same: a Difference for those who need no names."""
+# Other than a member of Kind, it need not be looked up for each of thousands.
+_FOLDER = int(Kind.DIR)
 
 
 class Difference(NamedTuple):
@@ -24,60 +31,61 @@ class Difference(NamedTuple):
     new: Entry | None
 
 
-def total_after(total: int, differences: Iterable[Difference]) -> int:
+def total_after(total: int, changes: Iterable[Change]) -> int:
     """The sum over a tree after these."""
-    for _, old, new in differences:
-        total += (new.token() if new else 0) - (old.token() if old else 0)
+    for _, old, new in changes:
+        total += (token(new) if new else 0) - (token(old) if old else 0)
     return total % SUM_MODULUS
 
 
 def file_changes(
-    differences: Collection[Difference], old_has: HasChildren, new_has: HasChildren
+    changes: Collection[Change], old_has: HasChildren, new_has: HasChildren
 ) -> tuple[FileChange, ...]:
     """Files and links count, folders only where they are empty, because nothing else shows them.
 
     `old_has` and `new_has` tell whether a folder that is in both states has children; of one that
-    is in a single state all children are differences themselves.
+    is in a single state all children are changes themselves.
     """
-    old_parents = {parent_of(path) for path, old, _ in differences if old}
-    new_parents = {parent_of(path) for path, _, new in differences if new}
-    changes: list[FileChange] = []
-    for path, old, new in sorted(differences):
-        stays = _is_folder(old) and _is_folder(new)
-        was = _counts(old, path in old_parents or (stays and old_has(path)))
-        is_ = _counts(new, path in new_parents or (stays and new_has(path)))
+    old_parents, new_parents = _parents(changes)
+    told: list[FileChange] = []
+    for path, old, new in sorted(changes, key=itemgetter(0)):
+        was, is_ = old is not None, new is not None
+        if _is_folder(old):
+            was = not (path in old_parents or (_is_folder(new) and old_has(path)))
+        if _is_folder(new):
+            is_ = not (path in new_parents or (_is_folder(old) and new_has(path)))
         if was or is_:
-            changes.append(FileChange(path=shown(path), kind=_kind(was=was, is_=is_)))
-    return tuple(changes)
+            told.append(FileChange(path=shown(path), kind=_kind(was=was, is_=is_)))
+    return tuple(told)
 
 
-def footprint(differences: Collection[Difference], *, whole: bool) -> Footprint:
+def footprint(changes: Collection[Change], *, whole: bool) -> Footprint:
     """The same exactly; `whole` if something beside the files changed too."""
-    above = {parent_of(item.path) for item in differences}
-    folders = {item.path for item in differences if _comes_or_goes(item) and item.path in above}
+    # Folders that are in one of the two states, where the other one has nothing.
+    folders = {path for path, old, new in changes if not (old and new) and _is_folder(old or new)}
+    if folders:
+        folders &= {parent_of(path) for path, _, _ in changes}
     return Footprint(
-        paths=frozenset(_exact(item.path) for item in differences if item.path not in folders),
+        paths=frozenset(_exact(path) for path, _, _ in changes if path not in folders),
         folders=frozenset(map(_exact, folders)),
         whole=whole,
     )
 
 
-def _comes_or_goes(item: Difference) -> bool:
-    """A folder that is in one of the two states, where the other one has nothing."""
-    there = item.old or item.new
-    return (item.old is None or item.new is None) and _is_folder(there)
+def _parents(changes: Collection[Change]) -> tuple[set[bytes], set[bytes]]:
+    """The folders of what is in the old state, and of what is in the new one."""
+    if not any(_is_folder(old) or _is_folder(new) for _, old, new in changes):
+        return set(), set()  # nobody will ask
+    olds = {parent_of(path) for path, old, _ in changes if old}
+    return olds, {parent_of(path) for path, _, new in changes if new}
 
 
 def _exact(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-def _is_folder(entry: Entry | None) -> bool:
-    return entry is not None and entry.kind is Kind.DIR
-
-
-def _counts(entry: Entry | None, has_children: bool) -> bool:  # noqa: FBT001 - a fact, no switch
-    return entry is not None and (entry.kind is not Kind.DIR or not has_children)
+def _is_folder(state: State | None) -> bool:
+    return state is not None and state.kind == _FOLDER
 
 
 def _kind(*, was: bool, is_: bool) -> ChangeKind:

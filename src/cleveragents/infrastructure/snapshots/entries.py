@@ -63,7 +63,10 @@ class Entries(Mapping[bytes, Seen]):
     def _everything(self) -> dict[bytes, Seen]:
         if not self._complete:
             self._read = {}
-            for rest in ("entries WHERE tree=?", "recent_paths WHERE tree=? ORDER BY path, generation"):
+            for rest in (
+                "entries WHERE tree=?",
+                "recent_paths WHERE tree=? ORDER BY path, generation",
+            ):
                 self._note(f"SELECT {_COLUMNS} FROM {rest}", (self._tree,))
             self._complete = True
         return {path: seen for path, seen in self._read.items() if seen is not None}

@@ -35,18 +35,6 @@ class Entry(NamedTuple):
     uid: int = -1
     gid: int = -1
 
-    def token(self) -> int:
-        """This entry's share of the tree's sum."""
-        # Each part with its length before it, and the target last.
-        told = b"%b%b%b%b%b" % (
-            _length(len(self.path)),
-            self.path,
-            _between(self.kind, self.mode, len(self.hash)),
-            self.hash,
-            self.target,
-        )
-        return int.from_bytes(hashlib.sha256(told).digest(), "big")
-
 
 @cache
 def _length(of: int) -> bytes:
@@ -103,6 +91,10 @@ class Seen(NamedTuple):
         )
 
 
+State = Entry | Seen
+"""What a path is, whoever tells it."""
+
+
 class Status(NamedTuple):
     """The part of an lstat that matters; `kind` is None for sockets, pipes and devices.
 
@@ -142,7 +134,7 @@ class Status(NamedTuple):
 def file_seen(found: os.stat_result, taken_ns: int, path: bytes, hash: bytes) -> Seen:
     """What `status_of` and `Status.seen` make of a file, in half the time."""
     mtime_ns, ctime_ns = found.st_mtime_ns, found.st_ctime_ns
-    return Seen(
+    fields = (
         path,
         Kind.FILE,
         found.st_mode & MODE_BITS,
@@ -156,6 +148,7 @@ def file_seen(found: os.stat_result, taken_ns: int, path: bytes, hash: bytes) ->
         found.st_ino,
         found.st_dev,
     )
+    return Seen._make(fields)
 
 
 def _promised(ctime_ns: int, mtime_ns: int, taken_ns: int) -> int:
@@ -196,7 +189,16 @@ MODE_BITS = 0o7777
 KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIR, stat.S_IFLNK: Kind.LINK}
 
 
-def same_state(one: Entry | Seen | None, other: Entry | Seen | None) -> bool:
+def token(of: State) -> int:
+    """Its share of the tree's sum."""
+    path, key = of.path, of.hash
+    # Each part with its length before it, and the target last.
+    between = _between(of.kind, of.mode, len(key))
+    told = b"".join((_length(len(path)), path, between, key, of.target))
+    return int.from_bytes(hashlib.sha256(told).digest(), "big")
+
+
+def same_state(one: State | None, other: State | None) -> bool:
     if one is None or other is None:
         return one is other
     return (one.kind, one.mode, one.hash, one.target) == (

@@ -113,15 +113,14 @@ def _look_at_file(fd: int, path: bytes, sink: Sink) -> Seen:
         after = os.fstat(fd)
     finally:
         os.close(fd)
-    # All that tells whether a file that stays open has changed, and more: only the time when it
-    # was last read is no change, and comes behind the first seven.
-    if after[:7] != found[:7] or _times(after) != _times(found):
+    if (
+        after.st_ctime_ns != found.st_ctime_ns
+        or after.st_mtime_ns != found.st_mtime_ns
+        or after.st_size != size
+        or after.st_mode != found.st_mode
+    ):
         raise _MovedError
     return file_seen(found, taken_ns, path, digest)
-
-
-def _times(found: os.stat_result) -> tuple[int, int]:
-    return found.st_mtime_ns, found.st_ctime_ns
 
 
 def _whole(fd: int, size: int) -> tuple[bytes, ...]:

@@ -122,7 +122,7 @@ def refuse_wrong_sum(
 ) -> None:
     """The newest snapshot, plus what happened since, plus these must come to the target."""
     before = session.head.total if session.head else 0
-    now = total_after(before, session.differences(delta))
+    now = total_after(before, session.changes(delta))
     if total_after(now, differences) != target.total:
         raise SnapshotDamagedError(
             session.resource.name, "its files would not have the hash of the snapshot"

@@ -8,19 +8,24 @@ from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.adoption import Adopted
 from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.changes import Difference, total_after
+from cleveragents.infrastructure.snapshots.changes import Change, total_after
 from cleveragents.infrastructure.snapshots.contents import ContentStore
 from cleveragents.infrastructure.snapshots.entry import (
     Entry,
     Kind,
-    Seen,
     same_state,
     shown,
     state_hash,
 )
 from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
 from cleveragents.infrastructure.snapshots.outlines import Outlines
-from cleveragents.infrastructure.snapshots.present import Delta, Manifest, NewVersions, Present, Saved
+from cleveragents.infrastructure.snapshots.present import (
+    Delta,
+    Manifest,
+    NewVersions,
+    Present,
+    Saved,
+)
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, SideState, StoredSide
 from cleveragents.infrastructure.snapshots.sieves import Sieves
 from cleveragents.infrastructure.snapshots.tracker import Known
@@ -33,7 +38,7 @@ class Recorded:
     manifest goes on, if it does, once the transaction is committed."""
 
     row: SnapshotRow
-    differences: list[Difference]
+    changes: list[Change]
     saved: Saved | None
 
 
@@ -118,12 +123,12 @@ class Session:
             fingerprint=fingerprint,
         )
 
-    def differences(self, delta: Delta) -> list[Difference]:
+    def changes(self, delta: Delta) -> list[Change]:
         """What `delta` changes in the state that the newest snapshot has."""
         known = self.manifest.seen
         known.prefetch(delta.now)
         return [
-            Difference(path, _entry(old), _entry(seen))
+            (path, old, seen)
             for path, seen in delta.now.items()
             if not same_state(old := known.get(path), seen)
         ]
@@ -135,12 +140,12 @@ class Session:
         """
         # They are compressed beside all that can be done without them.
         self.contents.begin_flush()
-        differences = self.differences(delta)
-        row = self._row(differences, side)
-        saved = self._save(delta, NewVersions(row.seq, {item.path for item in differences}), side)
+        changes = self.changes(delta)
+        row = self._row(changes, side)
+        saved = self._save(delta, NewVersions(row.seq, {path for path, _, _ in changes}), side)
         if row is not self.head:
             self.versions.add_snapshot(row, self._side_hashes(side))
-        return Recorded(row=row, differences=differences, saved=saved)
+        return Recorded(row=row, changes=changes, saved=saved)
 
     def finish(self) -> None:
         """To be called at the end of the transaction."""
@@ -163,18 +168,16 @@ class Session:
             sandbox_ref=side.sandbox_ref,
         )
         delta, versions = copy.delta(), NewVersions(row.seq, copy.seen)
-        saved = self.present.save(
-            self.manifest, delta, versions, self.exclude, side.fingerprint
-        )
+        saved = self.present.save(self.manifest, delta, versions, self.exclude, side.fingerprint)
         self.versions.add_snapshot(row, self._side_hashes(side))
-        return Recorded(row=row, differences=[], saved=saved)
+        return Recorded(row=row, changes=[], saved=saved)
 
-    def _row(self, differences: list[Difference], side: SideRecord | None) -> SnapshotRow:
+    def _row(self, changes: list[Change], side: SideRecord | None) -> SnapshotRow:
         head = self.head
         identity = side.identity if side else head.identity if head else ""
-        if head and not differences and identity == head.identity:
+        if head and not changes and identity == head.identity:
             return head
-        total = total_after(head.total if head else 0, differences)
+        total = total_after(head.total if head else 0, changes)
         return SnapshotRow(
             seq=head.seq + 1 if head else 1,
             total=total,
@@ -189,9 +192,7 @@ class Session:
         stored = {name: self.contents.put(data) for name, data in side.contents.items()}
         return {**side.inherited, **stored}
 
-    def _save(
-        self, delta: Delta, versions: NewVersions, side: SideRecord | None
-    ) -> Saved | None:
+    def _save(self, delta: Delta, versions: NewVersions, side: SideRecord | None) -> Saved | None:
         manifest = self.manifest
         fingerprint = side.fingerprint if side else manifest.fingerprint
         unchanged = not delta.now and delta.outline is None and delta.sieve is None
@@ -231,7 +232,3 @@ def needed_contents(entries: Mapping[bytes, Entry | None]) -> dict[bytes, str]:
         for path, entry in entries.items()
         if entry is not None and entry.kind is Kind.FILE
     }
-
-
-def _entry(seen: Seen | None) -> Entry | None:
-    return seen.entry if seen else None

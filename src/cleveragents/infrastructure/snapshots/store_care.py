@@ -9,14 +9,14 @@ from contextlib import closing, suppress
 
 from cleveragents.application.store_ports import StoreShare
 from cleveragents.domain.ids import PlanId
-from cleveragents.infrastructure.snapshots.recent import RECENT
 from cleveragents.infrastructure.snapshots.room import size_of
 
 _ULID_LENGTH = 26
 _ABANDONED_SECONDS = 24 * 3600
-_USERS = ("versions", RECENT + "versions", "side_contents", "page_versions")
+_RECENT = "(SELECT hash FROM recent_paths WHERE seq)"
+_USERS = ("versions", _RECENT, "side_contents", "page_versions")
 """The tables whose rows each use a content; git keeps some of those, and they take no room here."""
-_IDS = ("content_ids", RECENT + "content_ids")
+_IDS = ("content_ids", "recent_content_ids")
 _CONTENT = (
     "SELECT SUM(c.size) FROM {} u JOIN {} i ON i.hash = u.hash JOIN contents c ON c.id = i.id"
     " WHERE c.git_oid IS NULL"

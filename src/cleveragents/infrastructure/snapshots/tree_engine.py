@@ -2,7 +2,7 @@
 
 import os
 import sqlite3
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.adoption import adopted, wait_until_old
 from cleveragents.infrastructure.snapshots.changes import (
+    Change,
     Difference,
     file_changes,
     footprint,
@@ -27,7 +28,7 @@ from cleveragents.infrastructure.snapshots.chosen_paths import (
 )
 from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown
+from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown, token
 from cleveragents.infrastructure.snapshots.examine import examine, examine_file
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest
@@ -78,10 +79,10 @@ class TreeEngine:
             delta, found = self._captured(session)
             recorded = session.record(delta, session.read_side())
             row = recorded.row
-            differences = recorded.differences if session.head else []
-            changes = _changes(session.versions, differences, row.seq)
+            since = recorded.changes if session.head else []
+            changes = _changes(session.versions, since, row.seq)
             moved = session.head is not None and session.head.identity != row.identity
-            print_ = footprint(differences, whole=moved)
+            touched = footprint(since, whole=moved)
         self._settle(session, recorded)
         unchanged = row is session.head
         return Snapshot(
@@ -90,7 +91,7 @@ class TreeEngine:
             sandbox_ref=row.sandbox_ref,
             size_bytes=0 if unchanged else session.contents.stored_bytes,
             changes=changes,
-            footprint=print_,
+            footprint=touched,
             skipped=tuple(shown(path) for path in found.special),
             notes=found.notes,
         )
@@ -162,7 +163,7 @@ class TreeEngine:
         with self.reading(resource) as reader:
             target = reader.session.snapshot(ref)
             entries = {entry.path: entry for entry in reader.session.versions.state(target.seq)}
-            total = sum(entry.token() for entry in entries.values()) % SUM_MODULUS
+            total = sum(map(token, entries.values())) % SUM_MODULUS
             reader.refuse_damage(target, expected, total, entries)
             reader.refuse_damaged_side(target)
 
@@ -288,11 +289,9 @@ def _key(resource: PlanResource) -> _Tree:
     return _Tree(plan_id=resource.store_id, resource_id=resource.resource_id, root=root)
 
 
-def _changes(
-    versions: Versions, differences: list[Difference], new_seq: int
-) -> tuple[FileChange, ...]:
-    """`differences` lead to the state at `new_seq`, and are all that does."""
-    brought = {item.path for item in differences if item.old is None}
+def _changes(versions: Versions, changes: Sequence[Change], new_seq: int) -> tuple[FileChange, ...]:
+    """`changes` lead to the state at `new_seq`, and are all that does."""
+    brought = {path for path, old, _ in changes if old is None}
 
     def new_has(path: bytes) -> bool:
         return any(True for _ in versions.state(new_seq, path))
@@ -300,7 +299,7 @@ def _changes(
     def old_has(path: bytes) -> bool:
         return any(entry.path not in brought for entry in versions.state(new_seq, path))
 
-    return file_changes(differences, old_has, new_has)
+    return file_changes(changes, old_has, new_has)
 
 
 def _used_bytes(db: sqlite3.Connection) -> int:

@@ -3,7 +3,15 @@
 import os
 from pathlib import Path
 
-from cleveragents.infrastructure.snapshots.entry import RACY_NS, Entry, Kind, shown, status_of
+from cleveragents.infrastructure.snapshots.entry import (
+    RACY_NS,
+    Entry,
+    Kind,
+    Seen,
+    shown,
+    status_of,
+    token,
+)
 from cleveragents.infrastructure.snapshots.excludes import excludes
 
 
@@ -39,10 +47,9 @@ def test_each_part_of_the_state_changes_the_token() -> None:
         Entry(path=b"a", kind=Kind.FILE, mode=0o644, hash=b"h", target=b"t"),
         Entry(path=b"a", kind=Kind.FILE, mode=0o644, target=b"h"),
     ]
-    assert len({entry.token(), *(other.token() for other in others)}) == 7
-    assert Entry(path=b"a", kind=Kind.FILE, mode=0o644, hash=b"h", mtime_ns=9).token() == (
-        entry.token()
-    )
+    assert len({token(entry), *map(token, others)}) == 7
+    assert token(entry._replace(mtime_ns=9)) == token(entry)
+    assert token(Seen(*entry, ctime_ns=1, ino=2, dev=3)) == token(entry)
 
 
 def test_paths_are_shown_as_text() -> None:

@@ -8,9 +8,10 @@ import pytest
 from cleveragents.infrastructure.snapshots import open_below, recent
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.recent import RECENT, pour
+from cleveragents.infrastructure.snapshots.recent import pour
 
-TABLES = ("versions", "entries", "content_ids")
+SMALL = ("recent_paths", "recent_content_ids")
+LARGE = ("versions", "entries", "content_ids")
 WORK = (
     "echo new > a.txt; rm src/b.txt; mkdir made; echo m > made/m",
     "echo newer > a.txt; echo two > src/b.txt; rm -r made; chmod 600 run.sh",
@@ -19,11 +20,9 @@ WORK = (
 )
 
 
-def _count(world, prefix: str) -> int:
+def _count(world, tables: tuple[str, ...]) -> int:
     with closing(sqlite3.connect(world.database)) as db:
-        return sum(
-            db.execute(f"SELECT COUNT(*) FROM {prefix}{table}").fetchone()[0] for table in TABLES
-        )
+        return sum(db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables)
 
 
 def _pour(world) -> None:
@@ -54,13 +53,13 @@ def test_every_snapshot_is_what_it_was(world, monkeypatch, poured, many) -> None
 
 def test_a_few_rows_go_to_the_small_tables_and_many_to_the_large(world, monkeypatch) -> None:
     world.capture()
-    assert _count(world, RECENT) > 0
-    assert _count(world, "") == 0
+    assert _count(world, SMALL) > 0
+    assert _count(world, LARGE) == 0
     world.work("for n in 1 2 3 4 5 6 7 8; do echo $n > n$n; done")
     _many(monkeypatch, 3)
     world.capture()
-    assert _count(world, RECENT) == 0
-    assert _count(world, "") > 16
+    assert _count(world, SMALL) == 0
+    assert _count(world, LARGE) > 16
 
 
 def test_pruning_leaves_nothing_in_the_small_tables(world) -> None:
@@ -70,7 +69,7 @@ def test_pruning_leaves_nothing_in_the_small_tables(world) -> None:
     world.work("rm gone; echo last > last")
     last = world.capture()
     world.store.keep_only(world.resource, [first.ref, last.ref])
-    assert _count(world, RECENT) == 0
+    assert _count(world, SMALL) == 0
     world.restore(first.ref)
     assert world.state()[b"a.txt"][2] == b"one\n"
 
@@ -81,8 +80,8 @@ def test_what_gathered_is_poured_beside_the_work(world, monkeypatch) -> None:
     connections = Connections()
     connections.written(str(world.database), 1000)
     connections.close(str(world.database))
-    assert _count(world, RECENT) == 0
-    assert _count(world, "") > 10
+    assert _count(world, SMALL) == 0
+    assert _count(world, LARGE) > 10
     world.work("echo x > a.txt")
     assert [change.path for change in world.capture().changes] == ["a.txt"]
 
@@ -92,11 +91,11 @@ def test_pouring_does_not_make_the_store_larger_than_it_may_be(world, monkeypatc
     world.work("for n in $(seq 300); do echo $n > n$n; done")
     snapshot = world.capture()
     world.store.close()
-    rows = _count(world, RECENT)
+    rows = _count(world, SMALL)
     connections = Connections(limit_bytes=world.database.stat().st_size)
     connections.written(str(world.database), 1000)
     connections.close(str(world.database))
-    assert _count(world, RECENT) == rows
+    assert _count(world, SMALL) == rows
     world.verify(snapshot.ref, snapshot.state_hash)
 
 

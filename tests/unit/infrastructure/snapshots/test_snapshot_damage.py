@@ -34,8 +34,8 @@ DAMAGE = {
     "a flipped byte": FLIP + "codec IN (0, 1)",
     "a missing content": "DELETE FROM contents WHERE codec IN (0, 1)",
     "a missing chunk": "DELETE FROM file_chunks WHERE position = 1",
-    "another mode": "UPDATE recent_versions SET mode = 511 WHERE path = X'6E6577'",
-    "a missing version": "DELETE FROM recent_versions WHERE path = X'6E6577'",
+    "another mode": "UPDATE recent_paths SET mode = 511 WHERE path = X'6E6577'",
+    "a missing version": "DELETE FROM recent_paths WHERE path = X'6E6577'",
     "another total": "UPDATE snapshots SET identity = '{}'",
     "a missing snapshot": "DELETE FROM snapshots",
 }
