@@ -6,22 +6,36 @@ thousand values that takes longer than what it does. So the texts here come in a
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from itertools import chain, repeat
+from functools import cache
+from itertools import chain, count, islice, repeat
 
 _ROWS = 50
 _SIZES = (1, 8, 64, 512)
 
 
-def insert_all(db: sqlite3.Connection, verb: str, rows: Sequence[tuple[object, ...]]) -> None:
-    """`verb` is all that comes before the values."""
+def insert_all(
+    db: sqlite3.Connection,
+    verb: str,
+    rows: Sequence[tuple[object, ...]],
+    shared: tuple[object, ...] = (),
+) -> None:
+    """`verb` is all that comes before the values. Every row begins with the `shared` ones."""
     if not rows:
         return
-    marks = f"({','.join('?' * len(rows[0]))})"
-    together = len(rows) - len(rows) % _ROWS
+    width, together = len(rows[0]), len(rows) - len(rows) % _ROWS
     for start in range(0, together, _ROWS):
-        values = tuple(chain.from_iterable(rows[start : start + _ROWS]))
-        db.execute(f"{verb} VALUES {','.join((marks,) * _ROWS)}", values)
-    db.executemany(f"{verb} VALUES {marks}", rows[together:])
+        values = (*shared, *chain.from_iterable(rows[start : start + _ROWS]))
+        db.execute(verb + _values(len(shared), width, _ROWS), values)
+    last = ((*shared, *row) for row in rows[together:])
+    db.executemany(verb + _values(len(shared), width, 1), last)
+
+
+@cache
+def _values(shared: int, width: int, rows: int) -> str:
+    common = [f"?{number}" for number in range(1, shared + 1)]
+    own = (range(start, start + width) for start in count(shared + 1, width))
+    each = (",".join([*common, *(f"?{number}" for number in row)]) for row in islice(own, rows))
+    return " VALUES " + ",".join(f"({row})" for row in each)
 
 
 def in_sizes(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

@@ -15,14 +15,14 @@ class Entries(Mapping[bytes, Seen]):
     What was read is kept until the next one begins: so much and no more is certain to be true.
     """
 
-    def __init__(self, tree: str) -> None:
-        self._tree = tree
+    def __init__(self) -> None:
+        self._tree = 0
         self._db: sqlite3.Connection | None = None
         self._read: dict[bytes, Seen | None] = {}
         self._complete = False
 
-    def bind(self, db: sqlite3.Connection) -> None:
-        self._db = db
+    def bind(self, db: sqlite3.Connection, tree: int) -> None:
+        self._db, self._tree = db, tree
         self._read, self._complete = {}, False
 
     def __getitem__(self, path: bytes) -> Seen:
@@ -75,10 +75,10 @@ class Entries(Mapping[bytes, Seen]):
         if self._db is None:
             return  # a tree that nothing is known of yet
         rows = self._db.execute(question, values)
-        self._read.update((row[0], Seen._make(row) if row[1] else None) for row in rows)
+        self._read.update({row[0]: Seen._make(row) if row[1] else None for row in rows})
 
 
-def _newest(tree: str, paths: Sequence[bytes]) -> tuple[str, Sequence[object]]:
+def _newest(tree: int, paths: Sequence[bytes]) -> tuple[str, Sequence[object]]:
     """Of all that was found at a path lately, the last."""
     return (
         f"WITH wanted(it) AS (VALUES {','.join(('(?)',) * len(paths))})"
@@ -88,6 +88,6 @@ def _newest(tree: str, paths: Sequence[bytes]) -> tuple[str, Sequence[object]]:
     )
 
 
-def _stored(tree: str, paths: Sequence[bytes]) -> tuple[str, Sequence[object]]:
+def _stored(tree: int, paths: Sequence[bytes]) -> tuple[str, Sequence[object]]:
     marks = ",".join("?" * len(paths))
     return f"SELECT {_COLUMNS} FROM entries WHERE tree=? AND path IN ({marks})", (tree, *paths)

@@ -19,7 +19,7 @@ class Outlines:
     """The invariant: a path is in the manifest as its record says, or it is among the touched."""
 
     db: sqlite3.Connection
-    tree: str
+    tree: int
 
     def load(self, exclude: Excludes) -> Outline | None:
         """None if there is none that was taken under these excludes."""

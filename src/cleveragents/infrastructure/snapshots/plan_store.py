@@ -35,51 +35,52 @@ CREATE TABLE file_chunks (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX file_chunks_chunk ON file_chunks(chunk);
 CREATE TABLE versions (
-    tree TEXT NOT NULL, path BLOB NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL,
+    tree INTEGER NOT NULL, seq INTEGER NOT NULL, path BLOB NOT NULL, kind INTEGER NOT NULL,
     mode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL,
     target BLOB NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
     PRIMARY KEY (tree, path, seq)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX versions_seq ON versions(tree, seq);
 CREATE TABLE snapshots (
-    tree TEXT NOT NULL, seq INTEGER NOT NULL, total BLOB NOT NULL, state_hash TEXT NOT NULL,
+    tree INTEGER NOT NULL, seq INTEGER NOT NULL, total BLOB NOT NULL, state_hash TEXT NOT NULL,
     identity TEXT NOT NULL, sandbox_ref TEXT NOT NULL, PRIMARY KEY (tree, seq)
 ) STRICT;
 CREATE TABLE side_contents (
-    tree TEXT NOT NULL, seq INTEGER NOT NULL, name TEXT NOT NULL, hash BLOB NOT NULL,
+    tree INTEGER NOT NULL, seq INTEGER NOT NULL, name TEXT NOT NULL, hash BLOB NOT NULL,
     PRIMARY KEY (tree, seq, name),
     FOREIGN KEY (tree, seq) REFERENCES snapshots(tree, seq) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE trees (
-    tree TEXT PRIMARY KEY, generation INTEGER NOT NULL, fingerprint TEXT NOT NULL
+    tree INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, generation INTEGER NOT NULL,
+    fingerprint TEXT NOT NULL
 ) STRICT;
 CREATE TABLE entries (
-    tree TEXT NOT NULL, path BLOB NOT NULL, kind INTEGER NOT NULL, mode INTEGER NOT NULL,
+    tree INTEGER NOT NULL, path BLOB NOT NULL, kind INTEGER NOT NULL, mode INTEGER NOT NULL,
     size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, hash BLOB NOT NULL, target BLOB NOT NULL,
     uid INTEGER NOT NULL, gid INTEGER NOT NULL, ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL,
     dev INTEGER NOT NULL, PRIMARY KEY (tree, path)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE recent_paths (
-    tree TEXT NOT NULL, path BLOB NOT NULL, generation INTEGER NOT NULL, seq INTEGER NOT NULL,
+    tree INTEGER NOT NULL, generation INTEGER NOT NULL, seq INTEGER NOT NULL, path BLOB NOT NULL,
     kind INTEGER NOT NULL, mode INTEGER NOT NULL, size INTEGER NOT NULL, mtime_ns INTEGER NOT NULL,
     hash BLOB NOT NULL, target BLOB NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
     ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL, dev INTEGER NOT NULL,
     PRIMARY KEY (tree, path, generation)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE outlines (
-    tree TEXT PRIMARY KEY, exclude BLOB NOT NULL, spine BLOB NOT NULL, bytes INTEGER NOT NULL,
+    tree INTEGER PRIMARY KEY, exclude BLOB NOT NULL, spine BLOB NOT NULL, bytes INTEGER NOT NULL,
     touched INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE outline_parts (
-    tree TEXT NOT NULL, part INTEGER NOT NULL, tops BLOB NOT NULL, text BLOB NOT NULL,
+    tree INTEGER NOT NULL, part INTEGER NOT NULL, tops BLOB NOT NULL, text BLOB NOT NULL,
     PRIMARY KEY (tree, part)
 ) STRICT;
 CREATE TABLE sieves (
-    tree TEXT PRIMARY KEY, border BLOB NOT NULL, folders BLOB NOT NULL, marks BLOB NOT NULL,
+    tree INTEGER PRIMARY KEY, border BLOB NOT NULL, folders BLOB NOT NULL, marks BLOB NOT NULL,
     first BLOB NOT NULL, second BLOB NOT NULL
 ) STRICT;
 CREATE TABLE touched (
-    tree TEXT NOT NULL, generation INTEGER NOT NULL, paths BLOB NOT NULL,
+    tree INTEGER NOT NULL, generation INTEGER NOT NULL, paths BLOB NOT NULL,
     PRIMARY KEY (tree, generation)
 ) STRICT;
 CREATE TABLE page_snapshots (

@@ -1,7 +1,7 @@
 """Owns what is known of a sandbox as it is now: its manifest, mirror of the newest snapshot."""
 
 import sqlite3
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from cleveragents.infrastructure.snapshots.outlines import Outlines
 from cleveragents.infrastructure.snapshots.recent import is_few
 from cleveragents.infrastructure.snapshots.sieve import Draft
 from cleveragents.infrastructure.snapshots.sieves import Sieves
+
+_GONE = int(Kind.GONE)
 
 
 @dataclass(slots=True)
@@ -70,19 +72,17 @@ class Saved:
 @dataclass(frozen=True, slots=True)
 class Present:
     db: sqlite3.Connection
-    tree: str
+    tree: int
 
     def load(self, cached: Manifest | None) -> Manifest:
         """The stored manifest; `cached` itself if that is still it."""
         row = self.db.execute(
             "SELECT generation, fingerprint FROM trees WHERE tree=?", (self.tree,)
         ).fetchone()
-        if row is None:
-            return Manifest(Entries(self.tree))
-        generation, fingerprint = row
+        generation, fingerprint = row or (0, "")
         if cached is None or cached.generation != generation:
-            cached = Manifest(Entries(self.tree), generation, fingerprint)
-        cached.seen.bind(self.db)
+            cached = Manifest(Entries(), generation, fingerprint)
+        cached.seen.bind(self.db, self.tree)
         return cached
 
     def save(
@@ -101,32 +101,28 @@ class Present:
         else:
             outlines.note(generation, delta.now)
         # One that is gone is said to be so, because an older row may say something else.
-        now = [seen or Seen(path, Kind.GONE) for path, seen in delta.now.items()]
+        now = [seen or Seen(path, _GONE) for path, seen in delta.now.items()]
+        new = [seen for seen in now if seen[0] in versions.paths]
         if is_few(self.db, len(now)):
-            self._save_few(generation, now, versions)
+            self._save_few(generation, versions.seq, new)
+            self._save_few(generation, 0, [seen for seen in now if seen[0] not in versions.paths])
         else:
-            self._save_many(now, versions)
+            self._save_many(versions.seq, now, new)
         if delta.sieve is not None:
             Sieves(self.db, self.tree).keep(delta.sieve)
         self.db.execute(
-            "INSERT OR REPLACE INTO trees VALUES (?, ?, ?)",
-            (self.tree, generation, fingerprint),
+            "UPDATE trees SET generation=?, fingerprint=? WHERE tree=?",
+            (generation, fingerprint, self.tree),
         )
         return Saved(generation=generation, fingerprint=fingerprint)
 
-    def _save_few(self, generation: int, now: Iterable[Seen], versions: NewVersions) -> None:
-        tree, (seq, paths) = self.tree, versions
-        rows = [
-            (tree, seen[0], generation, seq if seen[0] in paths else 0, *seen[1:]) for seen in now
-        ]
-        insert_all(self.db, "INSERT INTO recent_paths", rows)
+    def _save_few(self, generation: int, seq: int, now: Sequence[Seen]) -> None:
+        insert_all(self.db, "INSERT INTO recent_paths", now, (self.tree, generation, seq))
 
-    def _save_many(self, now: Collection[Seen], versions: NewVersions) -> None:
-        tree, (seq, paths) = self.tree, versions
-        insert_all(self.db, "INSERT OR REPLACE INTO entries", [(tree, *seen) for seen in now])
-        self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (tree,))
-        rows = [(tree, seen[0], seq, *seen[1:9]) for seen in now if seen[0] in paths]
-        insert_all(self.db, "INSERT INTO versions", rows)
+    def _save_many(self, seq: int, now: Sequence[Seen], new: Sequence[Seen]) -> None:
+        insert_all(self.db, "INSERT OR REPLACE INTO entries", now, (self.tree,))
+        self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (self.tree,))
+        insert_all(self.db, "INSERT INTO versions", [seen[:9] for seen in new], (self.tree, seq))
 
     def below(self, folder: bytes) -> list[bytes]:
         """The paths below a folder."""
@@ -149,6 +145,19 @@ class Present:
             # Of a path that comes several times the last one counts.
             found.update(rows)
         return [path for path, kind in found.items() if kind]
+
+
+def number_of(db: sqlite3.Connection, name: str) -> int:
+    """By which a tree is called in its rows; 0 for one that nothing is known of."""
+    row = db.execute("SELECT tree FROM trees WHERE name=?", (name,)).fetchone()
+    return row[0] if row else 0
+
+
+def enter(db: sqlite3.Connection, name: str) -> None:
+    """Give the tree a number, unless it has one."""
+    db.execute(
+        "INSERT OR IGNORE INTO trees (name, generation, fingerprint) VALUES (?, 0, '')", (name,)
+    )
 
 
 def _below(folder: bytes) -> tuple[str, tuple[bytes, ...]]:

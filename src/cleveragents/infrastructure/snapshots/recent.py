@@ -39,7 +39,7 @@ def pour(db: sqlite3.Connection) -> None:
     db.execute(
         "DELETE FROM entries WHERE kind=0 AND (tree, path) IN (SELECT tree, path FROM recent_paths)"
     )
-    db.execute(f"INSERT INTO versions SELECT tree, path, seq, {_STATE} FROM recent_paths WHERE seq")
+    db.execute(f"INSERT INTO versions SELECT tree, seq, path, {_STATE} FROM recent_paths WHERE seq")
     db.execute("INSERT INTO content_ids SELECT * FROM recent_content_ids")
     db.execute("DELETE FROM recent_paths")
     db.execute("DELETE FROM recent_content_ids")

@@ -25,6 +25,7 @@ from cleveragents.infrastructure.snapshots.present import (
     NewVersions,
     Present,
     Saved,
+    number_of,
 )
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, SideState, StoredSide
 from cleveragents.infrastructure.snapshots.sieves import Sieves
@@ -204,7 +205,7 @@ class Session:
 def open_session(
     db: sqlite3.Connection, resource: PlanResource, side: SideState, cached: Manifest | None
 ) -> Session:
-    tree = str(resource.resource_id)
+    tree = number_of(db, str(resource.resource_id))
     versions = Versions(db, tree)
     present = Present(db, tree)
     return Session(

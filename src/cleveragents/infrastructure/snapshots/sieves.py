@@ -31,7 +31,7 @@ class Sieves:
     stored since then is among the touched paths of the outline."""
 
     db: sqlite3.Connection
-    tree: str
+    tree: int
 
     def load(self, exclude: Excludes) -> Sieve | None:
         """None if there is none that was made under these excludes."""

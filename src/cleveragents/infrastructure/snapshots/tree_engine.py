@@ -31,7 +31,7 @@ from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown, token
 from cleveragents.infrastructure.snapshots.examine import examine, examine_file
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.present import Delta, Manifest
+from cleveragents.infrastructure.snapshots.present import Delta, Manifest, enter, number_of
 from cleveragents.infrastructure.snapshots.restore import Outcome, restore
 from cleveragents.infrastructure.snapshots.session import (
     Recorded,
@@ -102,8 +102,9 @@ class TreeEngine:
         if copied:
             wait_until_old(copied)
             with self._working(child) as session:
-                known = adopted(session.present.db, str(parent.resource_id), copied)
-                recorded = session.record_copy(known)
+                db = session.present.db
+                of_parent = number_of(db, str(parent.resource_id))
+                recorded = session.record_copy(adopted(db, of_parent, copied))
             self._settle(session, recorded)
         # What could not be taken over, and whatever else is there.
         return self.capture(child)
@@ -243,6 +244,7 @@ class TreeEngine:
     def _working(self, resource: PlanResource) -> Generator[Session]:
         """One piece of work, durable if it ends well and undone if it raises."""
         with uncollected(), self._store(resource).writing() as db:
+            enter(db, str(resource.resource_id))
             session = self._session(db, resource)
             yield session
             session.finish()

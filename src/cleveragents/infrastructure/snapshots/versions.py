@@ -25,7 +25,7 @@ class SnapshotRow:
 @dataclass(frozen=True, slots=True)
 class Versions:
     db: sqlite3.Connection
-    tree: str
+    tree: int
 
     def newest(self) -> SnapshotRow | None:
         return self._snapshot("ORDER BY seq DESC LIMIT 1", ())
