@@ -1,7 +1,7 @@
 """Owns checkpoint groups: when one is recorded, what it holds, and which ones go again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from cleveragents.application.ports import (
     Clock,
@@ -383,7 +383,7 @@ def _move_boundaries(
 def _all_changes(resources: Sequence[PlanResource], captured: Captured) -> tuple[FileChange, ...]:
     many = len(resources) > 1
     return tuple(
-        replace(change, path=f"{resource.name}:{change.path}") if many else change
+        change._replace(path=f"{resource.name}:{change.path}") if many else change
         for resource in resources
         if resource.resource_id in captured
         for change in captured[resource.resource_id].changes

@@ -2,41 +2,22 @@
 
 import hashlib
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 import zstandard
 
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.infrastructure.snapshots.bulk import insert_all
+from cleveragents.infrastructure.snapshots.codec import Codec
 from cleveragents.infrastructure.snapshots.examine import CHUNK
-from cleveragents.infrastructure.snapshots.packing import packing
-from cleveragents.infrastructure.snapshots.recent import is_few
+from cleveragents.infrastructure.snapshots.waiting import Waiting, claim
 
 # Blobs come back from git whole; what is larger than this is stored here in chunks instead.
 GIT_LIMIT = 8 * CHUNK
 _BATCH_BYTES = 32 * CHUNK // 4
 _BATCH_COUNT = 1000
 _IDS = ("recent_content_ids", "content_ids")
-# All keys in one value, one behind the other: a mark for each would be read and bound for longer
-# than it takes to look for them.
-_STORED = """
-WITH RECURSIVE places(place) AS (
-    VALUES (1) UNION ALL SELECT place + 32 FROM places WHERE place + 32 < length(?1)
-)
-SELECT substr(?1, place, 32) AS key FROM places
-WHERE EXISTS (SELECT 1 FROM recent_content_ids WHERE hash=key)
-OR EXISTS (SELECT 1 FROM content_ids WHERE hash=key)
-"""
-
-
-class Codec(IntEnum):
-    RAW = 0
-    ZSTD = 1
-    CHUNKS = 2
-    GIT = 3
 
 
 class Blobs(Protocol):
@@ -75,11 +56,11 @@ class ContentStore:
     blobs: Blobs = field(default_factory=NoBlobs)
     base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     stored_bytes: int = 0
-    # What was put off, and is perhaps in the database already.
-    waiting: dict[bytes, _Row] = field(default_factory=dict[bytes, _Row])
-    waiting_bytes: int = 0
-    begun: Callable[[], dict[bytes, bytes]] | None = None
     decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
+    _waiting: Waiting = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._waiting = Waiting(self.db)
 
     def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""
@@ -89,29 +70,18 @@ class ContentStore:
 
     def put(self, data: bytes) -> bytes:
         """Store some bytes, and nothing is put off."""
-        key = hashlib.sha256(data).digest()
-        if not self._has(key):
-            pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
-            self.put_file(pieces, b"", len(data))
-            self.flush()
+        pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
+        key = self.put_file(pieces, b"", len(data))
+        self.flush()
         return key
 
     def begin_flush(self) -> None:
-        """Begin to compress what was put off, beside all that comes before `flush`.
-
-        Some of it may be stored already. To find that out first would take longer than it saves.
-        """
-        self.begun = _begin(self.waiting.values())
+        """Begin to compress what was put off, beside all that comes before `flush`."""
+        self._waiting.begin()
 
     def flush(self) -> None:
-        """Store what was put off: in the order of the table, many at once, that is much faster."""
-        waiting, begun = self.waiting, self.begun
-        self.waiting, self.waiting_bytes, self.begun = {}, 0, None
-        stored = self._among(waiting)
-        rows = [row for key, row in sorted(waiting.items()) if key not in stored]
-        packed = begun() if begun and rows else {}
-        packed.update(_begin([row for row in rows if row.hash not in packed])())
-        self._insert([_smaller(row, packed) for row in rows])
+        """Store what was put off."""
+        self.stored_bytes += self._waiting.store()
 
     def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content, by hash, with the name to give it in an error.
@@ -141,18 +111,12 @@ class ContentStore:
     def _put_small(self, data: bytes, known_oid: str | None) -> bytes:
         key = hashlib.sha256(data).digest()
         if known_oid is not None and known_oid == _blob_id(self.blobs.algorithm, len(data), [data]):
-            self._put_off(_Row(key, len(data), Codec.GIT, None, known_oid))
+            self._waiting.add_in_git(key, len(data), known_oid)
         else:
-            self._put_off(_Row(key, len(data), Codec.RAW, data, None))
+            self._waiting.add(key, data)
+            if self._waiting.size > _BATCH_BYTES:
+                self.flush()
         return key
-
-    def _put_off(self, row: _Row) -> None:
-        if row.hash in self.waiting:
-            return
-        self.waiting[row.hash] = row
-        self.waiting_bytes += len(row.data or b"")
-        if self.waiting_bytes > _BATCH_BYTES:
-            self.flush()
 
     def _put_large(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         # Most large files of a first snapshot are as git has them, and need not be stored; that
@@ -169,8 +133,7 @@ class ContentStore:
             digest.update(chunk)
             keys.append(self._put_small(chunk, None))
         key = digest.digest()
-        if not self._has(key):
-            self._insert([_Row(key, size, Codec.CHUNKS, None, None)])
+        if self._is_new(_Row(key, size, Codec.CHUNKS, None, None)):
             rows = [(key, position, chunk) for position, chunk in enumerate(keys)]
             self.db.executemany("INSERT INTO file_chunks VALUES (?, ?, ?)", rows)
         return key
@@ -180,27 +143,15 @@ class ContentStore:
         for piece in pieces:
             digest.update(piece)
         key = digest.digest()
-        if not self._has(key):
-            self._insert([_Row(key, size, Codec.GIT, None, oid)])
+        self._waiting.add_in_git(key, size, oid)
         return key
 
-    def _has(self, key: bytes) -> bool:
-        return bool(self._among((key,)))
-
-    def _among(self, keys: Collection[bytes]) -> set[bytes]:
-        """Those that are stored already."""
-        return {key for (key,) in self.db.execute(_STORED, (b"".join(keys),))} if keys else set()
-
-    def _insert(self, rows: Sequence[_Row]) -> None:
-        """None of them is stored yet."""
-        if not rows:
-            return
-        first = self.db.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM contents").fetchone()[0]
-        insert_all(self.db, "INSERT INTO contents", [(id, *r) for id, r in enumerate(rows, first)])
-        table = "recent_content_ids" if is_few(self.db, len(rows)) else "content_ids"
-        ids = [(row.hash, id) for id, row in enumerate(rows, first)]
-        insert_all(self.db, f"INSERT INTO {table}", ids)
-        self.stored_bytes += sum(len(row.data or b"") for row in rows)
+    def _is_new(self, row: _Row) -> bool:
+        """If it is, then it is stored now."""
+        numbers = claim(self.db, (row.hash,))
+        for number in numbers.values():
+            self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?, ?)", (number, *row))
+        return bool(numbers)
 
     def _row(self, key: bytes, name: str) -> _Row:
         for table in _IDS:
@@ -254,20 +205,6 @@ class ContentStore:
 
     def _damaged(self, name: str, what: str) -> SnapshotDamagedError:
         return SnapshotDamagedError(self.resource, f"the content of {name!r} {what}")
-
-
-def _begin(rows: Iterable[_Row]) -> Callable[[], dict[bytes, bytes]]:
-    """What it gives back waits until those with data are compressed, and has them by hash."""
-    full = [row for row in rows if row.data]
-    packed = packing([row.data or b"" for row in full])
-    return lambda: dict(zip((row.hash for row in full), packed(), strict=True))
-
-
-def _smaller(row: _Row, packed: Mapping[bytes, bytes]) -> _Row:
-    data = packed.get(row.hash)
-    if data is None or len(data) >= row.size:
-        return row
-    return _Row(row.hash, row.size, Codec.ZSTD, data, None)
 
 
 def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:
