@@ -87,8 +87,12 @@ class FolderWatches:
         while events := self._queue.read():
             arrived = False
             for event in events:
-                if event.wd == self._cookie_watch:
+                wd, mask, name = event
+                if wd == self._cookie_watch:
                     arrived = True
+                elif mask == inotify.WRITTEN and name and (folder := self._folders.get(wd)):
+                    # By far most of all that happens.
+                    self.written.add(folder + b"/" + name)
                 else:
                     self._hear(event)
             if arrived:

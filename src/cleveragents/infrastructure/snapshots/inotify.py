@@ -80,18 +80,14 @@ class Inotify:
 
 def _events(data: bytes) -> list[Event]:
     """Each once, writing and the end of it too: what happened twice is looked at once."""
-    found: dict[tuple[int, int, bytes], Event] = {}
-    position, size, unpack = 0, _HEADER.size, _HEADER.unpack_from
-    while position < len(data):
-        wd, mask, _, length = unpack(data, position)
-        end = position + size + length
-        name = data[position + size : end]
-        if not mask & ~WRITTEN:
-            mask = WRITTEN
-        if (wd, mask, name) not in found:
-            found[wd, mask, name] = Event(wd, mask, name.rstrip(b"\0"))
-        position = end
-    return list(found.values())
+    found: dict[tuple[int, int, bytes], None] = {}
+    end, size, unpack = 0, _HEADER.size, _HEADER.unpack_from
+    while end < len(data):
+        wd, mask, _, length = unpack(data, end)
+        start = end + size
+        end = start + length
+        found[wd, mask if mask & ~WRITTEN else WRITTEN, data[start:end]] = None
+    return [Event(wd, mask, name.rstrip(b"\0")) for wd, mask, name in found]
 
 
 def _checked(result: int) -> int:

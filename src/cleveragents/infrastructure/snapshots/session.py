@@ -78,9 +78,8 @@ class Session:
         """Those that were files when they were last seen; at first, those that git has."""
         if self.head is None:
             return self.contents.base
-        seen = self.manifest.seen
-        seen.prefetch(paths)
-        return {p for p in paths if (s := seen.get(p)) is not None and s.kind == Kind.FILE}
+        seen, file = self.manifest.seen.prefetch(paths), int(Kind.FILE)
+        return {path for path in paths if (s := seen.get(path)) is not None and s.kind == file}
 
     def snapshot(self, ref: str) -> SnapshotRow:
         # Other stores' refs are anything; ours are numbers that the database can hold.
@@ -126,8 +125,7 @@ class Session:
 
     def changes(self, delta: Delta) -> list[Change]:
         """What `delta` changes in the state that the newest snapshot has."""
-        known = self.manifest.seen
-        known.prefetch(delta.now)
+        known = self.manifest.seen.prefetch(delta.now)
         return [
             (path, old, seen)
             for path, seen in delta.now.items()

@@ -26,7 +26,7 @@ class Candidates:
     sieve: Draft | None = None
 
 
-def _load_nothing(paths: Collection[bytes]) -> None:
+def _load_nothing(paths: Collection[bytes]) -> object:
     """For a mapping that has everything already."""
 
 
@@ -53,7 +53,7 @@ class Known:
 
     seen: Mapping[bytes, Seen]
     below: Callable[[bytes], Iterable[bytes]]
-    load: Callable[[Collection[bytes]], None] = _load_nothing
+    load: Callable[[Collection[bytes]], object] = _load_nothing
     outline: Callable[[Excludes], Outline | None] = _no_outline
     touched: Callable[[], set[bytes]] = set
     sieve: Callable[[Excludes], Sieve | None] = _no_sieve

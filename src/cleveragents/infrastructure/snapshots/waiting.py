@@ -60,7 +60,7 @@ class Waiting:
         rows = [
             (number, key, *_in_git(*in_git[key]))
             if key in in_git
-            else (number, key, *_smaller(data[key], packed.get(key)))
+            else (number, key, *_smaller(data[key], packed[key]))
             for key, number in numbers.items()
         ]
         insert_all(self.db, "INSERT INTO contents", rows)
@@ -81,10 +81,9 @@ def claim(db: sqlite3.Connection, keys: Collection[bytes]) -> dict[bytes, int]:
 
 
 def _begin(data: Mapping[bytes, bytes]) -> Callable[[], dict[bytes, bytes]]:
-    """What it gives back waits until they are compressed. Of nothing there is nothing to do."""
-    some = {key: whole for key, whole in data.items() if whole}
-    packed = packing(list(some.values()))
-    return lambda: dict(zip(some, packed(), strict=True))
+    """What it gives back waits until they are compressed."""
+    keys, packed = tuple(data), packing(list(data.values()))
+    return lambda: dict(zip(keys, packed(), strict=True))
 
 
 _Form = tuple[int, int, bytes | None, str | None]
@@ -95,7 +94,7 @@ def _in_git(size: int, oid: str) -> _Form:
     return size, Codec.GIT, None, oid
 
 
-def _smaller(whole: bytes, packed: bytes | None) -> _Form:
-    if packed is None or len(packed) >= len(whole):
+def _smaller(whole: bytes, packed: bytes) -> _Form:
+    if len(packed) >= len(whole):
         return len(whole), Codec.RAW, whole, None
     return len(whole), Codec.ZSTD, packed, None

@@ -12,6 +12,7 @@ from cleveragents.infrastructure.snapshots.recent import pour
 
 SMALL = ("recent_paths", "recent_content_ids")
 LARGE = ("versions", "entries", "content_ids")
+VERSIONS = "SELECT (SELECT COUNT(*) FROM versions) + COUNT(*) FROM recent_paths WHERE seq"
 WORK = (
     "echo new > a.txt; rm src/b.txt; mkdir made; echo m > made/m",
     "echo newer > a.txt; echo two > src/b.txt; rm -r made; chmod 600 run.sh",
@@ -23,6 +24,11 @@ WORK = (
 def _count(world, tables: tuple[str, ...]) -> int:
     with closing(sqlite3.connect(world.database)) as db:
         return sum(db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables)
+
+
+def _ask(world, question: str) -> int:
+    with closing(sqlite3.connect(world.database)) as db:
+        return db.execute(question).fetchone()[0]
 
 
 def _pour(world) -> None:
@@ -60,6 +66,42 @@ def test_a_few_rows_go_to_the_small_tables_and_many_to_the_large(world, monkeypa
     world.capture()
     assert _count(world, SMALL) == 0
     assert _count(world, LARGE) > 16
+
+
+@pytest.mark.parametrize("poured", [True, False])
+def test_a_look_that_finds_only_new_times_makes_no_version(world, poured) -> None:
+    first = world.capture()
+    versions = _ask(world, VERSIONS)
+    for _ in range(3):
+        world.work("touch a.txt src/b.txt")
+        assert world.capture().ref == first.ref
+        if poured:
+            _pour(world)
+    assert _ask(world, VERSIONS) == versions
+    # But the times are known from then on.
+    _pour(world)
+    known = _ask(world, "SELECT mtime_ns FROM entries WHERE path = X'612E747874'")
+    assert known == (world.sandbox / "a.txt").stat().st_mtime_ns
+
+
+@pytest.mark.parametrize("poured", [True, False])
+def test_of_a_path_that_comes_and_goes_the_last_counts(world, poured) -> None:
+    world.work("mkdir made; echo 1 > made/stays")
+    world.capture()
+    for work in ("echo 1 > made/one; echo 2 > made/two", "rm made/one", "echo 3 > made/one"):
+        world.work(work)
+        world.capture()
+    world.work("rm made/two")
+    world.capture()
+    if poured:
+        _pour(world)
+        assert _ask(world, "SELECT COUNT(*) FROM entries WHERE kind = 0") == 0
+    with world.store.checkouts.reading(world.resource) as reader:
+        present = reader.session.present
+        assert sorted(present.below(b"made")) == [b"made/one", b"made/stays"]
+        assert sorted(present.children(b"made")) == [b"made/one", b"made/stays"]
+        assert set(reader.session.manifest.seen) >= {b"made", b"made/one", b"made/stays"}
+        assert b"made/two" not in reader.session.manifest.seen
 
 
 def test_pruning_leaves_nothing_in_the_small_tables(world) -> None:
