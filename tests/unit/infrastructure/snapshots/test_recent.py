@@ -9,6 +9,7 @@ from cleveragents.infrastructure.snapshots import open_below, recent
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.recent import pour
+from cleveragents.infrastructure.snapshots.store_care import SnapshotFiles
 
 SMALL = ("recent_paths", "recent_content_ids")
 LARGE = ("versions", "entries", "content_ids")
@@ -102,6 +103,25 @@ def test_of_a_path_that_comes_and_goes_the_last_counts(world, poured) -> None:
         assert sorted(present.children(b"made")) == [b"made/one", b"made/stays"]
         assert set(reader.session.manifest.seen) >= {b"made", b"made/one", b"made/stays"}
         assert b"made/two" not in reader.session.manifest.seen
+
+
+@pytest.mark.parametrize("poured", [True, False])
+def test_what_snapshots_hold_is_counted_by_version(world, poured) -> None:
+    (world.sandbox / "one").write_bytes(b"x" * 1000)
+    world.capture()
+    world.work("touch one; cp one two")
+    world.capture()
+    world.work("touch one two")
+    world.capture()
+    if poured:
+        _pour(world)
+    (share,) = SnapshotFiles(str(world.database.parent), str(world.top / "scratch")).shares()
+    # Twice what is stored once, and what belongs to the git state.
+    sides = _ask(
+        world,
+        "SELECT SUM(size) FROM side_contents JOIN contents USING (hash) WHERE git_oid IS NULL",
+    )
+    assert share.content_bytes - sides == 2000
 
 
 def test_pruning_leaves_nothing_in_the_small_tables(world) -> None:
