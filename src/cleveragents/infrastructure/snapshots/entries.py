@@ -55,9 +55,9 @@ class Entries(Mapping[bytes, Seen]):
         if self._complete:
             return self._read
         missing = [path for path in paths if path not in self._read]
-        for recently in (True, False):
+        for question in (_newest, _stored):
             for some in in_sizes(missing):
-                self._note(*(_newest if recently else _stored)(self._tree, some))
+                self._note(*question(self._tree, some))
             missing = [path for path in missing if path not in self._read]
         self._read.update(dict.fromkeys(missing))
         return self._read

@@ -11,7 +11,7 @@ from cleveragents.infrastructure.snapshots.entry import NEVER, Entry, Kind, Seen
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import Outline
 from cleveragents.infrastructure.snapshots.outlines import Outlines
-from cleveragents.infrastructure.snapshots.recent import is_few
+from cleveragents.infrastructure.snapshots.recent import STATE, is_few
 from cleveragents.infrastructure.snapshots.sieve import Draft
 from cleveragents.infrastructure.snapshots.sieves import Sieves
 
@@ -107,7 +107,8 @@ class Present:
             self._save_few(generation, versions.seq, new)
             self._save_few(generation, 0, [seen for seen in now if seen[0] not in versions.paths])
         else:
-            self._save_many(versions.seq, now, new)
+            self._save_many(now)
+            self._add_many(versions.seq, new, begins=not before.generation)
         if delta.sieve is not None:
             Sieves(self.db, self.tree).keep(delta.sieve)
         self.db.execute(
@@ -119,9 +120,18 @@ class Present:
     def _save_few(self, generation: int, seq: int, now: Sequence[Seen]) -> None:
         insert_all(self.db, "INSERT INTO recent_paths", now, (self.tree, generation, seq))
 
-    def _save_many(self, seq: int, now: Sequence[Seen], new: Sequence[Seen]) -> None:
+    def _save_many(self, now: Sequence[Seen]) -> None:
         insert_all(self.db, "INSERT OR REPLACE INTO entries", now, (self.tree,))
         self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (self.tree,))
+
+    def _add_many(self, seq: int, new: Sequence[Seen], *, begins: bool) -> None:
+        """The versions to the entries. A tree begins with all that it has."""
+        if begins:
+            self.db.execute(
+                f"INSERT INTO versions SELECT tree, ?, path, {STATE} FROM entries WHERE tree=?",
+                (seq, self.tree),
+            )
+            return
         insert_all(self.db, "INSERT INTO versions", [seen[:9] for seen in new], (self.tree, seq))
 
     def below(self, folder: bytes) -> list[bytes]:

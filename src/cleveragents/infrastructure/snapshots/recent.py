@@ -14,8 +14,8 @@ import sqlite3
 # More at once fill pages of the large tables by themselves.
 MANY = 5000
 _ENOUGH = 10_000
-_STATE = "kind, mode, size, mtime_ns, hash, target, uid, gid"
-_MARKED = f"{_STATE}, ctime_ns, ino, dev"
+STATE = "kind, mode, size, mtime_ns, hash, target, uid, gid"
+_MARKED = f"{STATE}, ctime_ns, ino, dev"
 NEWEST = f"SELECT tree, path, {_MARKED}, MAX(generation) FROM recent_paths GROUP BY tree, path"
 
 
@@ -39,7 +39,7 @@ def pour(db: sqlite3.Connection) -> None:
     db.execute(
         "DELETE FROM entries WHERE kind=0 AND (tree, path) IN (SELECT tree, path FROM recent_paths)"
     )
-    db.execute(f"INSERT INTO versions SELECT tree, seq, path, {_STATE} FROM recent_paths WHERE seq")
+    db.execute(f"INSERT INTO versions SELECT tree, seq, path, {STATE} FROM recent_paths WHERE seq")
     db.execute("INSERT INTO content_ids SELECT * FROM recent_content_ids")
     db.execute("DELETE FROM recent_paths")
     db.execute("DELETE FROM recent_content_ids")
