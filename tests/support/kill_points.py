@@ -8,8 +8,9 @@
 
 `work` is a function without arguments. It runs in a fork of this process, where everything is
 imported already; what a child patches is its own. Two runs of `work` from the same beginning must
-do the same things in the same order: names and times may differ, the sequence may not. So other
-threads are not counted: those that keep house do what they do at any time. `cut_short` counts all.
+do the same things in the same order, but for what depends on the clock: a point is the n-th of its
+kind. Other threads are not counted: those that keep house do what they do at any time. `cut_short`
+counts all.
 
 What counts as lasting: changes of files and folders through `os` (and so through `pathlib`,
 `shutil` and `tempfile`), files opened for writing, `fsync`, statements of SQLite that end a
@@ -34,6 +35,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
@@ -59,14 +61,19 @@ _REAL_OPEN, _REAL_WRITE = builtins.open, os.write
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The moment before or after the n-th lasting action."""
+    """The moment before or after the n-th lasting action, or the n-th of its kind.
+
+    How many of the others come before it is not the same each time: what depends on the clock
+    happens here and not there.
+    """
 
     number: int
     after: bool
     what: str
+    kind: str = ""
 
     def __str__(self) -> str:
-        return f"{'after' if self.after else 'before'} {self.number}: {self.what}"
+        return f"{'after' if self.after else 'before'} {self.kind} {self.number}: {self.what}"
 
 
 def kill_points(work: Work, watched: Sequence[Path] = ()) -> list[Point]:
@@ -75,10 +82,14 @@ def kill_points(work: Work, watched: Sequence[Path] = ()) -> list[Point]:
     assert report.status == 0, report.text
     points: list[Point] = []
     seen: set[str] = set()
+    counts = Counter[tuple[str, bool]]()
     for line in report.text.splitlines():
-        number, after, what, state = json.loads(line)
+        _, after, what, state = json.loads(line)
+        kind = _kind(what)
+        counts[kind, after] += 1
         if not state or state not in seen:
-            points.append(Point(number=number, after=after, what=what))
+            number = counts[kind, after]
+            points.append(Point(number=number, after=after, what=what, kind=kind))
         seen.add(state)
     return points
 
@@ -126,9 +137,14 @@ class _Count:
 class _Kill:
     def __init__(self, point: Point) -> None:
         self._point = point
+        self._met = 0
 
     def __call__(self, number: int, what: str, *, after: bool) -> None:
-        if (number, after) == (self._point.number, self._point.after):
+        point = self._point
+        if after != point.after or point.kind not in ("", _kind(what)):
+            return
+        self._met += 1
+        if (self._met if point.kind else number) == point.number:
             os.kill(os.getpid(), signal.SIGKILL)
             signal.pause()  # nothing more may happen before the signal has arrived
 
@@ -162,6 +178,11 @@ def _be_the_child(work: Work, moments: "_Moments", pipe: int) -> NoReturn:
         _REAL_WRITE(pipe, traceback.format_exc().encode())
     finally:
         os._exit(status)
+
+
+def _kind(what: str) -> str:
+    """What is done, without what it is done to: temporary names differ from run to run."""
+    return what if what.startswith("sqlite") else what.partition(" ")[0]
 
 
 class _Moments:
