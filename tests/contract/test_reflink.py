@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from fs_world import FolderWorld
 
+from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
@@ -92,7 +93,8 @@ def test_the_first_snapshot_of_a_database_takes_no_room_and_stays_apart(disk: Pa
         db.execute("UPDATE t SET b=zeroblob(1000000)")
         db.commit()
     world.snapshots.capture(resource)
-    world.snapshots.verify(resource, first.ref, first.state_hash)
+    expected = Expected(ref=first.ref, state_hash=first.state_hash)
+    assert world.snapshots.damages(resource, [expected]) == {}
     world.snapshots.restore(resource, first.ref)
     assert path.read_bytes() == then
     world.snapshots.close()

@@ -186,6 +186,14 @@ class Restored:
     changes: tuple[FileChange, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """A snapshot, and the hash that a checkpoint has for it."""
+
+    ref: str
+    state_hash: str
+
+
 class SnapshotStore(Protocol):
     """Durable snapshots of sandboxes. What `capture` returned is on disk."""
 
@@ -219,15 +227,21 @@ class SnapshotStore(Protocol):
         """Those that neither snapshot nor sandbox has, each with what was probably meant."""
         ...
 
-    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
-        """Raise SnapshotDamagedError unless everything that `ref` needs is there and unharmed."""
+    def damages(
+        self, resource: PlanResource, snapshots: Collection[Expected]
+    ) -> Mapping[Expected, str]:
+        """Those of which not everything is there and unharmed, each with the reason.
+
+        What several of them need is read once.
+        """
         ...
 
     def verify_way_back(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
-        """The same of what differs from the newest snapshot, or of these paths of it: as much as
-        a restore needs, unless something changed since then."""
+        """Raise SnapshotDamagedError unless what differs from the newest snapshot, or these paths
+        of it, is there and unharmed: as much as a restore needs, unless something changed since
+        then."""
         ...
 
     def changes_between(

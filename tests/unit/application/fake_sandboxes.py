@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fakes import Faults
 
-from cleveragents.application.ports import Restored
+from cleveragents.application.ports import Expected, Restored
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
@@ -113,11 +113,22 @@ class MemorySnapshots:
     def verify_way_back(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
-        self.verify(resource, ref, state_hash)
+        self._refuse_damage(resource, ref, state_hash)
         if self.damaged_files.intersection(paths or self._content(resource, ref)):
             raise SnapshotDamagedError(resource.name, "the content of a file is lost")
 
-    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
+    def damages(
+        self, resource: PlanResource, snapshots: Collection[Expected]
+    ) -> Mapping[Expected, str]:
+        found: dict[Expected, str] = {}
+        for snapshot in snapshots:
+            try:
+                self._refuse_damage(resource, snapshot.ref, snapshot.state_hash)
+            except SnapshotDamagedError as error:
+                found[snapshot] = error.message
+        return found
+
+    def _refuse_damage(self, resource: PlanResource, ref: str, state_hash: str) -> None:
         self._faults.reach("verify")
         if ref in self.damaged or hash_files(self._content(resource, ref)) != state_hash:
             raise SnapshotDamagedError(resource.name, "its hash differs")

@@ -17,7 +17,6 @@ from cleveragents.domain.errors import (
     PlanLockedError,
     PlanNotFoundError,
     PlanStateError,
-    SnapshotDamagedError,
     SnapshotFailedError,
 )
 from cleveragents.domain.events import CheckpointRecorded
@@ -190,12 +189,11 @@ def test_an_unknown_plan_has_no_list(world: ServiceWorld) -> None:
 
 def test_damage_in_any_resource_is_found(world: ServiceWorld) -> None:
     group = world.group("after append add b")
-    world.checkpoints.verify(group)
+    assert world.checkpoints.damages([group]) == {}
 
     for state in group.resource_states:
         world.snapshots.damaged = {state.snapshot}
-        with pytest.raises(SnapshotDamagedError):
-            world.checkpoints.verify(group)
+        assert list(world.checkpoints.damages([group])) == [group.group_id]
 
 
 def test_every_damaged_group_is_named_and_the_others_are_not(world: ServiceWorld) -> None:
@@ -242,7 +240,7 @@ def test_for_an_applied_plan_there_is_no_false_answer(world: ServiceWorld) -> No
     group = world.group("start")
     world.apply()
     questions: list[Callable[[CheckpointGroup], object]] = [
-        world.checkpoints.verify,
+        lambda group: world.checkpoints.damages([group]),
         lambda group: world.checkpoints.changes_between(group, group),
     ]
 
@@ -267,8 +265,7 @@ def test_deleting_a_group_frees_what_only_it_needed(world: ServiceWorld) -> None
     assert only not in world.snapshots.versions[world.resources[0].resource_id]
     with pytest.raises(CheckpointNotFoundError):
         world.checkpoints.get_checkpoint(world.plan_id, "big")
-    for left in world.groups:
-        world.checkpoints.verify(left)
+    assert world.checkpoints.damages(world.groups) == {}
 
 
 def test_the_record_goes_before_the_files(world: ServiceWorld) -> None:

@@ -12,6 +12,7 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.additions import NOTHING_ELSE, Additions, store
+from cleveragents.application.services.proving import damages
 from cleveragents.application.services.pruning import Explained, Pruning, RetentionLimits, pins
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import (
@@ -27,7 +28,6 @@ from cleveragents.domain.errors import (
     LabelTakenError,
     PlanError,
     PlanStateError,
-    SnapshotDamagedError,
 )
 from cleveragents.domain.events import CheckpointRecorded, Recovered
 from cleveragents.domain.footprint import Touched
@@ -266,15 +266,9 @@ class CheckpointService:
         """Those of the plan's resources that have a sandbox and may be captured."""
         return [resource for resource in self.sandboxes(plan_id) if resource.checkpointable]
 
-    def verify(self, group: CheckpointGroup) -> None:
-        """Raise SnapshotDamagedError unless everything of the group is there and unharmed."""
-        self._refuse_if_final(group.plan_id)
-        for resource in self.resources(group.plan_id):
-            if (state := group.state_of(resource.resource_id)) is not None:
-                self._snapshots.verify(resource, state.snapshot, state.state_hash)
-
     def verify_way_back(self, group: CheckpointGroup, only: Selection | None) -> None:
-        """The same of what would have to be restored, of all or of what is selected."""
+        """Raise SnapshotDamagedError unless all that would have to be restored, or what is selected
+        of it, is there and unharmed."""
         self._refuse_if_final(group.plan_id)
         for resource in self.resources(group.plan_id):
             state = group.state_of(resource.resource_id)
@@ -283,14 +277,12 @@ class CheckpointService:
                 self._snapshots.verify_way_back(resource, state.snapshot, state.state_hash, paths)
 
     def damages(self, groups: Sequence[CheckpointGroup]) -> Mapping[GroupId, str]:
-        """Those of the groups that could not be restored, each with the reason."""
-        found: dict[GroupId, str] = {}
-        for group in groups:
-            try:
-                self.verify(group)
-            except SnapshotDamagedError as error:
-                found[group.group_id] = error.message
-        return found
+        """Those of a plan's groups that could not be restored, each with the reason."""
+        if not groups:
+            return {}
+        plan_id = groups[0].plan_id
+        self._refuse_if_final(plan_id)
+        return damages(self._snapshots, self.resources(plan_id), groups)
 
     def changes_between(
         self, old: CheckpointGroup, new: CheckpointGroup

@@ -3,16 +3,17 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from cleveragents.application.ports import Restored
+from cleveragents.application.ports import Expected, Restored
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
-from cleveragents.domain.errors import SnapshotFailedError
+from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git_state import GitState
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.pages_engine import PagesEngine
+from cleveragents.infrastructure.snapshots.proven import Proven
 from cleveragents.infrastructure.snapshots.side import NoSide
 from cleveragents.infrastructure.snapshots.tree_engine import TreeEngine
 from cleveragents.infrastructure.snapshots.watcher import Watcher
@@ -35,7 +36,10 @@ class SnapshotEngine(Protocol):
     def unknown_paths(
         self, resource: PlanResource, ref: str, paths: Collection[str]
     ) -> Mapping[str, str | None]: ...
-    def verify(self, resource: PlanResource, ref: str, expected: str) -> None: ...
+    def verify(self, resource: PlanResource, snapshot: Expected, proven: Proven) -> None:
+        """Raise SnapshotDamagedError unless all that is not proven yet is there and unharmed."""
+        ...
+
     def verify_way_back(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
     ) -> None: ...
@@ -88,8 +92,18 @@ class CheckpointManager:
     ) -> Mapping[str, str | None]:
         return self._engine(resource).unknown_paths(resource, ref, paths)
 
-    def verify(self, resource: PlanResource, ref: str, state_hash: str) -> None:
-        self._engine(resource).verify(resource, ref, state_hash)
+    def damages(
+        self, resource: PlanResource, snapshots: Collection[Expected]
+    ) -> Mapping[Expected, str]:
+        found: dict[Expected, str] = {}
+        proven = Proven()
+        for snapshot in snapshots:
+            # A transaction each: where the file itself is damaged, others may still be readable.
+            try:
+                self._engine(resource).verify(resource, snapshot, proven)
+            except SnapshotDamagedError as error:
+                found[snapshot] = error.message
+        return found
 
     def verify_way_back(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()

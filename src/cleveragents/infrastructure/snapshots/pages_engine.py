@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Collection, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-from cleveragents.application.ports import Restored
+from cleveragents.application.ports import Expected, Restored
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError
@@ -22,6 +22,7 @@ from cleveragents.infrastructure.snapshots.pages_session import PageSession, pag
 from cleveragents.infrastructure.snapshots.pages_units import BLOCK_PAGES, blocks_in, token
 from cleveragents.infrastructure.snapshots.pages_versions import FileState
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
+from cleveragents.infrastructure.snapshots.proven import Proven
 from cleveragents.infrastructure.snapshots.versions import sweep
 
 
@@ -78,10 +79,11 @@ class PagesEngine:
         name = os.path.basename(resource.sandbox_path)
         return {path: name for path in paths if path != name}
 
-    def verify(self, resource: PlanResource, ref: str, expected: str) -> None:
+    def verify(self, resource: PlanResource, snapshot: Expected, proven: Proven) -> None:
         with self._reading(resource) as session:
-            state = session.snapshot(ref)
-            _refuse_wrong_hash(session, state, expected, _checked_sum(session, state))
+            state = session.snapshot(snapshot.ref)
+            total = _checked_sum(session, state, proven)
+            _refuse_wrong_hash(session, state, snapshot.state_hash, total)
 
     def verify_way_back(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
@@ -90,7 +92,10 @@ class PagesEngine:
         with self._reading(resource) as session:
             state, head = session.snapshot(ref), session.state()
             one_file = state.kind is head.kind is Kind.FILE
-            total = checked_way_back(session, state) if one_file else _checked_sum(session, state)
+            if one_file:
+                total = checked_way_back(session, state)
+            else:
+                total = _checked_sum(session, state, Proven())
             _refuse_wrong_hash(session, state, expected, total)
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
@@ -204,21 +209,22 @@ def _refuse_wrong_hash(session: PageSession, state: FileState, expected: str, to
         )
 
 
-def _checked_sum(session: PageSession, state: FileState) -> int:
+def _checked_sum(session: PageSession, state: FileState, proven: Proven) -> int:
     blocks = range(blocks_in(state.size))
-    return sum(_checked_block(session, state, block) for block in blocks) % SUM_MODULUS
+    return sum(_checked_block(session, state, block, proven) for block in blocks) % SUM_MODULUS
 
 
-def _checked_block(session: PageSession, state: FileState, block: int) -> int:
-    """The block's share of the sum, once all its bytes have been read and proven."""
+def _checked_block(session: PageSession, state: FileState, block: int, proven: Proven) -> int:
+    """The block's share of the sum, once all its bytes are proven."""
     pages = session.block_of(state, block)
     base = session.versions.base_block(block)
     first = block * BLOCK_PAGES
     if any(pages.get(first + index) == strong for index, strong in enumerate(base)):
-        session.base_pages.check_block(block, base, session.known.base_size)
+        proven.check_block(session.base_pages, block, base, session.known.base_size)
     known = dict(enumerate(base, first))
-    session.contents.check(
-        {h: session.name_of(page) for page, h in pages.items() if known.get(page) != h}
+    proven.check(
+        session.contents,
+        {h: session.name_of(page) for page, h in pages.items() if known.get(page) != h},
     )
     return sum(token(page, strong) for page, strong in pages.items())
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cleveragents.application.ports import Restored
+from cleveragents.application.ports import Expected, Restored
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError
@@ -32,6 +32,7 @@ from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, show
 from cleveragents.infrastructure.snapshots.examine import examine, examine_file
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest, enter, number_of
+from cleveragents.infrastructure.snapshots.proven import Proven
 from cleveragents.infrastructure.snapshots.restore import Outcome, restore
 from cleveragents.infrastructure.snapshots.session import (
     Recorded,
@@ -160,9 +161,10 @@ class TreeEngine:
             target = reader.session.snapshot(ref)
             return unknown_names(reader.session, target, reader.now(), paths)
 
-    def verify(self, resource: PlanResource, ref: str, expected: str) -> None:
-        with self.reading(resource) as reader:
-            target = reader.session.snapshot(ref)
+    def verify(self, resource: PlanResource, snapshot: Expected, proven: Proven) -> None:
+        with self._store(resource).reading() as db:
+            reader = TreeReader(self._session(db, resource), proven)
+            target, expected = reader.session.snapshot(snapshot.ref), snapshot.state_hash
             entries = {entry.path: entry for entry in reader.session.versions.state(target.seq)}
             total = sum(map(token, entries.values())) % SUM_MODULUS
             reader.refuse_damage(target, expected, total, entries)

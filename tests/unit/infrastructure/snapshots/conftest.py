@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git_repository import make_repository
+from cleveragents.infrastructure.snapshots.proven import Proven
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
@@ -78,7 +80,8 @@ class World:
         return self.store.restore(self.resource, ref)
 
     def verify(self, ref: str, state_hash: str) -> None:
-        self.store.verify(self.resource, ref, state_hash)
+        expected = Expected(ref=ref, state_hash=state_hash)
+        self.store.checkouts.verify(self.resource, expected, Proven())
 
     def git(self) -> str:
         """HEAD, branch and index, as text."""

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+from cleveragents.infrastructure.snapshots.proven import Proven
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 FILE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAX")
@@ -49,7 +51,8 @@ class Database:
         return self.store.restore(self.resource, ref)
 
     def verify(self, snapshot) -> None:
-        self.store.verify(self.resource, snapshot.ref, snapshot.state_hash)
+        expected = Expected(ref=snapshot.ref, state_hash=snapshot.state_hash)
+        self.store.databases.verify(self.resource, expected, Proven())
 
     def verify_way_back(self, snapshot) -> None:
         self.store.verify_way_back(self.resource, snapshot.ref, snapshot.state_hash)
