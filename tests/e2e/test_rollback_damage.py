@@ -109,6 +109,29 @@ def test_a_damaged_snapshot_is_refused_and_verify_finds_it(
             assert target not in found.data["verified"]
 
 
+@pytest.mark.parametrize("damage", [_small_file, _missing_content])
+def test_verify_names_exactly_the_checkpoints_that_need_a_damaged_content(
+    world: World, plan: PlanHandle, damage: Callable[[sqlite3.Connection], int]
+) -> None:
+    # It is there from the first step on, and gone with the third.
+    labels = [group.label for group in plan.groups]
+    first, gone = labels.index("after file.write one.txt"), labels.index("after shell three")
+    needing = [group.group_id for group in plan.groups[first:gone]]
+    others = [group.group_id for group in (*plan.groups[:first], *plan.groups[gone:])]
+    assert len(needing) > 2
+    assert others
+    _damage(world, plan, damage)
+
+    found = world.agents("plan", "checkpoint", "verify", plan.id)
+
+    assert found.code == 1
+    assert [item["group_id"] for item in found.data["damaged"]] == needing
+    assert all("'one.txt'" in item["reason"] for item in found.data["damaged"])
+    assert found.data["verified"] == others
+    stored = world.agents("store", "verify")
+    assert [len(item["problems"]) for item in stored.data["damaged"]] == [len(needing)]
+
+
 @pytest.mark.parametrize("damage", [_compressed_file, _link_target, _forgotten_file])
 def test_what_no_checkpoint_has_seen_change_is_refused_too(
     world: World, plan: PlanHandle, damage: Callable[[sqlite3.Connection], int]

@@ -206,6 +206,37 @@ def test_every_damaged_group_is_named_and_the_others_are_not(world: ServiceWorld
     assert "`code`" in damages[last.group_id]
 
 
+def test_damage_is_told_of_every_group_that_needs_the_snapshot(world: ServiceWorld) -> None:
+    shared = world.group("after append add b").resource_states[0].snapshot
+    world.snapshots.damaged = {shared}
+    needing = [g.group_id for g in world.groups if g.resource_states[0].snapshot == shared]
+    assert 1 < len(needing) < len(world.groups)
+
+    assert list(world.checkpoints.damages(world.groups)) == needing
+
+
+def test_each_snapshot_is_proven_once_however_many_groups_need_it(world: ServiceWorld) -> None:
+    snapshots = {state.snapshot for group in world.groups for state in group.resource_states}
+    states = sum(len(group.resource_states) for group in world.groups)
+    world.faults.revive()
+
+    assert world.checkpoints.damages(world.groups) == {}
+
+    assert world.faults.calls.count("verify") == len(snapshots) < states
+
+
+def test_a_group_with_damage_in_two_resources_has_the_reason_of_the_first(
+    world: ServiceWorld,
+) -> None:
+    group = world.groups[-1]
+    world.snapshots.damaged = {state.snapshot for state in group.resource_states}
+    assert "`code`" in world.checkpoints.damages([group])[group.group_id]
+
+
+def test_of_no_groups_none_is_damaged(world: ServiceWorld) -> None:
+    assert world.checkpoints.damages([]) == {}
+
+
 def test_what_differs_between_two_groups_is_named_with_its_resource(world: ServiceWorld) -> None:
     old, new = world.group("decision 1: add b"), world.group("after append add c")
 
