@@ -10,7 +10,7 @@ import nox
 
 nox.options.sessions = ["lint", "imports", "suites", "coverage", "counts"]
 # Each uses one core only: one by one, while pytest waits for processes and clocks.
-BESIDE = ("types", "robot", "features", "docs")
+BESIDE = ("types", "robot", "features", "site")
 nox.options.default_venv_backend = "none"
 nox.options.error_on_missing_interpreters = False
 
@@ -46,7 +46,7 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def suites(session: nox.Session) -> None:
-    """Pytest, and beside it types, Robot, Behave and docs; what these say is shown at the end."""
+    """Pytest, and beside it types, Robot, Behave and site; what these say is shown at the end."""
     session.run("coverage", "erase")
     shutil.rmtree(REPORTS, ignore_errors=True)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
@@ -216,8 +216,15 @@ def robot(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Generated blocks are fresh, and the site can be built: every link leads somewhere."""
+    """Generated blocks are fresh, which a test of `suites` shows too, and `site`."""
     session.run("python", "docs/generate.py", "--check")
+    site(session)
+
+
+@nox.session
+def site(session: nox.Session) -> None:
+    """The pages of the comparison are fresh, and the site can be built: every link leads
+    somewhere."""
     session.run("python", "-m", "benchmarks.peers.report", "--check")
     session.run("mkdocs", "build", "--quiet", env={"NO_MKDOCS_2_WARNING": "1"})
 
