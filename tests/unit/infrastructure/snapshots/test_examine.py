@@ -32,7 +32,7 @@ def test_every_mark_is_compared(tmp_path: Path, monkeypatch, changed: str, look)
         return _Found(os.stat(fd), changed if calls % 2 == 0 else "")
 
     monkeypatch.setattr(examine, "_PAUSE", 0)
-    with Anchor(tmp_path) as anchor:
+    with Anchor(str(tmp_path)) as anchor:
         monkeypatch.setattr(os, "fstat", fstat)
         with pytest.raises(SnapshotFailedError, match="keeps changing while it is read"):
             look(anchor, b"f", examine.hash_only)
@@ -47,7 +47,7 @@ def test_that_it_was_read_is_no_change(tmp_path: Path, monkeypatch) -> None:
         calls += 1
         return _Found(os.stat(fd), "st_atime_ns" if calls % 2 == 0 else "")
 
-    with Anchor(tmp_path) as anchor:
+    with Anchor(str(tmp_path)) as anchor:
         monkeypatch.setattr(os, "fstat", fstat)
         seen = examine.examine(anchor, b"f", examine.hash_only)
     assert seen is not None
