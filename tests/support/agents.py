@@ -135,11 +135,15 @@ class Agents:
         return self.process("--format", "json", *argv)
 
     def start(self, *argv: str) -> "subprocess.Popen[bytes]":
-        """Leaves it running; the caller waits for it or kills it."""
+        """Leaves it running; the caller waits for it or kills it.
+
+        Not measured: an interruption within coverage's own code leaves its lock held for ever.
+        """
+        environ = {k: v for k, v in self.environ.items() if not k.startswith("COVERAGE_")}
         return subprocess.Popen(
             [COMMAND, *argv],
             cwd=self.cwd,
-            env=self.environ,
+            env=environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
