@@ -1,5 +1,6 @@
 """Plans over several resources: one rollback takes all back, a conflict in one stops all."""
 
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +18,13 @@ FILL = {
 WORK = {
     "code": ("echo 2 > src/app.py; rm src/old.py", "mkdir hollow; chmod 600 README.md; git add -A"),
     "assets": (
-        "echo '<svg>new</svg>' > logo.svg; rm -r img; echo file > img; mkdir -p .git empty",
+        "rm same; echo '<svg>new</svg>' > logo.svg; rm -r img; echo file > img; mkdir .git empty",
         "ln -s nowhere dangling; chmod 600 notes.txt; printf x > 'new\nline'; echo h > .git/HEAD",
     ),
-    "media": ("echo lala > song.txt; mv deep moved", "rm -r moved; mkdir deep; echo y > deep/er"),
+    "media": (
+        "rm same; echo lala > song.txt; mv deep moved",
+        "rm -r moved; mkdir deep; echo y > deep/er",
+    ),
 }
 
 
@@ -36,6 +40,8 @@ class Several:
                 file = world.top / name / path
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_bytes(content.encode("latin-1"))
+            # What git keeps for the checkout has to be stored for the folders.
+            shutil.copyfile(world.project.path / "README.md", self.places[name] / "same")
 
     def use(self, names: Sequence[str]) -> PlanHandle:
         """Two rounds, in each of which every resource is changed by a step of its own."""
@@ -180,6 +186,7 @@ def test_file_tools_work_in_a_folder(several: Several) -> None:
     )
     several.apply(plan).ok()
     found = {path: entry[2] for path, entry in tree_of(place).items() if entry[0] == "file"}
+    assert found.pop(b"same")
     assert found == {
         b"a/b.txt": b"one\n",
         b"notes.txt": b"one\nthree\n",

@@ -40,8 +40,7 @@ class Renames:
             return None
         same = [entry for entry in self.added.values() if entry.hash == old.hash]
         if same:
-            name = path.rpartition(b"/")[2]
-            return min(same, key=lambda e: (e.path.rpartition(b"/")[2] != name, e.path))
+            return min(same, key=lambda entry: _preference(path, entry))
         return self._similar(old)
 
     def _similar(self, old: Entry) -> Entry | None:
@@ -53,8 +52,14 @@ class Renames:
             entry.path: _score(before, _lines(self.content(entry)), max(old.size, entry.size))
             for entry in fitting
         }
-        best = max(fitting, key=lambda entry: (scores[entry.path], entry.path))
+        best = min(fitting, key=lambda e: (-scores[e.path], *_preference(old.path, e)))
         return best if scores[best.path] >= _ENOUGH else None
+
+
+def _preference(path: bytes, entry: Entry) -> tuple[bool, bytes]:
+    """Of those that are equally alike, one of the same name, and then the first."""
+    name = path.rpartition(b"/")[2]
+    return entry.path.rpartition(b"/")[2] != name, entry.path
 
 
 def _may_fit(old: Entry, new: Entry) -> bool:

@@ -9,4 +9,3 @@ class Codec:
     RAW: Final = 0
     ZSTD: Final = 1
     CHUNKS: Final = 2
-    GIT: Final = 3

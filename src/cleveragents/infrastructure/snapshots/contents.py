@@ -1,4 +1,8 @@
-"""Owns the bytes of files: stored once by hash, compressed, in chunks, or left in git's keeping."""
+"""Owns the bytes of files: stored once by hash, compressed, in chunks, or left in git's keeping.
+
+What is stored is there for all resources of a plan. What git keeps is there for those that have
+its repository: a checkout, and the branches of it that child plans work on, which have its name.
+"""
 
 import hashlib
 import sqlite3
@@ -11,13 +15,12 @@ import zstandard
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.snapshots.codec import Codec
 from cleveragents.infrastructure.snapshots.examine import CHUNK
-from cleveragents.infrastructure.snapshots.waiting import Waiting, claim
+from cleveragents.infrastructure.snapshots.waiting import TABLES, Waiting, claim
 
 # Blobs come back from git whole; what is larger than this is stored here in chunks instead.
 GIT_LIMIT = 8 * CHUNK
 _BATCH_BYTES = 32 * CHUNK // 4
 _BATCH_COUNT = 1000
-_IDS = ("recent_content_ids", "content_ids")
 
 
 class Blobs(Protocol):
@@ -44,7 +47,12 @@ class _Row(NamedTuple):
     size: int
     codec: int
     data: bytes | None
-    git_oid: str | None
+
+
+class _InGit(NamedTuple):
+    hash: bytes
+    size: int
+    oid: str
 
 
 @dataclass(slots=True)
@@ -60,7 +68,7 @@ class ContentStore:
     _waiting: Waiting = field(init=False)
 
     def __post_init__(self) -> None:
-        self._waiting = Waiting(self.db)
+        self._waiting = Waiting(self.db, self.resource)
 
     def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""
@@ -89,10 +97,10 @@ class ContentStore:
         The pieces must be used up before the next one is asked for. Raises SnapshotDamagedError at
         the latest with the last piece.
         """
-        in_git: list[_Row] = []
+        in_git: list[_InGit] = []
         for key, name in wanted.items():
             row = self._row(key, name)
-            if row.codec == Codec.GIT:
+            if isinstance(row, _InGit):
                 in_git.append(row)
             else:
                 yield key, self._pieces(row, name)
@@ -133,7 +141,7 @@ class ContentStore:
             digest.update(chunk)
             keys.append(self._put_small(chunk, None))
         key = digest.digest()
-        if self._is_new(_Row(key, size, Codec.CHUNKS, None, None)):
+        if self._is_new(_Row(key, size, Codec.CHUNKS, None)):
             rows = [(key, position, chunk) for position, chunk in enumerate(keys)]
             self.db.executemany("INSERT INTO file_chunks VALUES (?, ?, ?)", rows)
         return key
@@ -148,21 +156,27 @@ class ContentStore:
 
     def _is_new(self, row: _Row) -> bool:
         """If it is, then it is stored now."""
-        numbers = claim(self.db, (row.hash,))
+        numbers = claim(self.db, self.resource, (row.hash,))
         for number in numbers.values():
-            self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?, ?)", (number, *row))
+            self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", (number, *row))
         return bool(numbers)
 
-    def _row(self, key: bytes, name: str) -> _Row:
-        for table in _IDS:
+    def _row(self, key: bytes, name: str) -> _Row | _InGit:
+        for table in TABLES:
             found = self.db.execute(
-                f"SELECT c.hash, c.size, c.codec, c.data, c.git_oid FROM {table} i"
+                f"SELECT c.hash, c.size, c.codec, c.data FROM {table} i"
                 " JOIN contents c ON c.id=i.id WHERE i.hash=?",
                 (key,),
             ).fetchone()
             if found is not None:
                 return _Row(*found)
-        raise self._damaged(name, "is missing")
+        found = self.db.execute(
+            "SELECT hash, size, oid FROM git_contents WHERE resource=? AND hash=?",
+            (self.resource, key),
+        ).fetchone()
+        if found is None:
+            raise self._damaged(name, "is missing")
+        return _InGit(*found)
 
     def _pieces(self, row: _Row, name: str) -> Iterator[bytes]:
         if row.codec != Codec.CHUNKS:
@@ -173,11 +187,18 @@ class ContentStore:
             "SELECT chunk FROM file_chunks WHERE hash=? ORDER BY position", (row.hash,)
         ).fetchall()
         for (key,) in keys:
-            piece = self._verified(self._unpacked(self._row(key, name), name), key, name)
+            piece = self._verified(self._chunk(key, name), key, name)
             digest.update(piece)
             yield piece
         if digest.digest() != row.hash:
             raise self._damaged(name, "lacks a part")
+
+    def _chunk(self, key: bytes, name: str) -> bytes:
+        row = self._row(key, name)
+        if isinstance(row, _Row):
+            return self._unpacked(row, name)
+        # A file of the base commit happens to be what this part of a large one is.
+        return b"".join(piece for _, each in self._read_git([row], {key: name}) for piece in each)
 
     def _unpacked(self, row: _Row, name: str) -> bytes:
         data = row.data or b""
@@ -189,13 +210,13 @@ class ContentStore:
             raise self._damaged(name, "cannot be unpacked") from error
 
     def _read_git(
-        self, batch: Sequence[_Row], names: Mapping[bytes, str]
+        self, batch: Sequence[_InGit], names: Mapping[bytes, str]
     ) -> Iterator[tuple[bytes, Iterator[bytes]]]:
-        found = self.blobs.read([row.git_oid or "" for row in batch])
+        found = self.blobs.read([row.oid for row in batch])
         for row, data in zip(batch, found, strict=True):
             name = names[row.hash]
             if data is None:
-                raise self._damaged(name, f"is missing in git ({row.git_oid})")
+                raise self._damaged(name, f"is missing in git ({row.oid})")
             yield row.hash, iter((self._verified(data, row.hash, name),))
 
     def _verified(self, data: bytes, key: bytes, name: str) -> bytes:
@@ -214,8 +235,8 @@ def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
-def _batches(rows: Sequence[_Row]) -> Iterator[Sequence[_Row]]:
-    batch: list[_Row] = []
+def _batches(rows: Sequence[_InGit]) -> Iterator[Sequence[_InGit]]:
+    batch: list[_InGit] = []
     size = 0
     for row in rows:
         if batch and (size + row.size > _BATCH_BYTES or len(batch) == _BATCH_COUNT):

@@ -21,8 +21,12 @@ FORMAT = 1
 _SCHEMA = """
 CREATE TABLE contents (
     id INTEGER PRIMARY KEY, hash BLOB NOT NULL, size INTEGER NOT NULL, codec INTEGER NOT NULL,
-    data BLOB, git_oid TEXT
+    data BLOB
 ) STRICT;
+CREATE TABLE git_contents (
+    resource TEXT NOT NULL, hash BLOB NOT NULL, size INTEGER NOT NULL, oid TEXT NOT NULL,
+    PRIMARY KEY (resource, hash)
+) STRICT, WITHOUT ROWID;
 CREATE TABLE content_ids (
     hash BLOB PRIMARY KEY, id INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

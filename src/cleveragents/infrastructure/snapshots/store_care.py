@@ -19,7 +19,6 @@ _USERS = ("versions", _RECENT, "side_contents", "page_versions")
 _IDS = ("content_ids", "recent_content_ids")
 _CONTENT = (
     "SELECT SUM(c.size) FROM {} u JOIN {} i ON i.hash = u.hash JOIN contents c ON c.id = i.id"
-    " WHERE c.git_oid IS NULL"
 )
 
 

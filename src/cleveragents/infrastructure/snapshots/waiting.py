@@ -10,16 +10,17 @@ from cleveragents.infrastructure.snapshots.packing import packing
 from cleveragents.infrastructure.snapshots.recent import is_few
 
 # All keys in one value, one behind the other: a mark for each would be read and bound for longer
-# than it takes to look for them. Those that have a number already are left out.
+# than it takes to look for them. Those that have a number, or that git keeps, are left out.
 _CLAIM = """
 INSERT INTO {table} WITH RECURSIVE places(place) AS (
     VALUES (0) UNION ALL SELECT place + 1 FROM places WHERE (place + 1) * 32 < length(:keys)
 )
 SELECT substr(:keys, place * 32 + 1, 32) AS key, :first + place FROM places
 WHERE NOT EXISTS (SELECT 1 FROM {other} WHERE hash=key)
+AND NOT EXISTS (SELECT 1 FROM git_contents WHERE resource=:resource AND hash=key)
 ON CONFLICT DO NOTHING RETURNING hash, id
 """
-_TABLES = ("recent_content_ids", "content_ids")
+TABLES = ("recent_content_ids", "content_ids")
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class Waiting:
     """Of some it may turn out that they are stored already."""
 
     db: sqlite3.Connection
+    resource: str
     size: int = 0
     _data: dict[bytes, bytes] = field(default_factory=dict[bytes, bytes])
     _in_git: dict[bytes, tuple[int, str]] = field(default_factory=dict[bytes, tuple[int, str]])
@@ -38,7 +40,7 @@ class Waiting:
             self.size += len(data)
 
     def add_in_git(self, key: bytes, size: int, oid: str) -> None:
-        """Git keeps the bytes; only that it does is stored."""
+        """Git keeps the bytes, for this resource; only that it does is stored."""
         self._in_git[key] = size, oid
 
     def begin(self) -> None:
@@ -53,29 +55,26 @@ class Waiting:
         less time than one by one."""
         data, in_git, begun = self._data, self._in_git, self._begun
         self._data, self._in_git, self._begun, self.size = {}, {}, None, 0
-        numbers = claim(self.db, {**data, **in_git})
+        kept = [(key, size, oid) for key, (size, oid) in sorted(in_git.items())]
+        insert_all(self.db, "INSERT OR IGNORE INTO git_contents", kept, (self.resource,))
+        numbers = claim(self.db, self.resource, data)
         packed = begun() if begun and numbers else {}
-        late = numbers.keys() & data.keys() - packed.keys()
+        late = numbers.keys() - packed.keys()
         packed.update(_begin({key: data[key] for key in late})())
-        rows = [
-            (number, key, *_in_git(*in_git[key]))
-            if key in in_git
-            else (number, key, *_smaller(data[key], packed[key]))
-            for key, number in numbers.items()
-        ]
+        rows = [(number, key, *_smaller(data[key], packed[key])) for key, number in numbers.items()]
         insert_all(self.db, "INSERT INTO contents", rows)
-        return sum(len(row[4] or b"") for row in rows)
+        return sum(len(row[4]) for row in rows)
 
 
-def claim(db: sqlite3.Connection, keys: Collection[bytes]) -> dict[bytes, int]:
-    """The contents that are not stored yet, each with the number that it has from now on."""
+def claim(db: sqlite3.Connection, resource: str, keys: Collection[bytes]) -> dict[bytes, int]:
+    """The contents that the resource cannot read yet, each with its number from now on."""
     if not keys:
         return {}
-    tables = _TABLES if is_few(db, len(keys)) else _TABLES[::-1]
+    tables = TABLES if is_few(db, len(keys)) else TABLES[::-1]
     first = db.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM contents").fetchone()[0]
     rows = db.execute(
         _CLAIM.format(table=tables[0], other=tables[1]),
-        {"keys": b"".join(sorted(keys)), "first": first},
+        {"keys": b"".join(sorted(keys)), "first": first, "resource": resource},
     )
     return dict(rows.fetchall())
 
@@ -86,15 +85,8 @@ def _begin(data: Mapping[bytes, bytes]) -> Callable[[], dict[bytes, bytes]]:
     return lambda: dict(zip(keys, packed(), strict=True))
 
 
-_Form = tuple[int, int, bytes | None, str | None]
-"""Size, codec, data and the id in git of a content."""
-
-
-def _in_git(size: int, oid: str) -> _Form:
-    return size, Codec.GIT, None, oid
-
-
-def _smaller(whole: bytes, packed: bytes) -> _Form:
+def _smaller(whole: bytes, packed: bytes) -> tuple[int, int, bytes]:
+    """Size, codec and data."""
     if len(packed) >= len(whole):
-        return len(whole), Codec.RAW, whole, None
-    return len(whole), Codec.ZSTD, packed, None
+        return len(whole), Codec.RAW, whole
+    return len(whole), Codec.ZSTD, packed

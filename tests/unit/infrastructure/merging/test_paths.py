@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cleveragents.domain.action import MergeStrategy
@@ -253,6 +253,7 @@ _TREES = st.dictionaries(_NAMES, _TEXTS, max_size=4)
 
 @settings(max_examples=25, deadline=None)
 @given(base=_TREES, ours=_TREES, theirs=_TREES)
+@example(base={"b": "p\nr\n"}, ours={"b": "q\np\n"}, theirs={"a": "p\n", "c": "p\n"})
 def test_wherever_we_merge_git_does_the_same(base: Files, ours: Files, theirs: Files) -> None:
     with TemporaryDirectory() as folder:
         bench = Bench(Path(folder, "scratch"))

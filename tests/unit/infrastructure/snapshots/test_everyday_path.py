@@ -92,7 +92,7 @@ def test_a_fork_opens_its_own(tmp_path: Path) -> None:
 def _insert(store: PlanStore, rows: int) -> None:
     with store.writing() as db:
         db.executemany(
-            "INSERT INTO contents VALUES (NULL, ?, 0, 0, ?, NULL)",
+            "INSERT INTO contents VALUES (NULL, ?, 0, 0, ?)",
             [(number.to_bytes(4, "big"), bytes(100)) for number in range(rows)],
         )
 
