@@ -73,7 +73,8 @@ class Point:
     kind: str = ""
 
     def __str__(self) -> str:
-        return f"{'after' if self.after else 'before'} {self.kind} {self.number}: {self.what}"
+        when = "after" if self.after else "before"
+        return " ".join(filter(None, (when, self.kind, f"{self.number}: {self.what}")))
 
 
 def kill_points(work: Work, watched: Sequence[Path] = ()) -> list[Point]:

@@ -84,7 +84,7 @@ def restore_chosen(
     chosen: Chosen,
     by: tuple[ChangeTracker, Staging],
 ) -> Outcome:
-    """`delta` is the present, stored already; the git state stays as it is."""
+    """`delta` is the present, stored with what is recorded; the git state stays as it is."""
     tracker, staging = by
     with open_sandbox(session.resource, open_up=True) as anchor:
         differences = chosen.of(differences_to(session, delta, target))

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
@@ -54,7 +54,6 @@ class Session:
     present: Present
     manifest: Manifest
     head: SnapshotRow | None
-    skipped: tuple[str, ...] = field(default=())
 
     @property
     def exclude(self) -> Excludes:
