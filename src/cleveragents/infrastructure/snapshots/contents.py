@@ -162,6 +162,13 @@ class ContentStore:
         return bool(numbers)
 
     def _row(self, key: bytes, name: str) -> _Row | _InGit:
+        # First of git: what others have stored since then may be damaged where this is not.
+        found = self.db.execute(
+            "SELECT hash, size, oid FROM git_contents WHERE resource=? AND hash=?",
+            (self.resource, key),
+        ).fetchone()
+        if found is not None:
+            return _InGit(*found)
         for table in TABLES:
             found = self.db.execute(
                 f"SELECT c.hash, c.size, c.codec, c.data FROM {table} i"
@@ -170,13 +177,7 @@ class ContentStore:
             ).fetchone()
             if found is not None:
                 return _Row(*found)
-        found = self.db.execute(
-            "SELECT hash, size, oid FROM git_contents WHERE resource=? AND hash=?",
-            (self.resource, key),
-        ).fetchone()
-        if found is None:
-            raise self._damaged(name, "is missing")
-        return _InGit(*found)
+        raise self._damaged(name, "is missing")
 
     def _pieces(self, row: _Row, name: str) -> Iterator[bytes]:
         if row.codec != Codec.CHUNKS:

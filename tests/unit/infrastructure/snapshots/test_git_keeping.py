@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.sandbox import PlanResource
@@ -99,6 +100,19 @@ def test_a_database_with_a_page_that_the_checkout_has_as_a_file(tmp_path, make_w
     checkout.store.restore(other, taken.ref)
     with closing(sqlite3.connect(place)) as db:
         assert [a for (a,) in db.execute("SELECT a FROM t")] == ["a" * 2000, "b" * 2000]
+
+
+def test_damage_to_what_a_folder_stored_is_no_damage_of_the_checkout(checkout) -> None:
+    folder = checkout.top / "folder"
+    folder.mkdir()
+    (folder / "same").write_text("license\n")
+    other = _beside(checkout, ResourceType.FS_DIRECTORY, folder)
+    first, taken = checkout.capture(), checkout.store.capture(other)
+    with closing(sqlite3.connect(checkout.database)) as db, db:
+        assert db.execute("UPDATE contents SET data=x'00' WHERE size=8").rowcount == 1
+    checkout.verify(first.ref, first.state_hash)
+    expected = Expected(ref=taken.ref, state_hash=taken.state_hash)
+    assert "'same'" in checkout.store.damages(other, [expected])[expected]
 
 
 # --- parts of large files -----------------------------------------------------------------------
