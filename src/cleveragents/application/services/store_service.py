@@ -94,7 +94,8 @@ class StoreService:
         if found:
             return found
         try:
-            return list(self._checkpoints.damages(groups).values())
+            # What many checkpoints share is damaged for all of them, and told once.
+            return list(dict.fromkeys(self._checkpoints.damages(groups).values()))
         except PlanError as error:  # one project that is gone says nothing about the others
             return [error.message]
 
