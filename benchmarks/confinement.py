@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 from cleveragents.infrastructure.confinement.confiner import Confiner
-from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 
 OFF = Confinement(mode=ConfinementMode.OFF)
 WAYS = {

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock
     from cleveragents.infrastructure.confinement.confiner import Confiner
-    from cleveragents.infrastructure.tools.processes import ProcessRunner
+    from cleveragents.infrastructure.processes.runner import ProcessRunner
 
 
 class ToolWiring(ABC):
@@ -101,7 +101,7 @@ class ToolWiring(ABC):
 
     @cached_property
     def _processes(self) -> "ProcessRunner":
-        from cleveragents.infrastructure.tools.processes import ProcessRunner
+        from cleveragents.infrastructure.processes.runner import ProcessRunner
 
         return ProcessRunner(self.confinements, self._settings.tool_output_limit)
 

@@ -4,7 +4,7 @@ import tempfile
 from collections.abc import Mapping
 
 from cleveragents.infrastructure.confinement.confiner import Confiner
-from cleveragents.infrastructure.tools.processes import ProcessRunner
+from cleveragents.infrastructure.processes.runner import ProcessRunner
 
 
 def runner_with(environ: Mapping[str, str], limit: int, processes: int = 200) -> ProcessRunner:

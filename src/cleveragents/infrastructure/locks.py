@@ -22,7 +22,7 @@ from cleveragents.infrastructure.lock_owners import (
     read_owner,
     whose_turn,
 )
-from cleveragents.infrastructure.marked_processes import end_processes, mark_of
+from cleveragents.infrastructure.processes.marked import end_processes, mark_of
 
 EXPIRY_SECONDS = 60.0
 """After this long without a sign of life an owner on another machine is taken for dead."""

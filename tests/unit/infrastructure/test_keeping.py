@@ -19,14 +19,14 @@ from cleveragents.infrastructure.confinement.syscalls import (
     syscall,
     unshare,
 )
-from cleveragents.infrastructure.tools.denials import denied_hint, denied_lines
-from cleveragents.infrastructure.tools.keeper import Report, read_report
-from cleveragents.infrastructure.tools.process_tree import descendants, resume, suspend
+from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
+from cleveragents.infrastructure.processes.keeper import Report, read_report
+from cleveragents.infrastructure.processes.process_tree import descendants, resume, suspend
 
 PROGRAM = """
 import os, signal, subprocess, sys
 from cleveragents.infrastructure.confinement.syscalls import PR_SET_CHILD_SUBREAPER, prctl
-from cleveragents.infrastructure.tools.keeper import watch
+from cleveragents.infrastructure.processes.keeper import watch
 prctl(PR_SET_CHILD_SUBREAPER, 1)
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP})
 clear = lambda: signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -14,7 +14,7 @@ from tests.support.runners import runner_with
 from cleveragents.domain.confinement import Confinement, ConfinementMode
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.infrastructure.clock import UlidSource
-from cleveragents.infrastructure.tools.processes import Command, signals_held_back
+from cleveragents.infrastructure.processes.runner import Command, signals_held_back
 
 Run = Callable[..., Any]
 
@@ -146,7 +146,7 @@ def test_a_command_that_takes_too_long_is_stopped_with_everything_it_started(
 def test_whoever_ignores_the_polite_signal_is_killed(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cleveragents.infrastructure.tools.keeper.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("cleveragents.infrastructure.processes.keeper.GRACE_SECONDS", 0.1)
 
     with pytest.raises(ToolTimeoutError):
         run("trap '' TERM; echo $$ > self; while :; do sleep 0.05; done", timeout=0.3)

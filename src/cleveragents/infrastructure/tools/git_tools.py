@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from cleveragents.domain.decision import ToolResult
-from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 
 Arguments = Mapping[str, Any]
 # Nothing that the user or a step has configured to run on the side does.

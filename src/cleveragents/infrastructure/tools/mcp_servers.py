@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolArgumentError, ToolError, ToolTimeoutError
+from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.tools.mcp_session import McpError, McpSession
-from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
 
 Key = tuple[str, str]
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any, cast
 
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
-from cleveragents.infrastructure.tools.process_tree import resume, suspend
-from cleveragents.infrastructure.tools.running import Running, Tail
+from cleveragents.infrastructure.processes.process_tree import resume, suspend
+from cleveragents.infrastructure.processes.running import Running, Tail
 
 PROTOCOL = "2025-06-18"
 _LONGEST_MESSAGE = 64 << 20

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolNotStartedError
-from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
+from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 
 GROUP = "cleveragents.tools"
 _CHILD = Path(__file__).with_name("python_child.py")

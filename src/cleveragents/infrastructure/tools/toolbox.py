@@ -20,11 +20,11 @@ from cleveragents.domain.footprint import EVERYTHING, Reads
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
 from cleveragents.domain.toolschema import fits
+from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.tools.built_in import BUILT_IN
 from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
 from cleveragents.infrastructure.tools.git_tools import GIT_TOOLS
 from cleveragents.infrastructure.tools.mcp_servers import McpServers
-from cleveragents.infrastructure.tools.processes import Command, ProcessRunner
 from cleveragents.infrastructure.tools.python_tools import (
     entry_point_problem,
     http_request,

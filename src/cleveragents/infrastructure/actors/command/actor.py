@@ -35,7 +35,7 @@ from cleveragents.infrastructure.actors.command.sessions import (
 )
 from cleveragents.infrastructure.actors.command.stillness import Stillness
 from cleveragents.infrastructure.hook_client import FOLDER_VARIABLE
-from cleveragents.infrastructure.tools.processes import ProcessRunner, last_lines
+from cleveragents.infrastructure.processes.runner import ProcessRunner, last_lines
 
 MEMORY_VARIABLE = "CLEVERAGENTS_MEMORY"
 _TASK_VARIABLE, _GUIDANCE_VARIABLE = "CLEVERAGENTS_TASK", "CLEVERAGENTS_GUIDANCE"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
-from cleveragents.infrastructure.tools.process_tree import descendants
-from cleveragents.infrastructure.tools.processes import Command, ProcessRunner, last_lines
+from cleveragents.infrastructure.processes.process_tree import descendants
+from cleveragents.infrastructure.processes.runner import Command, ProcessRunner, last_lines
 
 _CHUNK = 1 << 16
 

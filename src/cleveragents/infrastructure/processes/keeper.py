@@ -19,7 +19,7 @@ from cleveragents.infrastructure.confinement.syscalls import (
     PR_SET_PDEATHSIG,
     prctl,
 )
-from cleveragents.infrastructure.tools.process_tree import (
+from cleveragents.infrastructure.processes.process_tree import (
     descendants,
     end_descendants,
 )

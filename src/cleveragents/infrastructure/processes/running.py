@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import ToolLimitError, ToolTimeoutError
-from cleveragents.infrastructure.marked_processes import end_processes
-from cleveragents.infrastructure.tools.keeper import GRACE_SECONDS, STOP, Report, read_report
+from cleveragents.infrastructure.processes.keeper import GRACE_SECONDS, STOP, Report, read_report
+from cleveragents.infrastructure.processes.marked import end_processes
 
 _CHUNK = 1 << 18
 # To what it takes to end gently, and then by force, comes what a busy machine makes of it.

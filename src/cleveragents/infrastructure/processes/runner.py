@@ -20,14 +20,14 @@ from cleveragents.domain.errors import (
     ToolNotStartedError,
 )
 from cleveragents.infrastructure.confinement.confiner import Confiner, Enclosure
-from cleveragents.infrastructure.marked_processes import (
+from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
+from cleveragents.infrastructure.processes.keeper import Keeper, Report, read_report
+from cleveragents.infrastructure.processes.marked import (
     MARK,
     end_processes,
     mark_of,
 )
-from cleveragents.infrastructure.tools.denials import denied_hint, denied_lines
-from cleveragents.infrastructure.tools.keeper import Keeper, Report, read_report
-from cleveragents.infrastructure.tools.running import Limits, Running
+from cleveragents.infrastructure.processes.running import Limits, Running
 
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Output beyond what is kept is read and dropped; without an end it would only burn time.

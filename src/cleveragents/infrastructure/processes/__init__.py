@@ -1,0 +1,1 @@
+"""Processes of a plan: started and held inside, watched, found again, and ended for good."""
