@@ -18,7 +18,7 @@ from cleveragents.domain.action import (
     ToolSpec,
     Validation,
 )
-from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
+from cleveragents.domain.confinement import confinement_from_map, confinement_to_map
 
 FORMAT = 1
 
@@ -44,7 +44,7 @@ def action_to_json(action: Action) -> str:
             "validations": [_step_to_map(step) for step in action.validations],
             "actor": _actor_to_map(action.actor),
             "invariants": action.invariants,
-            "confinement": _confinement_to_map(action.confinement),
+            "confinement": confinement_to_map(action.confinement),
             "servers": [
                 {"name": spec.name, "command": spec.command, "resource": spec.resource}
                 for spec in action.servers
@@ -81,7 +81,7 @@ def _action_from_map(data: dict[str, Any]) -> Action:
         validations=tuple(_step_from_map(item) for item in data["validations"]),
         actor=_actor_from_map(data["actor"]),
         invariants=tuple(data["invariants"]),
-        confinement=_confinement_from_map(data["confinement"]),
+        confinement=confinement_from_map(data["confinement"]),
         servers=tuple(
             ServerSpec(name=item["name"], command=tuple(item["command"]), resource=item["resource"])
             for item in data["servers"]
@@ -116,26 +116,6 @@ def _actor_from_map(item: dict[str, Any]) -> ActorSpec:
         max_tokens=item["max_tokens"],
         max_cost=item["max_cost"],
         options=item["options"],
-    )
-
-
-def _confinement_to_map(asked: Confinement) -> dict[str, Any]:
-    return {
-        "mode": asked.mode and asked.mode.value,
-        "by": asked.by.value,
-        "network": asked.network,
-        "environment": asked.environment,
-        "write": asked.write,
-    }
-
-
-def _confinement_from_map(item: dict[str, Any]) -> Confinement:
-    return Confinement(
-        mode=ConfinementMode(item["mode"]) if item["mode"] else None,
-        by=ConfinementMeans(item["by"]),
-        network=item["network"],
-        environment=tuple(item["environment"]),
-        write=tuple(item["write"]),
     )
 
 

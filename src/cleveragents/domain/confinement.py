@@ -1,8 +1,9 @@
 """Owns what holds the commands of a plan inside: what is asked for, and what a machine can do."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 
 class ConfinementMode(StrEnum):
@@ -50,6 +51,27 @@ class Confinement:
     network: bool = False
     environment: tuple[str, ...] = ()
     write: tuple[str, ...] = ()
+
+
+def confinement_to_map(asked: Confinement) -> dict[str, Any]:
+    """As it is stored."""
+    return {
+        "mode": asked.mode and asked.mode.value,
+        "by": asked.by.value,
+        "network": asked.network,
+        "environment": asked.environment,
+        "write": asked.write,
+    }
+
+
+def confinement_from_map(item: Mapping[str, Any]) -> Confinement:
+    return Confinement(
+        mode=ConfinementMode(item["mode"]) if item["mode"] else None,
+        by=ConfinementMeans(item["by"]),
+        network=item["network"],
+        environment=tuple(item["environment"]),
+        write=tuple(item["write"]),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

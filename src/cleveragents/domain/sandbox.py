@@ -6,11 +6,17 @@ from enum import StrEnum
 from typing import Any
 
 from cleveragents.domain.action import ResourceType
+from cleveragents.domain.confinement import (
+    Confinement,
+    confinement_from_map,
+    confinement_to_map,
+)
 from cleveragents.domain.ids import PlanId, ResourceId
 
 _INTENT = "apply"
 _NEEDED = "apply_needs"
 BRANCHED_AT = "branched_at"
+_CONFINEMENT = "confinement"
 
 
 class CleanupPolicy(StrEnum):
@@ -56,6 +62,17 @@ class PlanResource:
         """The plan with whose snapshots these are kept: for children the one at the top, so that
         contents which they share are stored once."""
         return PlanId(self.details.get("store") or self.plan_id)
+
+    @property
+    def confinement(self) -> Confinement:
+        """How the steps that write in this sandbox are held inside; whatever of ours interprets
+        what they left is held the same way."""
+        stored = self.details.get(_CONFINEMENT)
+        return confinement_from_map(stored) if stored else Confinement()
+
+    def held(self, confinement: Confinement) -> "PlanResource":
+        told = {_CONFINEMENT: confinement_to_map(confinement)}
+        return replace(self, details={**self.details, **told})
 
     @property
     def strategy(self) -> str:

@@ -71,7 +71,7 @@ class PlanService:
                 resource, said = self._inspect(
                     plan.plan_id, spec, include_uncommitted=include_uncommitted
                 )
-                resources.append(resource)
+                resources.append(resource.held(action.confinement))
                 notices.extend(said)
             _refuse_twice_the_same(resources)
             plan = self._store(plan, resources)

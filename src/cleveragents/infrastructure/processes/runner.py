@@ -176,6 +176,10 @@ class ReportPipe:
             os.close(self.written)
             self._open = False
 
+    def said(self) -> bytes:
+        """What the keeper wrote, once it cannot write any more."""
+        return os.read(self.read, 4096)
+
 
 @contextmanager
 def report_pipe() -> Generator[ReportPipe]:
@@ -234,7 +238,7 @@ def _environment(command: Command, enclosure: Enclosure) -> dict[str, str]:
 
 def _not_started(command: Command, error: Exception, pipe: ReportPipe) -> ToolError:
     pipe.close_written()
-    said = read_report(os.read(pipe.read, 4096))
+    said = read_report(pipe.said())
     if isinstance(said, str):
         return ToolNotStartedError(
             f"{command.name} could not be held inside: {said}",

@@ -1,0 +1,112 @@
+"""Runs programs of ours over what a step could have written, as confined as the step was.
+
+git, SQLite and what git starts (filters, drivers) interpret bytes that are not ours: a file can
+name a program to be run, or a path to be removed. So they get the view of a step, below a keeper,
+and can write only where they are told to. Unconfined code of ours may copy such bytes, not more.
+"""
+
+import subprocess
+import uuid
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from cleveragents.domain.confinement import Confinement
+from cleveragents.domain.errors import ToolLimitError, ToolNotStartedError, ToolTimeoutError
+from cleveragents.infrastructure.confinement.confiner import Confiner
+from cleveragents.infrastructure.processes.keeper import Keeper, Report, read_report
+from cleveragents.infrastructure.processes.marked import MARK, mark_of
+from cleveragents.infrastructure.processes.runner import ending, report_pipe, signals_held_back
+from cleveragents.infrastructure.processes.running import Running
+
+_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """`writable` are folders that are there; a private temporary one is always added.
+
+    `variables` come on top of what a step of the plan would find in its environment.
+    """
+
+    argv: Sequence[str]
+    folder: str
+    writable: Sequence[str]
+    confinement: Confinement
+    plan_id: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    seconds: float = _SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    stdout: bytes
+    stderr: bytes
+    code: int
+
+
+class OwnWork:
+    def __init__(self, confiner: Confiner) -> None:
+        self._confiner = confiner
+
+    def run(self, work: Work, input: bytes = b"") -> Finished:
+        """Raises ToolError if it could not be started or held inside, or did not end in time."""
+        with self.started(work) as running:
+            try:
+                stdout, stderr = running.process.communicate(input, timeout=work.seconds)
+            except subprocess.TimeoutExpired:
+                raise ToolTimeoutError(work.argv[0], work.seconds) from None
+            report = _whole(work, running.end())
+        return Finished(stdout=stdout, stderr=stderr, code=report.code)
+
+    @contextmanager
+    def started(self, work: Work) -> Generator[Running]:
+        """To be talked with over its standard streams; has ended when the block is left."""
+        held = self._confiner.enclosed(work.argv, work.confinement, work.writable, work.folder)
+        with held as enclosure, report_pipe() as pipe, ending() as known:
+            keeper = Keeper(
+                report=pipe.written,
+                most_processes=self._confiner.process_limit,
+                enter=enclosure.enter,
+            )
+            mark = mark_of(work.plan_id, uuid.uuid4().hex)
+            with signals_held_back():  # a process that we do not know of would go on
+                try:
+                    process = subprocess.Popen(
+                        enclosure.argv,
+                        cwd=work.folder,
+                        env={**enclosure.environ, **work.variables, MARK: mark},
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.PIPE,
+                        pass_fds=enclosure.passed_fds,
+                        start_new_session=True,
+                        preexec_fn=keeper.begin,
+                    )
+                except (OSError, ValueError, subprocess.SubprocessError) as error:
+                    pipe.close_written()
+                    raise _not_started(work, error, pipe.said()) from error
+                pipe.close_written()
+                running = Running(work.argv[0], mark, process, pipe.read)
+                known.append(running)
+            yield running
+
+
+def _whole(work: Work, report: Report | None) -> Report:
+    if report is None:
+        raise ToolNotStartedError(
+            f"{work.argv[0]} was killed from outside", "run the command again"
+        )
+    if report.too_many:
+        raise ToolLimitError(work.argv[0], "had too many processes")
+    return report
+
+
+def _not_started(work: Work, error: Exception, said: bytes) -> ToolNotStartedError:
+    reason = read_report(said)
+    if not isinstance(reason, str):
+        reason = getattr(error, "strerror", None) or str(error)
+    return ToolNotStartedError(
+        f"{work.argv[0]} could not be started inside: {reason}",
+        "see what this machine can do with `agents doctor`",
+    )
