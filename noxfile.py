@@ -23,6 +23,14 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
 # One more than cores: a test that waits for a process or a clock leaves its core to another.
 WORKERS = str(len(os.sched_getaffinity(0)) + 1)
 COMMANDED = ("crash", "docs", "e2e", "packaging")
+# What root is not stopped by (modes, owners, limits), or can do by other means than others.
+ORDINARY = (
+    *("attack", "contract", "unit/infrastructure"),
+    *("e2e/test_apply.py", "e2e/test_bad_places.py", "e2e/test_bad_tools.py"),
+    *("e2e/test_command_actor.py", "e2e/test_confinement.py", "e2e/test_hard_contents.py"),
+    *("e2e/test_interruptions.py", "e2e/test_must_show.py", "e2e/test_sqlite_plan.py"),
+    *("e2e/test_subplans_stopped.py", "e2e/test_tools.py"),
+)
 
 
 @nox.session
@@ -51,13 +59,22 @@ def suites(session: nox.Session) -> None:
     shutil.rmtree(REPORTS, ignore_errors=True)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         beside = {name: pool.submit(_said_by, name) for name in BESIDE}
-        wrong = [] if subprocess.run(_nox("pytest"), check=False).returncode == 0 else ["pytest"]
+        wrong = [
+            name
+            for name in _pytest_sessions()
+            if subprocess.run(_nox(name), check=False).returncode
+        ]
     for name, future in beside.items():
         done = future.result()
         session.log(f"{name}:\n{done.stdout}")
         wrong += [name] if done.returncode else []
     if wrong:
         session.error(f"not good: {', '.join(wrong)}")
+
+
+def _pytest_sessions() -> list[str]:
+    """Whoever is root has tested what nobody does."""
+    return ["pytest", "ordinary"] if os.geteuid() == 0 else ["pytest"]
 
 
 def _nox(name: str) -> list[str]:
@@ -97,6 +114,20 @@ def _measured(session: nox.Session, name: str, *args: str) -> bool:
     except nox.command.CommandFailed:
         return False  # the other part is run all the same
     return True
+
+
+@nox.session
+def ordinary(session: nox.Session) -> None:
+    """As root: files, processes and confinement once more, as an ordinary user."""
+    report = REPORTS / "ordinary"
+    report.mkdir(parents=True, exist_ok=True)
+    report.chmod(0o777)
+    session.run(
+        *("python", "-m", "tests.support.ordinary_user"),
+        *("pytest", "-q", "--no-header", "-p", "no:cacheprovider"),
+        *("-n", WORKERS, "--dist", "worksteal", f"--junitxml={report / 'pytest'}.xml"),
+        *(session.posargs or [f"tests/{name}" for name in ORDINARY]),
+    )
 
 
 @nox.session
