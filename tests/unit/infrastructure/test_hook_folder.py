@@ -1,6 +1,7 @@
 """The folder between an agent's hooks and its plan: nothing that lies there can do harm."""
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -36,6 +37,9 @@ def test_strange_things_in_the_folder_are_passed_over(tmp_path: Path) -> None:
     (place / "2.json").write_text("{")
     (place / "3.json").write_text('{"kind": "other"}')
     (place / "4.json").write_text("[]")
+    os.mkfifo(place / "6.json")
+    (place / "7.json").mkdir()
+    (place / "8.json").write_text("[" * 100_000)
     (place / "5.json").write_text('{"kind": "pre-tool", "tool": 3, "arguments": [1]}')
 
     assert [(e.tool, dict(e.arguments)) for e in folder.messages()] == [("", {})]

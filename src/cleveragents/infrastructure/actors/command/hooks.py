@@ -19,6 +19,7 @@ from typing import Any, cast
 BELL = "bell"
 REQUEST, REPLY = ".json", ".reply"
 LARGEST_MESSAGE = 16 << 20
+_NOTHING_TOLD = (errno.ENOENT, errno.ELOOP, errno.EACCES, errno.ENXIO)
 
 
 class HookKind(StrEnum):
@@ -84,19 +85,27 @@ class HookFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _message(self, name: str) -> HookEvent | None:
-        path = os.path.join(self.path, name)
+        data = self._taken(os.path.join(self.path, name))
+        return None if data is None else _event(data, name.removesuffix(REQUEST) + REPLY)
+
+    def _taken(self, path: str) -> bytes | None:
+        """The bytes of a file, which is gone then. The agent may put there what it likes: a link, a
+        pipe or a folder of that name says nothing, and stays."""
         try:
             file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except OSError as error:
-            if error.errno in (errno.ENOENT, errno.ELOOP):
+            if error.errno in _NOTHING_TOLD:
                 return None
             raise
         try:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                return None
             data = os.read(file, LARGEST_MESSAGE)
         finally:
             os.close(file)
-        os.unlink(path)
-        return _event(data, name.removesuffix(REQUEST) + REPLY)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+        return data
 
 
 def _event(data: bytes, reply: str) -> HookEvent | None:
@@ -104,7 +113,7 @@ def _event(data: bytes, reply: str) -> HookEvent | None:
     try:
         told = json.loads(data)
         kind = HookKind(told["kind"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     arguments = told.get("arguments")
     return HookEvent(
