@@ -20,6 +20,7 @@ from cleveragents.infrastructure.sandbox.git_files import FileUpdate
 from cleveragents.infrastructure.sandbox.git_index import UserIndex
 from cleveragents.infrastructure.sandbox.git_refs import pin, result_pin, value_of
 from cleveragents.infrastructure.sandbox.git_repository import applying_git
+from cleveragents.infrastructure.sandbox.git_submodules import refuse_lost_work
 from cleveragents.infrastructure.sandbox.git_trees import (
     FolderTree,
     TreeChange,
@@ -56,7 +57,9 @@ class GitApply:
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         git = _project(resource, options)
-        folder = self._trees.of_sandbox(applying_git(resource), resource.base)
+        sandbox = applying_git(resource)
+        folder = self._trees.of_sandbox(sandbox, resource.base)
+        refuse_lost_work(sandbox, self._trees, resource, folder)
         merge = self._merge(git, resource, folder, options)
         token = self._token(git, resource, options, merge)
         rest = left_behind(self._trees, resource, folder)
