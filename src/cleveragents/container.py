@@ -80,8 +80,10 @@ class Container(ToolWiring):
     @cached_property
     def plan_queries(self) -> "PlanQueries":
         from cleveragents.application.services.plan_queries import PlanQueries
+        from cleveragents.infrastructure.whereabouts import Whereabouts
 
-        return PlanQueries(self._unit_of_work, self._locks, self._clock)
+        here = Whereabouts(self._cwd)
+        return PlanQueries(self._unit_of_work, self._locks, self._clock, here)
 
     @cached_property
     def plan_diff_service(self) -> "PlanDiffService":

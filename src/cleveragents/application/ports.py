@@ -55,6 +55,13 @@ class EventSink(Protocol):
     def emit(self, event: Event) -> None: ...
 
 
+class Whereabouts(Protocol):
+    def around(self) -> Sequence[str]:
+        """The folders one stands in: the innermost first, up to the top of the repository, or of
+        everything."""
+        ...
+
+
 class PlanLocks(Protocol):
     def hold(self, plan_id: PlanId, operation: str) -> AbstractContextManager[None]:
         """Be the plan's only writer, or raise PlanLockedError naming who is."""

@@ -17,6 +17,7 @@ from cleveragents.domain.ids import (
     GroupId,
     PlanId,
 )
+from cleveragents.domain.places import PlacedPlan
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
 from cleveragents.domain.sandbox import PlanResource
@@ -30,11 +31,15 @@ class PlanRepository(Protocol):
         ...
 
     def starting_with(self, prefix: str) -> Sequence[PlanId]:
-        """The oldest first; the prefix is in upper case."""
+        """In their order; the prefix is in upper case."""
         ...
 
     def list(self) -> Sequence[Plan]:
-        """All plans, newest first."""
+        """All plans, the last one made first, whatever the clock said then."""
+        ...
+
+    def places(self) -> Sequence[PlacedPlan]:
+        """Those of `list` that are no child plans, at a fraction of its cost."""
         ...
 
 

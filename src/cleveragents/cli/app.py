@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from cleveragents.cli.framework import chosen_format
+from cleveragents.cli.framework import chosen_format, means_any_place
 from cleveragents.cli.interruptions import heed_interruptions
 from cleveragents.cli.progress import Progress, make_progress
 from cleveragents.cli.render import Renderer, make_renderer
@@ -78,12 +78,17 @@ class App:
             raise CurrentFolderError from None
 
     def plan(self, wanted: str) -> PlanId:
-        """The plan that an argument names: an id, the beginning of one, or `latest`."""
+        """The plan that an argument names: an id, the beginning of one, or `latest` of here."""
         # A whole id is looked up too: a lock that is taken for a plan that nobody has would stay.
         # Once: a newer plan must not take the place of the one that a person has just confirmed.
         if wanted not in self._plans:
-            self._plans[wanted] = self.container.plan_queries.find(wanted)
+            anywhere = means_any_place(click.get_current_context(silent=True))
+            self._plans[wanted] = self.container.plan_queries.find(wanted, anywhere=anywhere)
         return self._plans[wanted]
+
+    def project(self, plan_id: PlanId) -> str:
+        """Where a plan belongs, in words."""
+        return self.container.plan_queries.project(plan_id) or "no place on this machine"
 
     @contextmanager
     def working(self) -> Generator[Container]:

@@ -1,14 +1,17 @@
 """Owns the arguments that commands share: their names, and what a shell offers for them."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from cleveragents.cli.framework import ANYWHERE_KEY
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def _offering(kind: str) -> Complete:
@@ -34,7 +37,24 @@ def checkpoint(
     return click.argument(name, metavar=metavar, required=required, shell_complete=offer)
 
 
-PLAN = click.argument("plan_id", metavar="PLAN_ID", shell_complete=_offering("plans"))
+def _remember_anywhere(ctx: click.Context, _param: click.Parameter, value: object) -> None:
+    ctx.meta[ANYWHERE_KEY] = value
+
+
+def _with_any(argument: Decorator) -> Decorator:
+    """A plan, and with it how far `latest` reaches."""
+    anywhere: Decorator = click.option(
+        "--any",
+        "anywhere",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_anywhere,
+        help="Let `latest` be the last plan made anywhere, not only of the place you are in.",
+    )
+    return lambda command: argument(anywhere(command))
+
+
+PLAN = _with_any(click.argument("plan_id", metavar="PLAN_ID", shell_complete=_offering("plans")))
 DECISION = click.argument(
     "decision_id", metavar="DECISION_ID", shell_complete=_offering("decisions")
 )

@@ -19,6 +19,7 @@ from click.shell_completion import (
 )
 
 from cleveragents.cli.app import App
+from cleveragents.cli.framework import means_any_place
 from cleveragents.config import KEYS, ConfigProblem
 from cleveragents.domain.errors import PlanError
 
@@ -79,7 +80,8 @@ def offered(kind: str, ctx: click.Context, incomplete: str) -> list[CompletionIt
     if kind == "files":
         return [CompletionItem(incomplete, type="file")]
     try:
-        found = [*_OFFERS[kind](ctx)]
+        with ctx.scope(cleanup=False):  # what was typed before, `--any` for one, counts
+            found = [*_OFFERS[kind](ctx)]
     except (PlanError, ConfigProblem, OSError):
         return []  # the command itself will say what is wrong
     fitting = [item for item in found if str(item.value).lower().startswith(incomplete.lower())]
@@ -90,9 +92,15 @@ def _plans(ctx: click.Context) -> Iterator[CompletionItem]:
     app = _app(ctx)
     if app is None:
         return
-    yield CompletionItem("latest", help="the newest plan")
-    for plan in app.container.plan_queries.list():
-        yield CompletionItem(plan.plan_id, help=f"{plan.action.name}, {plan.state}")
+    listed = app.container.plan_queries.list()
+    if means_any_place(ctx):
+        yield CompletionItem("latest", help="the last plan made anywhere")
+    elif listed.latest:
+        yield CompletionItem("latest", help="the last plan made of this place")
+    here = listed.here.plans
+    for plan in (*here, *(plan for plan in listed.plans if plan not in here)):
+        about = f"{plan.action.name}, {plan.state}, {listed.project(plan) or '-'}"
+        yield CompletionItem(plan.plan_id, help=about)
 
 
 def _checkpoints(ctx: click.Context) -> Iterator[CompletionItem]:
@@ -111,7 +119,7 @@ def _checkpoints(ctx: click.Context) -> Iterator[CompletionItem]:
 
 
 def _decisions(ctx: click.Context) -> Iterator[CompletionItem]:
-    """Those of the newest plan that count; the newest first."""
+    """Those of the latest plan of this place that count; the newest first."""
     app = _app(ctx)
     if app is None:
         return

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 FORMATS = ("rich", "color", "table", "plain", "json", "yaml")
 FORMAT_KEY = "cleveragents.format"
+ANYWHERE_KEY = "cleveragents.anywhere"
 FORMAT_VARIABLE = "CLEVERAGENTS_FORMAT"
 
 # What stands for what in every command's usage line.
 ARGUMENTS: Mapping[str, str] = {
-    "PLAN_ID": "A plan: its id, the beginning of it, or `latest`.",
+    "PLAN_ID": "A plan: its id, the beginning of it, or `latest`, the last one made of the"
+    " repository or folder you are in.",
     "CHECKPOINT_ID": "A checkpoint, its group, the beginning of either, or a label.",
     "FROM": "The same, of the earlier state.",
     "TO": "The same, of the later state.",
@@ -131,6 +133,11 @@ def argument_name(argument: click.Argument) -> str:
 def chosen_format(ctx: click.Context) -> str | None:
     """What `--format` said; the one nearest to the end of the line wins."""
     return ctx.meta.get(FORMAT_KEY)
+
+
+def means_any_place(ctx: click.Context | None) -> bool:
+    """Whether `--any` was said."""
+    return ctx is not None and bool(ctx.meta.get(ANYWHERE_KEY))
 
 
 def command_name(ctx: click.Context | None) -> str:

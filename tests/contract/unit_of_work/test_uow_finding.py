@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Collection
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -78,6 +79,24 @@ def test_one_plan_does_not_see_what_belongs_to_another(factory: UnitOfWorkFactor
         assert list(uow.tool_calls.of_plan(OTHER_PLAN)) == []
         assert list(uow.checkpoints.of_plan(OTHER_PLAN)) == []
         assert list(uow.timelines.of_plan(PLAN)) == [FULL_FORK]
+
+
+def test_the_last_plan_made_comes_first_whatever_its_id_and_its_time_say(
+    factory: UnitOfWorkFactory,
+) -> None:
+    fill(factory)
+    early = replace(BARE_PLAN, plan_id=PlanId(ulid(0)), created_at=WHEN - timedelta(days=9))
+    with factory() as uow:
+        uow.plans.add(early)
+        uow.commit()
+
+    with factory.reading() as uow:
+        assert [plan.plan_id for plan in uow.plans.list()] == [early.plan_id, PLAN]
+        # The first resource says the place of a plan.
+        assert [(p.plan_id, p.action, p.place) for p in uow.plans.places()] == [
+            (early.plan_id, "demo", None),
+            (PLAN, "demo", "/p ü"),
+        ]
 
 
 def test_everything_comes_in_the_order_in_which_it_happened(factory: UnitOfWorkFactory) -> None:

@@ -98,6 +98,7 @@ def test_a_child_comes_back_whole_and_its_plan_knows_its_parent(
             [None, found.child_of],
             [found.child_of, None],
         )
+        assert [plan.plan_id for plan in uow.plans.places()] == [PLAN]
 
 
 @pytest.mark.parametrize(

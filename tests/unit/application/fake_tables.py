@@ -24,6 +24,7 @@ from cleveragents.domain.ids import (
     GroupId,
     PlanId,
 )
+from cleveragents.domain.places import PlacedPlan, place_of
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
 from cleveragents.domain.sandbox import PlanResource
@@ -112,8 +113,18 @@ class MemoryPlans:
         return replace(plan, action=grown(self._tables.actions[plan.plan_id], ordered))
 
     def list(self) -> Sequence[Plan]:
-        plans = sorted(self._tables.plans.values(), key=lambda plan: plan.plan_id, reverse=True)
-        return [self._corrected(plan) for plan in plans]
+        return [self._corrected(plan) for plan in reversed(self._tables.plans.values())]
+
+    def places(self) -> Sequence[PlacedPlan]:
+        mine = [p for p in self.list() if p.plan_id not in self._tables.children]
+        return [
+            PlacedPlan(
+                plan_id=plan.plan_id,
+                action=plan.action.name,
+                place=place_of(MemoryResources(self._tables).of_plan(plan.plan_id)),
+            )
+            for plan in mine
+        ]
 
 
 class MemoryResources:

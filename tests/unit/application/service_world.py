@@ -41,6 +41,7 @@ from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.ids import CorrectionId, GroupId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import CleanupPolicy, PlanResource
+from cleveragents.infrastructure.whereabouts import Whereabouts
 
 DEFAULT_TIMEOUT = 60.0
 BASE = {"README": "hello"}
@@ -154,7 +155,7 @@ class ServiceWorld:
             self.database, (actions, actors), self.sandboxes, self.locks, chronicle, cleanup
         )
         self.manual = ManualCheckpoints(self.database, self.checkpoints, self.rollbacks, self.locks)
-        self.queries = PlanQueries(self.database, self.locks, self.clock)
+        self.queries = PlanQueries(self.database, self.locks, self.clock, Whereabouts("/"))
         self.diffs = PlanDiffService(self.database, self.sandboxes, self.snapshots)
 
     # --- doing ----------------------------------------------------------------------------------

@@ -26,7 +26,9 @@ def steps(world: ServiceWorld) -> list[str]:
 def test_plans_are_listed_newest_first(world: ServiceWorld) -> None:
     second = world.plans.use("b.yaml", {}, include_uncommitted=False).plan
 
-    assert [plan.plan_id for plan in world.queries.list()] == [second.plan_id, world.plan_id]
+    listed = world.queries.list()
+    assert [plan.plan_id for plan in listed.plans] == [second.plan_id, world.plan_id]
+    assert (listed.latest, listed.here.plans) == (None, ())  # one stands at /, where none belongs
     assert world.queries.get(world.plan_id) == world.plan
 
 

@@ -1,10 +1,16 @@
 """Owns what people ask about a plan; nothing here changes anything."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from cleveragents.application.ports import Clock, PlanLocks, UnitOfWork, UnitOfWorkFactory
+from cleveragents.application.ports import (
+    Clock,
+    PlanLocks,
+    UnitOfWork,
+    UnitOfWorkFactory,
+    Whereabouts,
+)
 from cleveragents.application.services.course import done_steps, failed_steps
 from cleveragents.application.services.decision_lookup import find_decision
 from cleveragents.application.services.plan_lookup import find_plan
@@ -25,6 +31,7 @@ from cleveragents.domain.decision import (
 )
 from cleveragents.domain.effects import CUT_OFF, Effect, EffectState
 from cleveragents.domain.ids import DecisionId, EffectId, PlanId
+from cleveragents.domain.places import latest_of, place_of
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import ChildPlan
@@ -34,6 +41,25 @@ from cleveragents.domain.subplan import ChildPlan
 class StepProgress:
     step: str
     status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanList:
+    """`projects` says where each belongs; `latest` is the one that is called so here, if any."""
+
+    plans: tuple[Plan, ...]
+    projects: Mapping[PlanId, str | None]
+    latest: PlanId | None
+
+    def project(self, plan: Plan) -> str | None:
+        return self.projects[plan.child_of.root_id if plan.child_of else plan.plan_id]
+
+    @property
+    def here(self) -> "PlanList":
+        """Only those of the place that has the latest."""
+        place = self.projects[self.latest] if self.latest else None
+        kept = [plan for plan in self.plans if place and self.project(plan) == place]
+        return replace(self, plans=tuple(kept))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,21 +128,37 @@ class PlanQueries:
         unit_of_work: UnitOfWorkFactory,
         locks: PlanLocks,
         clock: Clock,
+        whereabouts: Whereabouts,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._locks = locks
         self._clock = clock
+        self._whereabouts = whereabouts
 
-    def list(self, *, children: bool = False) -> Sequence[Plan]:
+    def list(self, *, children: bool = False) -> PlanList:
         """The newest first; with `children` each has its own below it."""
         with self._unit_of_work.reading() as uow:
-            plans = uow.plans.list()
-        return with_children(plans) if children else [p for p in plans if p.child_of is None]
+            plans, placed = uow.plans.list(), uow.plans.places()
+        here = latest_of(placed, self._whereabouts.around())
+        shown = with_children(plans) if children else [p for p in plans if p.child_of is None]
+        return PlanList(
+            plans=tuple(shown),
+            projects={p.plan_id: p.place for p in placed},
+            latest=here.plan_id if here else None,
+        )
 
-    def find(self, wanted: str) -> PlanId:
-        """The plan that a person means. Raises PlanNotFoundError or PlanAmbiguousError."""
+    def find(self, wanted: str, *, anywhere: bool = False) -> PlanId:
+        """The plan that a person means; `latest` of the place one stands in, or of `anywhere`.
+
+        Raises PlanNotFoundError, NoPlanHereError or PlanAmbiguousError.
+        """
         with self._unit_of_work.reading() as uow:
-            return find_plan(uow, wanted)
+            return find_plan(uow, wanted, None if anywhere else self._whereabouts.around())
+
+    def project(self, plan_id: PlanId) -> str | None:
+        """Where the plan belongs, for people to see what they are about to change."""
+        with self._unit_of_work.reading() as uow:
+            return place_of(uow.resources.of_plan(plan_id))
 
     def get(self, plan_id: PlanId) -> Plan:
         with self._unit_of_work.reading() as uow:

@@ -1,5 +1,6 @@
 """Owns `agents plan …`: text in, one service call, a view out."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -10,9 +11,11 @@ from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.views import decision_tree
 from cleveragents.cli.views import decisions as decision_views
 from cleveragents.cli.views import effects as effect_views
+from cleveragents.cli.views import plan_list as list_views
 from cleveragents.cli.views import plans as plan_views
 from cleveragents.cli.views.words import count
 from cleveragents.domain.applying import ApplyOptions
+from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.confinement import Enforcement
 from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import StepFailedError
@@ -88,10 +91,12 @@ def use(app: App, action: str, resources: tuple[str, ...], *, include_uncommitte
 
 @plan.command("list", epilog=examples("agents plan list", "agents plan list --all --format json"))
 @click.option("--all", "children", is_flag=True, help="Also child plans, below their parents.")
+@click.option("--here", is_flag=True, help="Only those of the place you are in.")
 @click.pass_obj
-def list_plans(app: App, *, children: bool) -> None:
-    """List all plans, the newest first."""
-    app.show(plan_views.listed(app.container.plan_queries.list(children=children)))
+def list_plans(app: App, *, children: bool, here: bool) -> None:
+    """List all plans, the newest first, and say where each belongs."""
+    found = app.container.plan_queries.list(children=children)
+    app.show(list_views.listed(found.here if here else found))
 
 
 @plan.command(epilog=examples("agents plan execute latest", "agents -v plan execute <PLAN_ID>"))
@@ -137,7 +142,8 @@ def status(app: App, plan_id: str) -> None:
 @click.pass_obj
 def cancel(app: App, plan_id: str) -> None:
     """End a plan for good. Work in its sandboxes stays where it is."""
-    app.show(plan_views.cancelled(app.container.plan_service.cancel(app.plan(plan_id))))
+    result = app.container.plan_service.cancel(app.plan(plan_id))
+    app.show(plan_views.cancelled(result, app.project(result.plan.plan_id)))
 
 
 @plan.command(epilog=examples("agents plan discard <PLAN_ID>"))
@@ -146,11 +152,13 @@ def cancel(app: App, plan_id: str) -> None:
 @click.pass_obj
 def discard(app: App, plan_id: str, *, yes: bool) -> None:
     """Remove what a plan that is over still has in its sandboxes, applied or not."""
+    wanted = app.plan(plan_id)
+    project = app.project(wanted)
     result = app.container.sandbox_cleanup.discard(
-        app.plan(plan_id),
-        lambda kept: app.confirm(f"Discard the sandboxes: {', '.join(kept)}", yes=yes),
+        wanted,
+        lambda kept: app.confirm(f"Discard the sandboxes of {project}: {', '.join(kept)}", yes=yes),
     )
-    app.show(plan_views.discarded(result))
+    app.show(plan_views.discarded(result, project))
 
 
 @plan.command(
@@ -200,15 +208,15 @@ def apply(
         raise click.UsageError("--no-commit and --branch exclude each other")
     wanted = app.container.plan_queries.get(app.plan(plan_id))
     options = ApplyOptions(message=message or _message(wanted), branch=branch, commit=not no_commit)
+    project = app.project(wanted.plan_id)
+
+    def confirm(diffs: Mapping[str, ResourceDiff]) -> bool:
+        files = count(sum(len(diff.files) for diff in diffs.values()), "changed file")
+        return app.confirm(f"Apply {files} to {project}", yes=yes)
+
     with app.working() as container:
-        result = container.apply_service.apply(
-            wanted.plan_id,
-            options,
-            lambda diffs: app.confirm(
-                f"Apply {count(sum(len(d.files) for d in diffs.values()), 'changed file')}", yes=yes
-            ),
-        )
-    app.show(plan_views.applied(result))
+        result = container.apply_service.apply(wanted.plan_id, options, confirm)
+    app.show(plan_views.applied(result, project))
 
 
 @plan.command(

@@ -43,21 +43,22 @@ def rollback(
     What is there now becomes a checkpoint first, so that this can be undone; the last line of the
     answer says how. Your project is not touched.
     """
+    wanted = app.plan(plan_id)
+    project = app.project(wanted)
     if dry_run:
-        preview = app.container.rollback_service.preview(app.plan(plan_id), checkpoint_id, only)
-        app.show(views.previewed(preview))
+        preview = app.container.rollback_service.preview(wanted, checkpoint_id, only)
+        app.show(views.previewed(preview, project))
         return
 
     def confirm(question: RollbackQuestion) -> bool:
         target = question.target
         asked = "Restore these files from" if only else "Roll back to"
         return app.confirm(
-            f"{asked} {target.group_id} ({target.label})",
+            f"{asked} {target.group_id} ({target.label}), in the sandboxes of {project}",
             yes=yes,
-            show=lambda: views.previewed(question.preview),
+            show=lambda: views.previewed(question.preview, project),
         )
 
     with app.working() as container:
-        wanted = app.plan(plan_id)
         result = container.rollback_service.rollback(wanted, checkpoint_id, confirm, only)
-    app.show(views.rolled_back(result))
+    app.show(views.rolled_back(result, project))

@@ -1,4 +1,4 @@
-"""Owns how plans look: made, listed, running, cancelled, applied, and what they would change."""
+"""Owns how plans look: made, running, cancelled, applied, and what they would change."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -8,13 +8,14 @@ from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outc
 from cleveragents.cli.views import confinement
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views.acting import acting_data, acting_rows
-from cleveragents.cli.views.children import child_data, child_grid, nested_name
+from cleveragents.cli.views.children import child_data, child_grid
 from cleveragents.cli.views.failures import failure_block, failure_data
 from cleveragents.cli.views.words import clock_time, count, stamp, toned
 from cleveragents.domain.action import Action
 from cleveragents.domain.changes import FileDiff, ResourceDiff
 from cleveragents.domain.confinement import Enforcement
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.places import place_of
 from cleveragents.domain.plan import Phase, Plan
 
 if TYPE_CHECKING:  # the services behind these are slow to import, and `plan status` needs none
@@ -63,42 +64,6 @@ def used(result: "UsedAction") -> Outcome:
 
 def _steps(action: Action) -> str:
     return f"decided by the actor {action.actor.type}" if action.decides else str(len(action.steps))
-
-
-def listed(plans: Sequence[Plan]) -> Outcome:
-    return Outcome(
-        data={
-            "plans": [
-                {
-                    "plan_id": plan.plan_id,
-                    "action": plan.action.name,
-                    "phase": plan.phase,
-                    "state": plan.state,
-                    "created_at": stamp(plan.created_at),
-                    "last_checkpoint_id": plan.head,
-                    "parent_plan_id": plan.child_of.parent_id if plan.child_of else None,
-                }
-                for plan in plans
-            ]
-        },
-        blocks=[
-            Grid(
-                "Plans",
-                ["plan", "action", "phase", "state", "created"],
-                [
-                    [
-                        Cell(plan.plan_id, "accent"),
-                        nested_name(plan, plans),
-                        plan.phase,
-                        toned(plan.state),
-                        clock_time(plan.created_at),
-                    ]
-                    for plan in plans
-                ],
-                empty="no plans yet: agents plan use <ACTION.yaml>",
-            )
-        ],
-    )
 
 
 def status(found: "PlanStatus", holds: Enforcement | None = None) -> Outcome:
@@ -175,6 +140,7 @@ def _status_blocks(
     rows: list[tuple[str, str | Cell]] = [
         ("plan", Cell(plan.plan_id, "accent")),
         ("action", plan.action.name),
+        ("project", place_of(found.resources) or "-"),
         ("phase", plan.phase),
         ("state", toned(plan.state)),
         ("started", clock_time(plan.started_at)),
@@ -269,7 +235,7 @@ def _name_of(point: "ResumePoint") -> str:
     return f" of {len(steps)}, {steps[index].name}"
 
 
-def cancelled(result: "CancelledPlan") -> Outcome:
+def cancelled(result: "CancelledPlan", project: str) -> Outcome:
     plan = result.plan
     kept = [f"the sandbox of {name} stays at {path}" for name, path in result.kept.items()]
     if kept:
@@ -279,13 +245,14 @@ def cancelled(result: "CancelledPlan") -> Outcome:
             "plan_id": plan.plan_id,
             "phase": plan.phase,
             "state": plan.state,
+            "project": project,
             "sandboxes_kept": dict(result.kept),
         },
-        messages=[f"plan {plan.plan_id} is cancelled", *kept],
+        messages=[f"plan {plan.plan_id} of {project} is cancelled", *kept],
     )
 
 
-def discarded(result: "Discarded") -> Outcome:
+def discarded(result: "Discarded", project: str) -> Outcome:
     plan = result.plan
     gone = [f"the sandbox of {name} at {path} is removed" for name, path in result.removed.items()]
     return Outcome(
@@ -293,9 +260,13 @@ def discarded(result: "Discarded") -> Outcome:
             "plan_id": plan.plan_id,
             "phase": plan.phase,
             "state": plan.state,
+            "project": project,
             "sandboxes_removed": dict(result.removed),
         },
-        messages=gone or [f"plan {plan.plan_id} has no sandboxes any more"],
+        messages=[
+            *gone,
+            f"plan {plan.plan_id} of {project} has no sandboxes any more",
+        ],
     )
 
 
@@ -327,7 +298,7 @@ def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> Outcome:
     )
 
 
-def applied(result: "ApplyResult") -> Outcome:
+def applied(result: "ApplyResult", project: str) -> Outcome:
     plan = result.plan
     files = _files(result.diffs)
     return Outcome(
@@ -335,6 +306,7 @@ def applied(result: "ApplyResult") -> Outcome:
             "plan_id": plan.plan_id,
             "phase": plan.phase,
             "state": plan.state,
+            "project": project,
             "results": [{"resource": name, "ref": ref} for name, ref in result.refs.items()],
             "files": [
                 {"path": path, "change": change_of(file), "status": file.kind}
@@ -347,13 +319,14 @@ def applied(result: "ApplyResult") -> Outcome:
                 "Applied",
                 [
                     ("plan", Cell(plan.plan_id, "accent")),
+                    ("project", project),
                     ("state", toned(plan.state)),
                     *((name, ref) for name, ref in result.refs.items()),
                 ],
             ),
             _file_grid(result.diffs),
         ],
-        messages=[f"Apply complete: {count(len(files), 'file')} changed"],
+        messages=[f"Apply complete: {count(len(files), 'file')} changed in {project}"],
         warnings=[
             f"the sandbox of {name} stays at {path}, as it holds files that apply does not take or "
             f"sandbox.cleanup is manual; remove it with `agents plan discard {plan.plan_id}`"

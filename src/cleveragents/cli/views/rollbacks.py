@@ -9,7 +9,7 @@ from cleveragents.domain.checkpoint import RollbackImpact, RollbackPreview, Roll
 from cleveragents.domain.plan import State
 
 
-def rolled_back(result: RollbackResult) -> Outcome:
+def rolled_back(result: RollbackResult, project: str) -> Outcome:
     data = _data(result)
     done = "Files restored" if result.only else "Rollback complete"
     return Outcome(
@@ -17,13 +17,14 @@ def rolled_back(result: RollbackResult) -> Outcome:
         blocks=_blocks(result, data),
         messages=[
             done,
+            f"in the sandboxes of {project}",
             f"undo it: agents plan rollback {result.plan_id} {result.undo_group.group_id}",
         ],
         warnings=_warnings(result),
     )
 
 
-def previewed(preview: RollbackPreview) -> Outcome:
+def previewed(preview: RollbackPreview, project: str) -> Outcome:
     data = _data(preview)
     warnings = list(_warnings(preview, foretold=True))
     if preview.finishes_first is not None:
@@ -33,7 +34,10 @@ def previewed(preview: RollbackPreview) -> Outcome:
     return Outcome(
         data={"dry_run": True, **data},
         blocks=_blocks(preview, data),
-        messages=["nothing was changed; a checkpoint of the present will be taken first"],
+        messages=[
+            f"nothing was changed in the sandboxes of {project};"
+            " a checkpoint of the present will be taken first"
+        ],
         warnings=warnings,
     )
 

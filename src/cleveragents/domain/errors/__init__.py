@@ -12,6 +12,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── ActionNotFoundError        action-not-found
 ├── StepFileError              step-file-invalid
 ├── PlanNotFoundError          plan-not-found
+├── NoPlanHereError            no-plan-here
 ├── PlanAmbiguousError         plan-ambiguous
 ├── PlanStateError             plan-state
 ├── PlanAppliedError           plan-applied
@@ -133,6 +134,7 @@ from cleveragents.domain.errors.plans import (
     EffectUncertainError,
     InterruptedApplyError,
     InterruptedPlanError,
+    NoPlanHereError,
     PlanAmbiguousError,
     PlanAppliedError,
     PlanCancelledError,
@@ -214,6 +216,7 @@ __all__ = [
     "ModelUnreachableError",
     "PathNotFoundError",
     "PathOutsideSandboxError",
+    "NoPlanHereError",
     "PlanAmbiguousError",
     "PlanAppliedError",
     "PlanCancelledError",

@@ -56,6 +56,22 @@ class PlanNotFoundError(PlanError):
             super().__init__(f"there is no plan {plan_id}", hint)
 
 
+class NoPlanHereError(PlanError):
+    """`latest` was said where nothing was planned; a plan of elsewhere must never be guessed."""
+
+    code = "no-plan-here"
+
+    def __init__(self, folder: str, elsewhere: Sequence[str], more: int) -> None:
+        listing = "\n".join(f"  {line}" for line in elsewhere)
+        rest = f"\n  and {more} more: `agents plan list`" if more else ""
+        super().__init__(
+            f"no plan was made of {folder}, or of the repository or folder that it is in. The last"
+            f" plans of other places:\n{listing}{rest}",
+            "make one here with `agents plan use ACTION.yaml`, name one by its id, or say"
+            " `--any latest` for the last one made anywhere",
+        )
+
+
 class PlanAmbiguousError(PlanError):
     code = "plan-ambiguous"
 

@@ -12,7 +12,8 @@ class InvalidIdError(UsageError):
         super().__init__(
             f"{text!r} is not a {kind}: expected 26 letters and digits",
             "see the ids with `agents plan list` and `agents plan tree latest`; of a plan's id"
-            " the first six letters are enough, and `latest` is the newest plan",
+            " the first six letters are enough, and `latest` is the last one made of the place you"
+            " are in",
         )
 
 

@@ -100,7 +100,7 @@ class SqlCheckpoints:
     def pruned(self, plan_id: PlanId, name: str) -> PrunedCheckpoint | None:
         row = self._connection.execute(
             "SELECT group_id, reason, pruned_at FROM pruned_checkpoints WHERE plan_id = ?"
-            " AND (checkpoint_id = ? OR group_id = ? OR label = ?) ORDER BY pruned_at DESC",
+            " AND (checkpoint_id = ? OR group_id = ? OR label = ?) ORDER BY rowid DESC",
             (plan_id, name.upper(), name.upper(), name),
         ).fetchone()
         if row is None:

@@ -45,7 +45,7 @@ class SqlCorrections:
 
     def of_plan(self, plan_id: PlanId) -> Sequence[Correction]:
         rows = self._connection.execute(
-            "SELECT * FROM corrections WHERE plan_id = ? ORDER BY correction_id", (plan_id,)
+            "SELECT * FROM corrections WHERE plan_id = ? ORDER BY rowid", (plan_id,)
         )
         return [_correction(row) for row in rows]
 

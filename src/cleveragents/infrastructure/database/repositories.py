@@ -17,6 +17,7 @@ from cleveragents.domain.ids import (
     PlanId,
     ResourceId,
 )
+from cleveragents.domain.places import PlacedPlan, folder_of
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 from cleveragents.infrastructure.database.rows import (
@@ -42,6 +43,15 @@ FROM decided_steps s JOIN decisions d ON d.decision_id = s.decision_id
 WHERE d.superseded = 0 {decided}
 ORDER BY 5
 """
+# A child plan's place is that of its parent, which is the one that a person means.
+_PLACES = """
+SELECT p.plan_id, p.action_name, r.type, r.location FROM plans p
+LEFT JOIN plan_resources r ON r.resource_id =
+    (SELECT min(first.resource_id) FROM plan_resources first WHERE first.plan_id = p.plan_id)
+WHERE NOT EXISTS (SELECT 1 FROM subplans s WHERE s.plan_id = p.plan_id)
+ORDER BY p.ordinal DESC
+"""
+_LAST = "SELECT coalesce(max(ordinal), 0) FROM plans"
 _OF_ALL = _PLACED_STEPS.format(corrected="", decided="")
 _OF_ONE = _PLACED_STEPS.format(corrected="AND c.plan_id = ?", decided="AND s.plan_id = ?")
 
@@ -54,8 +64,10 @@ class SqlPlans:
         self._connection = connection
 
     def add(self, plan: Plan) -> None:
-        action = {"action_json": action_to_json(plan.action)}
-        insert(self._connection, "plans", {**_plan_values(plan), **action})
+        # Ids are made from the time, which may go back; only one transaction adds at a time.
+        (last,) = self._connection.execute(_LAST).fetchone()
+        once = {"action_json": action_to_json(plan.action), "ordinal": last + 1}
+        insert(self._connection, "plans", {**_plan_values(plan), **once})
 
     def save(self, plan: Plan) -> None:
         if update(self._connection, "plans", "plan_id", _plan_values(plan)) != 1:
@@ -78,13 +90,23 @@ class SqlPlans:
         return [PlanId(row[0]) for row in rows]
 
     def list(self) -> Sequence[Plan]:
-        rows = self._connection.execute("SELECT * FROM plans ORDER BY plan_id DESC").fetchall()
+        rows = self._connection.execute("SELECT * FROM plans ORDER BY ordinal DESC").fetchall()
         steps: dict[str, list[Row]] = {}
         for step in self._connection.execute(_OF_ALL):
             steps.setdefault(step["plan_id"], []).append(step)
         plans = [_grown(_plan(row), steps.get(row["plan_id"], [])) for row in rows]
         children = child_links(self._connection)
         return [replace(plan, child_of=children.get(plan.plan_id)) for plan in plans]
+
+    def places(self) -> Sequence[PlacedPlan]:
+        return [
+            PlacedPlan(
+                plan_id=PlanId(row["plan_id"]),
+                action=row["action_name"],
+                place=row["type"] and folder_of(ResourceType(row["type"]), row["location"]),
+            )
+            for row in self._connection.execute(_PLACES)
+        ]
 
 
 class SqlResources:
@@ -107,7 +129,8 @@ class SqlResources:
 
 
 def _plan_values(plan: Plan) -> dict[str, object]:
-    """All but the action, which is large and never changes: it is written once, by `add`."""
+    """All but what never changes: the action, which is large, and the plan's place in their order.
+    These are written once, by `add`."""
     return {
         "plan_id": plan.plan_id,
         "action_name": plan.action.name,

@@ -26,6 +26,7 @@ plans = Table(
     "plans",
     metadata,
     Column("plan_id", Text, primary_key=True),
+    Column("ordinal", Integer, nullable=False, unique=True),
     Column("action_name", Text, nullable=False),
     Column("action_json", Text, nullable=False),
     Column("phase", Text, nullable=False),

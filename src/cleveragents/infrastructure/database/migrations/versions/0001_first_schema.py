@@ -12,6 +12,7 @@ def upgrade() -> None:
     op.create_table(
         "plans",
         sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("ordinal", sa.Integer(), nullable=False),
         sa.Column("action_name", sa.Text(), nullable=False),
         sa.Column("action_json", sa.Text(), nullable=False),
         sa.Column("phase", sa.Text(), nullable=False),
@@ -31,6 +32,7 @@ def upgrade() -> None:
         sa.Column("started_at", sa.Text(), nullable=True),
         sa.Column("finished_at", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("plan_id", name=op.f("pk_plans")),
+        sa.UniqueConstraint("ordinal", name=op.f("uq_plans_ordinal")),
     )
     op.create_table(
         "decisions",

@@ -1,0 +1,40 @@
+"""Owns where a plan belongs: the repository or folder of its first resource (ADR 0044)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedPlan:
+    """A plan that a person has made; without a place if none of its resources is on this disk."""
+
+    plan_id: PlanId
+    action: str
+    place: str | None
+
+
+def place_of(resources: Iterable[PlanResource]) -> str | None:
+    """Of a plan's resources in their order."""
+    return next((folder_of(r.type, r.location) for r in resources), None)
+
+
+def folder_of(type_: ResourceType, location: str) -> str | None:
+    """Of one resource; a database belongs to the folder it is in, one on a server to none."""
+    if type_ is ResourceType.POSTGRES:
+        return None
+    if type_ is ResourceType.SQLITE:
+        return location.rpartition("/")[0] or "/"
+    return location
+
+
+def latest_of(plans: Sequence[PlacedPlan], around: Iterable[str]) -> PlacedPlan | None:
+    """Of the innermost folder that has plans; `plans` has the last one made first."""
+    for folder in around:
+        found = next((plan for plan in plans if plan.place == folder), None)
+        if found is not None:
+            return found
+    return None
