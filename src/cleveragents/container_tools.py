@@ -87,7 +87,7 @@ class ToolWiring(ABC):
             "llm": LlmKind(self._settings, self._environ, around),
             "command": ReadyKind(lambda _: self._command_actor),
         }
-        return ActorRegistry(kinds, [self._release_agent])
+        return ActorRegistry(kinds, [self._release_agent, self.tools.end])
 
     def _release_agent(self, plan_id: "PlanId") -> None:
         if "_command_actor" in self.__dict__:

@@ -37,5 +37,6 @@ class Actors(Protocol):
         ...
 
     def release(self, plan_id: PlanId) -> None:
-        """Let go of what runs for the plan's actor: Execute is over for now."""
+        """End what still runs for the plan, for its actor or between calls of its tools: Execute is
+        over for now. May be repeated."""
         ...

@@ -309,6 +309,10 @@ class Tools(Protocol):
         """Take `stop` back: the plan may run again."""
         ...
 
+    def end(self, plan_id: PlanId) -> None:
+        """What tools keep for the plan between their calls is ended; it writes nothing any more."""
+        ...
+
     def close(self) -> None:
         """Nothing more is run: what tools keep between their calls is ended."""
         ...

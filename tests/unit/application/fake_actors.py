@@ -46,8 +46,11 @@ class MemoryTools:
     def allow(self, plan_id: PlanId) -> None:
         """Nothing was stopped."""
 
-    def close(self) -> None:
+    def end(self, plan_id: PlanId) -> None:
         """Nothing is kept between two calls."""
+
+    def close(self) -> None:
+        """Nor is it here."""
 
     def refuse_if_stopped(self, plan_id: PlanId) -> None:
         """Nothing was stopped."""

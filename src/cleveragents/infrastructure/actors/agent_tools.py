@@ -29,6 +29,9 @@ class AgentTools:
     def allow(self, plan_id: PlanId) -> None:
         self._tools.allow(plan_id)
 
+    def end(self, plan_id: PlanId) -> None:
+        self._tools.end(plan_id)
+
     def close(self) -> None:
         self._tools.close()
 

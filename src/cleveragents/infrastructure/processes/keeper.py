@@ -26,8 +26,8 @@ from cleveragents.infrastructure.processes.process_tree import (
 
 GRACE_SECONDS = 2.0
 STOP = signal.SIGTERM
-_ORPHANED = signal.SIGHUP
-_WATCHED = frozenset((signal.SIGCHLD, STOP, _ORPHANED))
+END = signal.SIGHUP  # at once, without a word to anybody; also if we have died
+_WATCHED = frozenset((signal.SIGCHLD, STOP, END))
 _LOOK_SECONDS = 0.02
 _FIRST_OF_ALL = -20
 # If memory runs out, the command is to go before us.
@@ -70,7 +70,7 @@ class Keeper:
         """Returns in the process that is to become the program; the keeper never does."""
         parent = os.getppid()
         if IS_LINUX:
-            prctl(PR_SET_PDEATHSIG, _ORPHANED)
+            prctl(PR_SET_PDEATHSIG, END)
             prctl(PR_SET_CHILD_SUBREAPER, 1)
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         child = os.fork()
@@ -83,7 +83,7 @@ class Keeper:
             gc.disable()  # nothing of the process that this is a copy of may be torn down here
             close_all_but(self.report)
             if os.getppid() != parent:
-                os.kill(os.getpid(), _ORPHANED)
+                os.kill(os.getpid(), END)
             os.write(self.report, watch(child, self.most_processes).as_bytes())
         finally:
             os._exit(0)
@@ -116,7 +116,7 @@ def watch(child: int, most_processes: int) -> Report:
         code = _reap(child)
         if code is None and told == STOP:
             code = _stopped_gently(child)
-        if told in (STOP, _ORPHANED):
+        if told in (STOP, END):
             break
         too_many = code is None and crowd.is_too_large()
     left = end_descendants()
@@ -149,7 +149,7 @@ def _next_signal() -> int | None:
         found = signal.sigtimedwait(_WATCHED, _LOOK_SECONDS)
         return found.si_signo if found else None
     time.sleep(_LOOK_SECONDS)
-    return next(iter(signal.sigpending() & {STOP, _ORPHANED}), None)
+    return next(iter(signal.sigpending() & {STOP, END}), None)
 
 
 def _reap(child: int) -> int | None:

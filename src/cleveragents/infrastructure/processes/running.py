@@ -9,7 +9,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import ToolLimitError, ToolTimeoutError
-from cleveragents.infrastructure.processes.keeper import GRACE_SECONDS, STOP, Report, read_report
+from cleveragents.infrastructure.processes.keeper import (
+    END,
+    GRACE_SECONDS,
+    STOP,
+    Report,
+    read_report,
+)
 from cleveragents.infrastructure.processes.marked import end_processes
 
 _CHUNK = 1 << 18
@@ -95,11 +101,16 @@ class Running:
                 raise ToolTimeoutError(self._name, limits.seconds)
         return tail
 
-    def end(self) -> Report | None:
+    def end(self, told: signal.Signals = STOP) -> Report | None:
         """See that all of it has ended; None if the keeper could not tell how."""
         if self._ending is None:
-            self._ending = (self._ended(),)
+            self._ending = (self._ended(told),)
         return self._ending[0]
+
+    def kill(self) -> Report | None:
+        """The same, but what is running does not hear of it, and one that is suspended never moves
+        again."""
+        return self.end(END)
 
     def close(self) -> None:
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
@@ -107,20 +118,20 @@ class Running:
                 with suppress(BrokenPipeError):
                     stream.close()
 
-    def _ended(self) -> Report | None:
+    def _ended(self, told: signal.Signals) -> Report | None:
         # A keeper that has reported ends by itself; told to stop, others do so within a while.
         if self._has_reported():
             self.process.wait()
         else:
-            self._stop()
+            self._stop(told)
         found = read_report(self._said())
         if isinstance(found, Report):
             return found
         end_processes(self._mark)  # nobody looks after them any more
         return None
 
-    def _stop(self) -> None:
-        self.process.send_signal(STOP)
+    def _stop(self, told: signal.Signals) -> None:
+        self.process.send_signal(told)
         try:
             self.process.wait(timeout=_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:

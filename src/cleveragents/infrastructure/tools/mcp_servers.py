@@ -10,6 +10,7 @@ from typing import Any, cast
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolArgumentError, ToolError, ToolTimeoutError
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
+from cleveragents.infrastructure.processes.running import Running
 from cleveragents.infrastructure.tools.mcp_session import McpError, McpSession
 
 Key = tuple[str, str]
@@ -18,15 +19,17 @@ Key = tuple[str, str]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Server:
     session: McpSession
-    running: ExitStack
+    running: Running
+    held: ExitStack
 
     def end(self) -> None:
-        self.session.close()
-        self.running.close()
+        """As it is, which is suspended: what it would write now would be in no checkpoint."""
+        self.running.kill()
+        self.held.close()
 
 
 class McpServers:
-    """A server belongs to one plan, and lives until `close` or until it fails."""
+    """A server belongs to one plan, and lives until `end`, `close` or until it fails."""
 
     def __init__(self, processes: ProcessRunner) -> None:
         self._processes = processes
@@ -49,6 +52,10 @@ class McpServers:
         self._processes.refuse_if_stopped(command.plan_id)
         return _result(command.name, answer)
 
+    def end(self, plan_id: str) -> None:
+        for key in [key for key in list(self._servers) if key[0] == plan_id]:
+            self._end(key)
+
     def close(self) -> None:
         for key in list(self._servers):
             self._end(key)
@@ -61,7 +68,7 @@ class McpServers:
         limits = self._processes.limits(command.timeout)
         stack = ExitStack()
         running = stack.enter_context(self._processes.started(command, limits))
-        server = _Server(session=McpSession(key[1], running), running=stack)
+        server = _Server(session=McpSession(key[1], running), running=running, held=stack)
         with self._lock:
             self._servers[key] = server
         server.session.open(command.timeout)

@@ -75,14 +75,6 @@ class McpSession:
     def rest(self) -> None:
         suspend(self._process.pid)
 
-    def close(self) -> None:
-        """Let it end by itself: its input is over."""
-        resume(self._process.pid)
-        try:
-            self._stdin.close()
-        except BrokenPipeError:
-            return
-
     # --- messages -------------------------------------------------------------------------------
 
     def _request(

@@ -60,6 +60,9 @@ class ToolBox:
     def allow(self, plan_id: PlanId) -> None:
         self._processes.allow(plan_id)
 
+    def end(self, plan_id: PlanId) -> None:
+        self._servers.end(plan_id)
+
     def close(self) -> None:
         self._servers.close()
 

@@ -62,6 +62,7 @@ class AgentProcess:
         """
         now = time.monotonic()
         if now >= self._deadline:
+            self._running.end()
             self.close()
             self.end = AgentEnd(code=None, said=self.said())
             raise ToolTimeoutError("the agent", self._command.timeout)
@@ -98,7 +99,8 @@ class AgentProcess:
                 os.kill(process, number)
 
     def close(self) -> None:
-        """End it, if it has not ended by itself."""
+        """End it, if it has not ended by itself; unheard, since the checkpoint may be taken."""
+        self._running.kill()
         self._stack.close()
 
     def _hear(self, *, whole: bool) -> None:

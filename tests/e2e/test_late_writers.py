@@ -1,0 +1,38 @@
+"""Whoever would go on writing once a step has ended: it does not, and no group misses anything."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.support.trees import tree_of
+from tests.support.world import PlanHandle, World, shell
+
+SERVER = str(Path(__file__).parents[1] / "support" / "mcp_late_writer.py")
+LATE = {"thread", "child", "chain"}
+BEGIN = {"name": "begin", "tool": "begin", "with": {}}
+
+
+def late_server() -> dict[str, Any]:
+    begin = {"server": "late", "tool": "begin", "writes": True, "timeout": 20}
+    return {
+        "mcp_servers": {"late": {"command": [sys.executable, SERVER]}},
+        "tools": {"begin": begin},
+    }
+
+
+def files_of_calls(plan: PlanHandle) -> list[set[str]]:
+    calls = plan("artifacts").ok().data["artifacts"]
+    return [{file["path"] for file in call["files"]} for call in calls]
+
+
+def test_a_server_writes_nothing_that_no_call_lists(world: World) -> None:
+    """From a thread, from a child in its own session, from a chain of them, when it is told to end,
+    and at the end of its input."""
+    plan = world.run(BEGIN, shell("sleep 0.3; echo 1 > own", "other"), **late_server())
+    assert files_of_calls(plan) == [LATE, {"own"}]
+    ended = tree_of(plan.sandbox)
+    assert not {"term", "end-of-input"} & {path.name for path in plan.sandbox.iterdir()}
+    plan.rollback(plan.status["last_checkpoint_id"]).ok()
+    time.sleep(0.3)
+    assert tree_of(plan.sandbox) == ended
