@@ -93,7 +93,7 @@ class Project:
         top = Path(self.git("rev-parse", "--path-format=absolute", "--git-common-dir"))
         found = (path for path in top.rglob("*") if path.is_file())
         named = {str(path.relative_to(top)): path.read_bytes() for path in found}
-        return {k: v for k, v in named.items() if not k.startswith("refs/cleveragents/")}
+        return {k: v for k, v in named.items() if "refs/cleveragents/" not in k}
 
     def files(self) -> list[Path]:
         found = self.path.rglob("*")

@@ -311,11 +311,12 @@ def test_branches_that_are_in_the_way_of_the_plans_own(world: World) -> None:
     assert project.git("rev-parse", "cleveragents")
 
 
-def test_a_populated_submodule_can_be_filled_in_the_sandbox_too(world: World) -> None:
+def test_a_submodule_that_is_not_checked_out_can_be_filled_in_the_sandbox(world: World) -> None:
     library, project = world.project("library"), world.project()
     allow = ("-c", "protocol.file.allow=always")
     project.git(*allow, "submodule", "--quiet", "add", str(library.path), "deps/lib")
     project.commit("with a submodule")
+    project.git("submodule", "--quiet", "deinit", "--all")
     before = project.repository()
     resource, sandbox = world.sandbox(project)
     sandbox.git(*allow, "submodule", "--quiet", "update", "--init")

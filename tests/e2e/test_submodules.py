@@ -2,9 +2,7 @@
 
 import pytest
 from tests.support.submodules import ALLOW, COMMIT_DEEP, COMMIT_INSIDE, WithSubmodules
-from tests.support.world import PlanHandle, World, shell
-
-POPULATE = f"git {ALLOW} submodule --quiet update --init --recursive"
+from tests.support.world import PlanHandle, World, action, shell
 
 
 @pytest.fixture
@@ -35,9 +33,26 @@ WORK = {
 }
 
 
+def test_a_step_finds_the_submodules_of_the_project(project: WithSubmodules) -> None:
+    before = project.state()
+    plan = project.world.run(shell("cat deps/lib/lib.txt deps/lib/inner/inner.txt > both"))
+    assert (plan.sandbox / "both").read_text() == "one\none\n"
+    assert plan("diff").data["files"] == [{"path": "both", "change": "+2 -0", "status": "added"}]
+    plan("apply", "--yes").ok()
+    assert project.project.read("both") == "one\none\n"
+    assert {**before, "project": None} == {**project.state(), "project": None}
+
+
+def test_a_submodule_that_the_project_has_not_checked_out_is_told(project: WithSubmodules) -> None:
+    project.project.git("submodule", "--quiet", "deinit", "--all")
+    path = project.world.write_action(action(shell("ls -A deps/lib > seen")))
+    used = project.world.agents("plan", "use", path).ok()
+    assert any("deps/lib is not checked out" in line for line in used.envelope["messages"])
+
+
 @pytest.mark.parametrize("work", WORK.values(), ids=list(WORK))
 def test_work_inside_of_a_submodule_is_not_lost(project: WithSubmodules, work: str) -> None:
-    plan = project.world.run(shell(f"{POPULATE} && echo top > top.txt; {work}"))
+    plan = project.world.run(shell(f"echo top > top.txt; {work}"))
     refused(project, plan, "deps/lib")
 
 

@@ -22,6 +22,8 @@ from cleveragents.infrastructure.sandbox.git_repository import (
     require_sandbox,
     sandbox_git,
 )
+from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
+from cleveragents.infrastructure.sandbox.git_submodule_make import make_submodules
 from cleveragents.infrastructure.sandbox.git_trees import FolderTree, Trees, text_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 
@@ -42,6 +44,7 @@ class GitCheckouts:
         make_parent(Path(resource.sandbox_path))
         try:
             make_repository(resource)
+            make_submodules(resource)
             copy_include(resource.location, resource.include, resource.sandbox_path)
         except BaseException:
             self._discard(resource)
@@ -54,14 +57,17 @@ class GitCheckouts:
     def remove(self, resource: PlanResource) -> None:
         self._discard(resource)
         # A child has nothing pinned: it stands on what its parent holds.
-        if resource.store_id == resource.plan_id and (repository := _repository(resource)):
-            unpin(repository, resource)
+        if resource.store_id == resource.plan_id:
+            self.release(resource)
         with suppress(OSError):  # another sandbox of the plan may still be there
             Path(resource.sandbox_path).parent.rmdir()
 
     def release(self, resource: PlanResource) -> None:
         if repository := _repository(resource):
             unpin(repository, resource)
+        for module in submodules_of(resource):
+            if Path(module.repository(resource.location)).is_dir():
+                unpin(in_repository(resource.location, module), resource)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
         git = sandbox_git(resource)

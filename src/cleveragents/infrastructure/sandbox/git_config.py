@@ -36,8 +36,8 @@ class Settings:
         """A clone that fetches objects only when they are needed."""
         return any(map(_allows_gaps, self.values))
 
-    def config_file(self) -> bytes:
-        """The configuration of a sandbox's repository."""
+    def config_file(self, further: Mapping[str, str | None]) -> bytes:
+        """The configuration of a sandbox's repository, `further` settings included."""
         object_format = self.values.get("extensions.objectformat")
         own: dict[str, str | None] = {
             "core.repositoryformatversion": "1" if object_format else "0",
@@ -54,7 +54,7 @@ class Settings:
         if "core.hookspath" in self.values:
             own["core.hookspath"] = "/dev/null"
         taken = {key: value for key, value in self.values.items() if _is_taken_over(key)}
-        return _file({**own, **taken}).encode("utf-8", "surrogateescape")
+        return _file({**own, **taken, **further}).encode("utf-8", "surrogateescape")
 
 
 def _key_value(item: str) -> tuple[str, str | None]:

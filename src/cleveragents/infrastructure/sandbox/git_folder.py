@@ -52,11 +52,14 @@ class StateFile:
 
 @dataclass(frozen=True, slots=True)
 class GitFolder:
+    """`elsewhere` is where the repository of a submodule is; others are beside their files."""
+
     sandbox: str
+    elsewhere: str = ""
 
     @property
     def path(self) -> str:
-        return self.sandbox + REPOSITORY
+        return self.elsewhere or self.sandbox + REPOSITORY
 
     def file(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -69,7 +72,7 @@ class GitFolder:
         make_folder(self.path, "objects/info")
         make_folder(self.path, "objects/pack")
         make_folder(self.path, "refs/heads")
-        borrowed = _quoted(objects) + b"\n"
+        borrowed = os.fsencode(quoted(objects)) + b"\n"
         if self.read("objects/info/alternates") != borrowed:
             put_file(self.path, "objects/info/alternates", borrowed)
 
@@ -99,7 +102,7 @@ class GitFolder:
 
     def _pointer(self) -> bytes:
         # Relative: it holds wherever the two are, and whatever characters the way there has.
-        return b"gitdir: ../" + os.fsencode(os.path.basename(self.path)) + b"\n"
+        return b"gitdir: " + os.fsencode(os.path.relpath(self.path, self.sandbox)) + b"\n"
 
     # --- what is state --------------------------------------------------------------------------
 
@@ -182,9 +185,10 @@ class GitFolder:
         os.symlink(os.fsdecode(file.data), self.file(name))
 
 
-def _quoted(path: str) -> bytes:
+def quoted(path: str) -> str:
     """As git reads it: in quotes, a line end or a quote in the path is no end of it."""
-    return b'"' + re.sub(rb'[\\"\n]', lambda found: _ESCAPES[found[0]], os.fsencode(path)) + b'"'
+    plain = re.sub(rb'[\\"\n]', lambda found: _ESCAPES[found[0]], os.fsencode(path))
+    return os.fsdecode(b'"' + plain + b'"')
 
 
 def _unquoted(text: bytes) -> str:

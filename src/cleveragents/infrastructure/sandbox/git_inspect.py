@@ -10,6 +10,8 @@ from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_config import Settings
 from cleveragents.infrastructure.sandbox.git_include import check_include
 from cleveragents.infrastructure.sandbox.git_refs import base_pin, pin, value_of
+from cleveragents.infrastructure.sandbox.git_submodule import in_repository, to_details
+from cleveragents.infrastructure.sandbox.git_submodule_inspect import find_submodules
 from cleveragents.infrastructure.sandbox.git_trees import Trees, own_commit, text_of
 
 _NAMES_SHOWN = 3
@@ -36,7 +38,11 @@ def inspect_checkout(
         notices.append("HEAD is detached: apply will need --branch NAME")
     if Settings.read(git).is_partial():
         notices.append(_PARTIAL)
+    found = find_submodules(git, base)
+    notices.extend(found.notices())
     pin(git, base_pin(plan_id, spec.name), base)
+    for module in found.usable:
+        pin(in_repository(git.directory, module), base_pin(plan_id, spec.name), module.commit)
     return ResourceInspection(
         location=git.directory,
         base=base,
@@ -46,6 +52,7 @@ def inspect_checkout(
             "branch": branch.strip() or None,
             "included_uncommitted": base != head,
             "git_dir": git.text("rev-parse", "--path-format=absolute", "--git-common-dir"),
+            **to_details(found.usable),
         },
     )
 

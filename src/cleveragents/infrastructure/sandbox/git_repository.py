@@ -8,12 +8,12 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from cleveragents.domain.errors import SandboxError, SandboxMissingError
+from cleveragents.domain.errors import SandboxMissingError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
-from cleveragents.infrastructure.sandbox.git import Git, GitError
-from cleveragents.infrastructure.sandbox.git_config import Settings
+from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder
+from cleveragents.infrastructure.sandbox.git_furnish import active, check_out, furnish, put
 from cleveragents.infrastructure.sandbox.git_ref_files import (
     head_commit,
     read_refs,
@@ -21,14 +21,9 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
     write_refs,
 )
 from cleveragents.infrastructure.sandbox.git_refs import sandbox_branch
+from cleveragents.infrastructure.sandbox.git_submodule import inside
 from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
 from cleveragents.infrastructure.snapshots.excludes import excludes
-
-# Nothing that is made here is synced: until the sandbox is recorded as made, it is made again
-# after a crash.
-
-# Plumbing that writes an index of ours must leave no part of it in the user's repository.
-_WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
 
 
 def make_repository(resource: PlanResource) -> None:
@@ -36,18 +31,14 @@ def make_repository(resource: PlanResource) -> None:
     folder, project = folder_of(resource), Git(resource.location)
     make_branchable(resource.sandbox_path)
     folder.make(_objects(resource))
-    settings = Settings.read(project)
     branch = f"refs/heads/{sandbox_branch(resource)}"
-    _put(folder, "HEAD", f"ref: {branch}\n".encode())
-    _put(folder, "config", settings.config_file())
-    _copy_settings_files(folder, resource, project)
+    put(folder, "HEAD", f"ref: {branch}\n".encode())
+    modules = active([module.name for module in inside(resource)])
+    settings = furnish(folder, project, str(resource.details["git_dir"]), modules)
     refs = refs_of_project(project)
     write_refs(folder.path, {**refs, branch.encode(): resource.base.encode()}, synced=False)
     folder.write_pointer(synced=False)
-    try:
-        index_git(resource).run(*_WHOLE_INDEX, "read-tree", "-m", "-u", resource.base)
-    except GitError as error:
-        raise _not_checked_out(resource, settings, error) from error
+    check_out(index_git(resource), resource.base, resource.location, settings)
 
 
 def branch_repository(parent: PlanResource, child: PlanResource) -> None:
@@ -67,7 +58,7 @@ def branch_repository(parent: PlanResource, child: PlanResource) -> None:
     commit = head_commit(theirs.read("HEAD") or b"", refs) or child.base
     branch = f"refs/heads/{sandbox_branch(child)}"
     write_refs(theirs.path, {**refs, branch.encode(): commit.encode()}, synced=False)
-    _put(theirs, "HEAD", f"ref: {branch}\n".encode())
+    put(theirs, "HEAD", f"ref: {branch}\n".encode())
     theirs.write_pointer(synced=False)
 
 
@@ -130,34 +121,3 @@ def _own_objects(resource: PlanResource) -> dict[str, str]:
 
 def _objects(resource: PlanResource) -> str:
     return os.path.join(str(resource.details["git_dir"]), "objects")
-
-
-def _copy_settings_files(folder: GitFolder, resource: PlanResource, project: Git) -> None:
-    """Attributes, excludes and sparse patterns, and where the history of a shallow clone ends."""
-    common = str(resource.details["git_dir"])
-    own = project.text("rev-parse", "--absolute-git-dir")
-    for place, name in (
-        (common, "shallow"),
-        (common, "info/attributes"),
-        (common, "info/exclude"),
-        (own, "info/sparse-checkout"),
-    ):
-        source = os.path.join(place, name)
-        if os.path.isfile(source):
-            _put(folder, name, Path(source).read_bytes())
-
-
-def _put(folder: GitFolder, name: str, data: bytes) -> None:
-    path = Path(folder.file(name))
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(data)
-
-
-def _not_checked_out(resource: PlanResource, settings: Settings, error: GitError) -> SandboxError:
-    if not settings.is_partial():
-        return error
-    return SandboxError(
-        f"{resource.location} is a partial clone, and files of {resource.base[:12]} are not in it: "
-        f"{error.stderr}",
-        f"fetch them: git -C {resource.location} fetch --refetch --no-filter",
-    )

@@ -14,7 +14,12 @@ from typing import TypedDict
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.git_folder import STASH_LOG, GitFolder, StateFile
+from cleveragents.infrastructure.sandbox.git_folder import (
+    STASH_LOG,
+    GitFolder,
+    StateFile,
+    quoted,
+)
 from cleveragents.infrastructure.sandbox.git_ref_files import (
     Refs,
     existing,
@@ -26,6 +31,7 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
     write_refs,
 )
 from cleveragents.infrastructure.sandbox.git_repository import folder_of, index_git
+from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
 from cleveragents.infrastructure.sandbox.private_files import put_file, remove
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, StoredSide
 
@@ -87,19 +93,14 @@ class GitState:
         self._resource = resource
         self._folder: GitFolder = folder_of(resource)
         self._project = Git(resource.location)
-        self.blobs = GitBlobs(self._project)
+        self.blobs = GitBlobs(_with_submodules(self._project, resource))
 
     def base(self) -> Mapping[bytes, str]:
         # Of the commit, not of the index: only what the commit holds is kept for good.
-        listing = self._project.run(
-            "ls-tree", "-r", "-z", "--full-tree", self._resource.base, check=False
-        )
-        known: dict[bytes, str] = {}
-        for line in listing.stdout.split(b"\0")[:-1] if listing.code == 0 else ():
-            described, _, path = line.partition(b"\t")
-            mode, _, oid = described.decode("ascii").split(" ")
-            if mode.startswith("100"):
-                known[path] = oid
+        known = _blobs_of(self._project, self._resource.base)
+        for module in submodules_of(self._resource):
+            git = in_repository(self._resource.location, module)
+            known |= _blobs_of(git, module.commit, os.fsencode(module.path) + b"/")
         return known
 
     def hidden(self) -> frozenset[bytes]:
@@ -261,6 +262,26 @@ class GitState:
             put_file(self._folder.path, "index", target.content("index"))
             return
         remove(self._folder.file("index"))
+
+
+def _blobs_of(git: Git, commit: str, prefix: bytes = b"") -> dict[bytes, str]:
+    listing = git.run("ls-tree", "-r", "-z", "--full-tree", commit, check=False)
+    known: dict[bytes, str] = {}
+    for line in listing.stdout.split(b"\0")[:-1] if listing.code == 0 else ():
+        described, _, path = line.partition(b"\t")
+        mode, _, oid = described.decode("ascii").split(" ")
+        if mode.startswith("100"):
+            known[prefix + path] = oid
+    return known
+
+
+def _with_submodules(project: Git, resource: PlanResource) -> Git:
+    """The user's repository, and what those of its submodules keep for the plan."""
+    places = [m.repository(resource.location) for m in submodules_of(resource)]
+    if not places:
+        return project
+    objects = ":".join(quoted(os.path.join(place, "objects")) for place in places)
+    return project.with_env({"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects})
 
 
 def _but_head(state: _Identity) -> dict[str, str]:

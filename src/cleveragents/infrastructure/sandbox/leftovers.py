@@ -12,6 +12,7 @@ from cleveragents.domain.errors import PlanError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, GitFolder
+from cleveragents.infrastructure.sandbox.git_modules import modules_in
 from cleveragents.infrastructure.sandbox.git_ref_files import (
     existing,
     head_commit,
@@ -19,6 +20,7 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
     read_refs,
 )
 from cleveragents.infrastructure.sandbox.git_refs import delete_ref
+from cleveragents.infrastructure.sandbox.git_submodule import submodules_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
 
 _OURS = "refs/cleveragents/"
@@ -32,7 +34,7 @@ class SandboxLeftovers:
 
     def found(self, resources: Collection[PlanResource]) -> Sequence[Leftover]:
         checkouts = [r for r in resources if r.type is ResourceType.GIT_CHECKOUT]
-        repositories = sorted({str(_git_dir(resource)) for resource in checkouts})
+        repositories = sorted({place for r in checkouts for place in _repositories(r)})
         paths = {str(r.plan_id): r.sandbox_path for r in checkouts}
         found = list(self._folders())
         for repository in repositories:
@@ -107,16 +109,36 @@ def _holds_work(sandbox: Path) -> bool:
 def _differs_from_project(folder: GitFolder, repository: str) -> bool:
     """Whether files or commits of a sandbox are not in the user's repository. Raises PlanError."""
     project = _git(repository)
-    refs = read_refs(folder.path)
-    commit = head_commit(folder.read("HEAD") or b"", refs)
-    if {commit, *objects_in(refs)} - set(existing(project, {commit, *objects_in(refs)})):
+    if _has_own_commits(folder, project) or any(map(_has_own_work, _submodules(folder))):
         return True
+    commit = _commit(folder)
     if not os.path.lexists(folder.sandbox):
         return _only_we_hold(project, commit)
     # With the user's settings, not with those that a step may have made.
     git = Git(folder.sandbox, {"GIT_DIR": repository, **folder.as_work_tree()})
-    changed = git.run("diff", "--quiet", "--no-ext-diff", commit, check=False).code != 0
+    args = ("diff", "--quiet", "--no-ext-diff", "--ignore-submodules=none")
+    changed = git.run(*args, commit, check=False).code != 0
     return changed or bool(git.text("ls-files", "--others")) or _only_we_hold(project, commit)
+
+
+def _submodules(folder: GitFolder) -> Iterator[GitFolder]:
+    found = modules_in(folder.file("modules"))
+    return (GitFolder(folder.sandbox, place) for place in found)
+
+
+def _has_own_work(module: GitFolder) -> bool:
+    """One that borrows nothing was made by a step."""
+    borrowed = module.borrowed()
+    return borrowed is None or _has_own_commits(module, _git(os.path.dirname(borrowed)))
+
+
+def _has_own_commits(folder: GitFolder, project: Git) -> bool:
+    wanted = {_commit(folder), *objects_in(read_refs(folder.path))}
+    return bool(wanted - set(existing(project, wanted)))
+
+
+def _commit(folder: GitFolder) -> str:
+    return head_commit(folder.read("HEAD") or b"", read_refs(folder.path))
 
 
 def _only_we_hold(git: Git, commit: str) -> bool:
@@ -131,9 +153,12 @@ def _listed(folder: Path) -> Sequence[Path]:
         return []
 
 
-def _git_dir(resource: PlanResource) -> Path:
-    return Path(str(resource.details.get("git_dir") or Path(resource.location, ".git")))
+def _repositories(resource: PlanResource) -> Iterator[str]:
+    """The user's own, and those of its submodules: a plan pins what it needs in each."""
+    yield str(resource.details.get("git_dir") or Path(resource.location, ".git"))
+    yield from (module.repository(resource.location) for module in submodules_of(resource))
 
 
 def _git(repository: str) -> Git:
-    return Git(repository, {"GIT_DIR": repository})
+    # The folder of a submodule may be gone, which would stop git.
+    return Git(repository, {"GIT_DIR": repository, "GIT_WORK_TREE": repository})

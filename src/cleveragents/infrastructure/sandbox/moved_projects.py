@@ -11,6 +11,7 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_refs import base_pin, value_of
 from cleveragents.infrastructure.sandbox.git_repository import folder_of
+from cleveragents.infrastructure.sandbox.git_submodule import borrowing_folder, submodules_of
 
 
 class MovedProjects:
@@ -40,6 +41,8 @@ class MovedProjects:
         moved = replace(resource, location=place, details={**resource.details, "git_dir": common})
         if os.path.isdir(folder_of(moved).path):
             folder_of(moved).make(os.path.join(common, "objects"))
+            for module in submodules_of(moved):
+                borrowing_folder(moved, module)
         return moved
 
     def _places(self, resource: PlanResource, told: Mapping[str, str]) -> Iterator[str]:

@@ -1,0 +1,82 @@
+"""Owns the submodules that a project had checked out when a plan was made, and their sandboxes.
+
+Each has in the sandbox what it has in the project: its files, and a repository below that of the
+sandbox, which borrows the objects of the user's (ADR 0048). Which ones there are is in the plan's
+records: what a step writes into `.gitmodules` or a `.git` does not lead us anywhere.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git_folder import GitFolder
+from cleveragents.infrastructure.sandbox.private_files import make_folder
+
+_DETAIL = "submodules"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submodule:
+    """`path` is below the top of the project, and `within` that of the submodule it is part of;
+    its repository has its `place` below the project's. The plan's base names `commit` for it."""
+
+    path: str
+    name: str
+    within: str
+    place: str
+    git_dir: str
+    commit: str
+
+    def repository(self, project: str) -> str:
+        """The folder of the user's repository of it."""
+        return os.path.join(project, self.git_dir)
+
+
+def to_details(found: Sequence[Submodule]) -> Mapping[str, Any]:
+    return {_DETAIL: [asdict(item) for item in found]} if found else {}
+
+
+def submodules_of(resource: PlanResource) -> Sequence[Submodule]:
+    """Outer ones before those inside of them."""
+    return [Submodule(**item) for item in resource.details.get(_DETAIL, ())]
+
+
+def inside(resource: PlanResource, path: str = "") -> Sequence[Submodule]:
+    """Those of the project itself, or of the submodule at this path."""
+    return [module for module in submodules_of(resource) if module.within == path]
+
+
+def submodule_folder(resource: PlanResource, module: Submodule) -> GitFolder:
+    """Its files and its repository in the sandbox."""
+    own = GitFolder(resource.sandbox_path)
+    return GitFolder(os.path.join(own.sandbox, module.path), own.file(module.place))
+
+
+def borrowing_folder(resource: PlanResource, module: Submodule) -> GitFolder:
+    """The same, where the repository can hold and find objects."""
+    folder = submodule_folder(resource, module)
+    make_folder(GitFolder(resource.sandbox_path).path, module.place)
+    folder.make(os.path.join(module.repository(resource.location), "objects"))
+    return folder
+
+
+def in_repository(project: str, module: Submodule) -> Git:
+    """The user's repository of it, for references, settings and objects."""
+    place = module.repository(project)
+    # Its own folder may be gone, which would stop git.
+    return Git(place, {"GIT_DIR": place, "GIT_WORK_TREE": place})
+
+
+def submodule_git(resource: PlanResource, module: Submodule) -> Git:
+    """Git over its files in the sandbox; settings and filters are those of the user's repository,
+    new objects go to the sandbox's."""
+    folder = borrowing_folder(resource, module)
+    places = {
+        "GIT_DIR": module.repository(resource.location),
+        "GIT_SHALLOW_FILE": folder.file("shallow"),
+        **folder.as_work_tree(),
+    }
+    return Git(folder.sandbox, places)
