@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from cleveragents.cli.framework import chosen_format, means_any_place
-from cleveragents.cli.interruptions import heed_interruptions
+from cleveragents.cli.interruptions import Interruptions
 from cleveragents.cli.progress import Progress, make_progress
 from cleveragents.cli.render import Renderer, make_renderer
 from cleveragents.cli.render.blocks import Outcome
@@ -41,6 +41,7 @@ class App:
         self.format_hint: str | None = None
         self.exit_code = 0
         self._plans: dict[str, PlanId] = {}
+        self.interruptions = Interruptions()
 
     def use_options(self, *, data_dir: str | None, config_path: str | None, verbose: int) -> None:
         self._data_dir = data_dir
@@ -93,7 +94,7 @@ class App:
     @contextmanager
     def working(self) -> Generator[Container]:
         """The services, with progress shown while they work, and signals heeded."""
-        heed_interruptions()
+        self.interruptions.heed()
         with self.progress:
             try:
                 yield self.container
@@ -155,6 +156,7 @@ class App:
     # --- what the guard uses --------------------------------------------------------------------
 
     def fail(self, error: PlanError, command: str | None = None) -> int:
+        self.interruptions.arrived()
         name = self.command if command is None else command
         self._renderer().show_error(name, error, self._started, self._duration())
         return error.exit_code

@@ -22,6 +22,13 @@ def guarded(root: click.Group, argv: Sequence[str]) -> int:
     app = App()
     app.format_hint = scan_format(argv, os.environ)
     try:
+        return _answered(app, root, argv)
+    finally:
+        app.interruptions.end()
+
+
+def _answered(app: App, root: click.Group, argv: Sequence[str]) -> int:
+    try:
         root.main(list(argv), prog_name="agents", standalone_mode=False, obj=app)
         sys.stdout.flush()
         return app.exit_code

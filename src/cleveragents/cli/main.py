@@ -1,5 +1,6 @@
 """Owns the root command and the one place where errors become output and exit codes."""
 
+import atexit
 import os
 import sys
 from collections.abc import Sequence
@@ -49,25 +50,37 @@ def root(ctx: click.Context, data_dir: str | None, config_path: str | None, verb
 
 
 def main() -> None:
+    atexit.register(_let_the_exit_code_stand)  # first, and so the last to be called
     _open_missing_streams()
     code = run(sys.argv[1:])
+    if "signal" not in sys.modules:  # `--help` has none to heed, and must not pay for it
+        sys.exit(_flushed(code))
+    from cleveragents.cli.interruptions import INTERRUPTED, leave_with  # noqa: PLC0415 - as above
+
+    leave_with(INTERRUPTED)  # what was said is not heard yet
+    code = _flushed(code)
+    leave_with(code)
+    sys.exit(code)
+
+
+def _let_the_exit_code_stand() -> None:
+    """What the interpreter still takes down is nobody's; a signal would only spoil the answer."""
     if "signal" in sys.modules:
-        _hear_no_more()
+        import signal  # noqa: PLC0415 - as above
+
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+
+
+def _flushed(code: int) -> int:
+    """The exit code, which says so if what was printed could not be written."""
     try:
         sys.stdout.flush()
     except OSError:
         # Nothing more can be said there; the interpreter must not try again on its way out.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = code or 1
-    sys.exit(code)
-
-
-def _hear_no_more() -> None:
-    """All is said: an interruption could only break off the end of the interpreter, loudly."""
-    import signal  # noqa: PLC0415 - `--help` must not pay for it
-
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+        return code or 1
+    return code
 
 
 def _open_missing_streams() -> None:

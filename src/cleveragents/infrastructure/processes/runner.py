@@ -6,10 +6,11 @@ import subprocess
 import tempfile
 import threading
 import uuid
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import IO
+from types import FrameType
+from typing import IO, Any
 
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, Enforcement
 from cleveragents.domain.decision import ToolResult
@@ -29,7 +30,9 @@ from cleveragents.infrastructure.processes.marked import (
 )
 from cleveragents.infrastructure.processes.running import Limits, Running
 
-_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# The last one is how an interruption that got lost is felt again.
+_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+_Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 # Output beyond what is kept is read and dropped; without an end it would only burn time.
 _PRINTED_AT_LEAST = 64 << 20
 _PRINTED_PER_KEPT = 64
@@ -274,7 +277,15 @@ def signals_held_back() -> Generator[None]:
         for number, handler in before.items():
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         for number in felt[:1]:
-            signal.raise_signal(number)
+            _feel(number, before[signal.Signals(number)])
+
+
+def _feel(number: int, handler: "_Handler") -> None:
+    """What would have happened; not by one more signal, as signals are counted."""
+    if callable(handler):
+        handler(number, None)
+    else:
+        signal.raise_signal(number)
 
 
 def _variable(name: str) -> str:
