@@ -10,6 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.support import measuring
+from tests.support.submodules import WithSubmodules
 from tests.support.world import World
 
 
@@ -24,6 +25,12 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> World:
 @pytest.fixture
 def world(tmp_path: Path, template: World) -> World:
     return World(tmp_path / "w", template)
+
+
+@pytest.fixture(scope="session")
+def submodules(tmp_path_factory: pytest.TempPathFactory, template: World) -> WithSubmodules:
+    """The project with submodules that the others are copied from."""
+    return WithSubmodules(World(tmp_path_factory.mktemp("submodules") / "w", template))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """A user's project with submodules: one below a folder, which has one of its own."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -21,28 +22,42 @@ COMMIT_DEEP = (
 class WithSubmodules:
     """`library` and `innermost` are where the submodules were cloned from."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, template: "WithSubmodules | None" = None) -> None:
         self.world = world
         self.project = world.project
         environ = world.agents.environ
-        self.innermost = _repository(world.top / "innermost", environ, "inner.txt")
-        self.library = _repository(world.top / "library", environ, "lib.txt")
+        if template is None:
+            self.innermost = _repository(world.top / "innermost", environ, "inner.txt")
+            self.library = _repository(world.top / "library", environ, "lib.txt")
+            self._make()
+        else:
+            self.innermost, self.library = template.innermost, template.library
+            shutil.rmtree(self.project.path)
+            shutil.copytree(template.project.path, self.project.path, symlinks=True)
+        self.lib = Project(self.project.path / LIB, environ)
+        self.inner = Project(self.project.path / INNER, environ)
+
+    def _make(self) -> None:
         add(self.library, self.innermost.path, "inner")
         self.library.commit("with inner")
         add(self.project, self.library.path, LIB)
         self.project.git(*ALLOW.split(), "submodule", "--quiet", "update", "--init", "--recursive")
         self.project.commit("with submodules")
-        self.lib = Project(self.project.path / LIB, environ)
-        self.inner = Project(self.project.path / INNER, environ)
 
     def link(self, path: str = LIB, commit: str = "HEAD") -> str:
         """The commit that a commit of the project names for the submodule."""
         return self.project.git("rev-parse", f"{commit}:{path}")
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> dict[str, dict[str, object]]:
         """Everything that is the user's, in the project and in its submodules."""
         repositories = {"project": self.project, "lib": self.lib, "inner": self.inner}
         return {name: one.fingerprint() for name, one in repositories.items()}
+
+    def traces(self) -> list[str]:
+        """What an apply may not leave behind in any of the repositories."""
+        places = [one.git_dir for one in (self.project, self.lib, self.inner)]
+        strange = [path for place in places for path in place.glob("*cleveragents*")]
+        return [str(path) for path in strange + [p for f in places for p in f.glob("index.*")]]
 
     def whole(self, commit: str = "HEAD") -> None:
         """What the commit names can be had from the project alone, in a clone that starts anew."""

@@ -15,12 +15,14 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_carry_out import GitCarryOut
 from cleveragents.infrastructure.sandbox.git_checkout import left_behind
-from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees
+from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, joined
 from cleveragents.infrastructure.sandbox.git_files import FileUpdate
-from cleveragents.infrastructure.sandbox.git_index import UserIndex
+from cleveragents.infrastructure.sandbox.git_ready import differing, refuse_unready, staged
 from cleveragents.infrastructure.sandbox.git_refs import pin, result_pin, value_of
 from cleveragents.infrastructure.sandbox.git_repository import applying_git
-from cleveragents.infrastructure.sandbox.git_submodules import refuse_lost_work
+from cleveragents.infrastructure.sandbox.git_submodule_apply import SubmoduleApply
+from cleveragents.infrastructure.sandbox.git_submodule_look import look
+from cleveragents.infrastructure.sandbox.git_submodule_steps import diffs_of, to_token
 from cleveragents.infrastructure.sandbox.git_trees import (
     FolderTree,
     TreeChange,
@@ -29,16 +31,6 @@ from cleveragents.infrastructure.sandbox.git_trees import (
     text_of,
     tree_changes,
 )
-
-_IN_PROGRESS = {
-    "MERGE_HEAD": "merge",
-    "CHERRY_PICK_HEAD": "cherry-pick",
-    "REVERT_HEAD": "revert",
-    "rebase-merge": "rebase",
-    "rebase-apply": "rebase",
-    "sequencer": "cherry-pick or revert",
-    "BISECT_LOG": "bisect",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +51,16 @@ class GitApply:
         git = _project(resource, options)
         sandbox = applying_git(resource)
         folder = self._trees.of_sandbox(sandbox, resource.base)
-        refuse_lost_work(sandbox, self._trees, resource, folder)
-        merge = self._merge(git, resource, folder, options)
-        token = self._token(git, resource, options, merge)
-        rest = left_behind(self._trees, resource, folder)
+        looked = look(sandbox, self._trees, resource, folder)
+        # First: what the project's commit is to name has to be there.
+        steps = SubmoduleApply(self._trees, resource, options).prepare(looked)
+        merge = self._merge(git, resource, looked.folder, options)
+        token = {**self._token(git, resource, options, merge), **to_token(steps)}
+        diffs = (diff_of_trees(git, merge.ours, merge.result), *diffs_of(resource, steps))
         return PreparedApply(
             resource_id=resource.resource_id,
             token=token,
-            diff=diff_of_trees(git, merge.ours, merge.result, rest),
+            diff=joined(diffs, left_behind(self._trees, resource, looked)),
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
@@ -107,30 +101,19 @@ class GitApply:
             ref = _new_branch(git, options.branch, commit)
             token = {"kind": "branch", "head": merge.head, "ref": ref, "commit": commit}
         elif options.commit:
-            self._refuse_unready(git, resource)
+            refuse_unready(git, self._trees, resource.plan_id)
             ref = _current_branch(git, resource)
-            self._refuse_overlaps(git, resource, merge, _staged(git, merge))
+            self._refuse_overlaps(git, resource, merge, staged(git, merge.head, merge.changes))
             commit = _user_commit(git, merge, options.message)
             token = {"kind": "commit", "head": merge.head, "ref": ref, "commit": commit}
         else:
-            self._refuse_unready(git, resource)
+            refuse_unready(git, self._trees, resource.plan_id)
             dirty = _uncommitted(git, resource, merge)
             self._refuse_overlaps(git, resource, merge, dirty)
             commit = own_commit(git, merge.result, "applied without a commit", merge.ours)
             token = {"kind": "tree", "head": merge.head, "commit": commit}
         pin(git, result_pin(resource), commit)
         return token
-
-    def _refuse_unready(self, git: Git, resource: PlanResource) -> None:
-        git_dir = Path(git.text("rev-parse", "--absolute-git-dir"))
-        going_on = [text for name, text in _IN_PROGRESS.items() if (git_dir / name).exists()]
-        if going_on or git.run("ls-files", "--unmerged", "-z").stdout:
-            what = going_on[0] if going_on else "merge"
-            raise ApplyRefusedError(
-                f"a {what} is in progress in {git.directory}",
-                "finish or abort it first, or keep the result on a branch with --branch NAME",
-            )
-        UserIndex(git, self._trees, resource.plan_id).refuse_if_locked()
 
     def _refuse_overlaps(
         self, git: Git, resource: PlanResource, merge: _Merge, dirty: set[bytes]
@@ -184,27 +167,17 @@ def _merged_tree(git: Git, resource: PlanResource, ours: str, result: str) -> st
     return tree.decode()
 
 
-def _staged(git: Git, merge: _Merge) -> set[bytes]:
-    """Paths to be changed whose entry in the user's index is not the one of HEAD."""
-    return _touched(merge) & _differing(git, "diff-index", "--cached", merge.head)
-
-
 def _uncommitted(git: Git, resource: PlanResource, merge: _Merge) -> set[bytes]:
     """Paths to be changed that hold uncommitted work which the plan does not know about."""
-    dirty = _differing(git, "diff-tree", "-r", merge.head, merge.ours)
-    dirty |= _differing(git, "diff-index", "--cached", merge.head)
+    dirty = differing(git, "diff-tree", "-r", merge.head, merge.ours)
+    dirty |= differing(git, "diff-index", "--cached", merge.head)
     if resource.details.get("included_uncommitted"):
-        dirty &= _differing(git, "diff-tree", "-r", resource.base, merge.ours)
+        dirty &= differing(git, "diff-tree", "-r", resource.base, merge.ours)
     return _touched(merge) & dirty
 
 
 def _touched(merge: _Merge) -> set[bytes]:
     return {change.path for change in merge.changes}
-
-
-def _differing(git: Git, command: str, *args: str) -> set[bytes]:
-    listed = git.run(command, "-z", "--name-only", "--no-renames", *args).stdout
-    return set(listed.split(b"\0")[:-1])
 
 
 def _user_commit(git: Git, merge: _Merge, message: str) -> str:

@@ -11,7 +11,8 @@ from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_refs import applied_pin, delete_ref, pin, value_of
-from cleveragents.infrastructure.sandbox.git_switch import CheckoutSwitch, Course
+from cleveragents.infrastructure.sandbox.git_submodule_steps import SubmoduleSteps, steps_in
+from cleveragents.infrastructure.sandbox.git_switch import HEAD, CheckoutSwitch, Course
 from cleveragents.infrastructure.sandbox.git_trees import Trees
 
 
@@ -27,9 +28,29 @@ class GitCarryOut:
         self._head = str(token["head"])
         self._ref = str(token.get("ref", ""))
         self._commit = str(token.get("commit", ""))
+        self._submodules = SubmoduleSteps(trees, resource, steps_in(token))
 
     def run(self) -> str:
         """Gives back what the result is called. If it raises, everything is as it was."""
+        # They were first: if the project is there, they are, or have gone on since.
+        if self._kind == "commit" and self._switch().is_done():
+            return self._run()
+        with self._submodules.carried_out():
+            return self._run()
+
+    def take_back(self) -> tuple[str, ...]:
+        """Gives back, in words, what somebody has changed since and so stays."""
+        kept = self._take_back()
+        # As long as a commit names theirs, they stay with it.
+        if self._result_stays():
+            return (*kept, *self._submodules.names())
+        return (*kept, *self._submodules.take_back())
+
+    def settle(self) -> None:
+        self._switch().settle()
+        self._submodules.settle()
+
+    def _run(self) -> str:
         match self._kind:
             case "nothing":
                 pin(self._git, applied_pin(self._resource), self._head)
@@ -43,8 +64,7 @@ class GitCarryOut:
             case _:
                 return self._change_files()
 
-    def take_back(self) -> tuple[str, ...]:
-        """Gives back, in words, what somebody has changed since and so stays."""
+    def _take_back(self) -> tuple[str, ...]:
         match self._kind:
             case "nothing":
                 delete_ref(self._git, applied_pin(self._resource))
@@ -58,8 +78,16 @@ class GitCarryOut:
                 delete_ref(self._git, applied_pin(self._resource))
                 return kept
 
-    def settle(self) -> None:
-        self._switch().settle()
+    def _result_stays(self) -> bool:
+        match self._kind:
+            case "nothing":
+                return False
+            case "branch" | "commit":
+                there = value_of(self._git, self._ref) is not None
+                args = ("merge-base", "--is-ancestor", self._commit, self._ref)
+                return there and self._git.succeeds(*args)
+            case _:
+                return value_of(self._git, HEAD) != self._head
 
     def _switch(self) -> CheckoutSwitch:
         if self._kind == "commit":

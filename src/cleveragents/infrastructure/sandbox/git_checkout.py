@@ -3,6 +3,7 @@
 Nothing of the user's repository is written here but a reference that keeps the base commit.
 """
 
+import os
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, ignored_files
+from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, ignored_files, joined
 from cleveragents.infrastructure.sandbox.git_include import check_include, copy_include
 from cleveragents.infrastructure.sandbox.git_inspect import inspect_checkout
 from cleveragents.infrastructure.sandbox.git_refs import applied_pin, unpin, value_of
@@ -23,8 +24,10 @@ from cleveragents.infrastructure.sandbox.git_repository import (
     sandbox_git,
 )
 from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
+from cleveragents.infrastructure.sandbox.git_submodule_look import Looked, look
 from cleveragents.infrastructure.sandbox.git_submodule_make import make_submodules
-from cleveragents.infrastructure.sandbox.git_trees import FolderTree, Trees, text_of
+from cleveragents.infrastructure.sandbox.git_submodule_steps import diffs_of, steps_in
+from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 
 
@@ -71,9 +74,12 @@ class GitCheckouts:
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
         git = sandbox_git(resource)
-        folder = self._trees.of_sandbox(git, resource.base)
-        rest = left_behind(self._trees, resource, folder)
-        return diff_of_trees(git, resource.base, folder.tree, rest)
+        looked = look(git, self._trees, resource, self._trees.of_sandbox(git, resource.base))
+        parts = [diff_of_trees(git, resource.base, looked.folder.tree)]
+        for one in sorted(looked.inside, key=lambda one: one.path):
+            if one.start:
+                parts.append(diff_of_trees(one.git, one.start, one.tree, below=one.path))
+        return joined(parts, left_behind(self._trees, resource, looked))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         git = _repository(resource)
@@ -82,12 +88,8 @@ class GitCheckouts:
                 f"the repository {resource.location} is not there any more",
                 "put the folder back if it was moved",
             )
-        if applied_ref.startswith("tree:"):
-            old, _, new = applied_ref.removeprefix("tree:").partition("..")
-            return diff_of_trees(git, old, new)
-        if value_of(git, applied_pin(resource)) == applied_ref:
-            return ResourceDiff()  # pinned as it was: there was nothing to apply
-        return diff_of_trees(git, f"{applied_ref}^1", applied_ref)
+        steps = steps_in(resource.intent or {})
+        return joined([_applied(git, resource, applied_ref), *diffs_of(resource, steps)])
 
     def _discard(self, resource: PlanResource) -> None:
         """Remove the files and their repository as far as they are there."""
@@ -95,11 +97,26 @@ class GitCheckouts:
         remove_sandbox(self._sandboxes, Path(folder_of(resource).path))
 
 
-def left_behind(trees: Trees, resource: PlanResource, folder: FolderTree) -> tuple[str, ...]:
+def left_behind(trees: Trees, resource: PlanResource, looked: Looked) -> tuple[str, ...]:
     """What is in the sandbox and cannot be applied: ignored files and whole repositories."""
-    ignored = ignored_files(sandbox_git(resource), trees, folder.tree, resource.include)
-    nested = tuple(text_of(path) for path in folder.nested)
+    brought = resource.include
+    ignored = list(ignored_files(sandbox_git(resource), trees, looked.folder.tree, brought))
+    for one in looked.inside:
+        top = f"{one.path}/"
+        inner = [item.removeprefix(top) for item in brought if item.startswith(top)]
+        found = ignored_files(one.git, trees, one.tree, inner)
+        ignored += [text_of(os.fsencode(top)) + path for path in found]
+    nested = [text_of(path) for path in looked.folder.nested]
     return tuple(sorted({*ignored, *nested}))
+
+
+def _applied(git: Git, resource: PlanResource, applied_ref: str) -> ResourceDiff:
+    if applied_ref.startswith("tree:"):
+        old, _, new = applied_ref.removeprefix("tree:").partition("..")
+        return diff_of_trees(git, old, new)
+    if value_of(git, applied_pin(resource)) == applied_ref:
+        return ResourceDiff()  # pinned as it was: there was nothing to apply
+    return diff_of_trees(git, f"{applied_ref}^1", applied_ref)
 
 
 def _repository(resource: PlanResource) -> Git | None:

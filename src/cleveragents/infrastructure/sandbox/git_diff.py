@@ -1,6 +1,8 @@
 """Owns the difference between two trees as people see it, and the ignored files beside it."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
@@ -21,11 +23,25 @@ _DIFF = (
 _KINDS = {b"A": ChangeKind.ADDED, b"D": ChangeKind.DELETED}
 
 
-def diff_of_trees(git: Git, old: str, new: str, left_behind: Sequence[str] = ()) -> ResourceDiff:
-    patch = git.run(*_DIFF, "--patch", old, new).stdout
+def diff_of_trees(git: Git, old: str, new: str, *, below: str = "") -> ResourceDiff:
+    """`below` is where the trees have their place in the project."""
+    top = f"{below}/" if below else ""
+    places = (f"--src-prefix=a/{top}", f"--dst-prefix=b/{top}")
+    patch = git.run(*_DIFF, *places, "--patch", old, new).stdout
+    files = _files(git.run(*_DIFF, "-z", "--raw", "--numstat", old, new).stdout)
+    shown = text_of(os.fsencode(top))
     return ResourceDiff(
-        files=_files(git.run(*_DIFF, "-z", "--raw", "--numstat", old, new).stdout),
+        files=tuple(replace(file, path=shown + file.path) for file in files),
         patch=patch.decode("utf-8", "backslashreplace"),
+    )
+
+
+def joined(parts: Iterable[ResourceDiff], left_behind: Sequence[str] = ()) -> ResourceDiff:
+    """The diffs of a project and of its submodules as one."""
+    found = list(parts)
+    return ResourceDiff(
+        files=tuple(file for part in found for file in part.files),
+        patch="".join(part.patch for part in found),
         left_behind=tuple(left_behind),
     )
 

@@ -6,6 +6,7 @@ records: what a step writes into `.gitmodules` or a `.git` does not lead us anyw
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,6 +17,8 @@ from cleveragents.infrastructure.sandbox.git_folder import GitFolder
 from cleveragents.infrastructure.sandbox.private_files import make_folder
 
 _DETAIL = "submodules"
+_LINKS = re.compile(rb"(?:^|\0)160000 commit ([0-9a-f]+)\t([^\0]*)")
+_PATHS = r"^submodule\..*\.path$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,3 +83,17 @@ def submodule_git(resource: PlanResource, module: Submodule) -> Git:
         **folder.as_work_tree(),
     }
     return Git(folder.sandbox, places)
+
+
+def links_in(git: Git, tree: str) -> dict[str, str]:
+    """The commits that a tree names for its submodules; by path."""
+    listed = git.run("ls-tree", "-r", "-z", "--full-tree", tree).stdout
+    return {os.fsdecode(path): commit.decode() for commit, path in _LINKS.findall(listed)}
+
+
+def names_in(git: Git, tree: str) -> dict[str, str]:
+    """What `.gitmodules` of a tree calls its submodules; by path."""
+    asked = ("config", f"--blob={tree}:.gitmodules", "-z", "--get-regexp", _PATHS)
+    listed = git.run(*asked, check=False).stdout.split(b"\0")[:-1]
+    pairs = (os.fsdecode(line).partition("\n") for line in listed)
+    return {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in pairs}

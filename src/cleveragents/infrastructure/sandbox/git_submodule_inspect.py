@@ -1,16 +1,14 @@
 """Owns finding the submodules of a real checkout before a plan is made on it."""
 
 import os
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_refs import value_of
-from cleveragents.infrastructure.sandbox.git_submodule import Submodule
+from cleveragents.infrastructure.sandbox.git_submodule import Submodule, links_in, names_in
 
-_LINKS = re.compile(rb"(?:^|\0)160000 commit ([0-9a-f]+)\t([^\0]*)")
 _NAMES_SHOWN = 3
 
 
@@ -49,10 +47,9 @@ def find_submodules(git: Git, base: str) -> FoundSubmodules:
 
 
 def _find(found: FoundSubmodules, git: Git, commit: str, outer: Submodule | None) -> None:
-    listed = _LINKS.findall(git.run("ls-tree", "-r", "-z", "--full-tree", commit).stdout)
-    names = _names(git, commit) if listed else dict[str, str]()
-    for oid, place in listed:
-        path = os.fsdecode(place)
+    links = links_in(git, commit)
+    names = names_in(git, commit) if links else {}
+    for path, link in sorted(links.items()):
         name = names.get(path, path)
         whole = f"{outer.path}/{path}" if outer else path
         inner = _repository(found, whole)
@@ -61,7 +58,7 @@ def _find(found: FoundSubmodules, git: Git, commit: str, outer: Submodule | None
         if not _is_safe(name):
             found.unusable.append(whole)
             continue
-        if value_of(inner, oid.decode()) is None:
+        if value_of(inner, link) is None:
             found.outdated.append(whole)
             continue
         module = Submodule(
@@ -70,7 +67,7 @@ def _find(found: FoundSubmodules, git: Git, commit: str, outer: Submodule | None
             within=outer.path if outer else "",
             place=f"{outer.place}/modules/{name}" if outer else f"modules/{name}",
             git_dir=_relative(_common(inner), found.top),
-            commit=oid.decode(),
+            commit=link,
         )
         found.usable.append(module)
         if _is_dirty(inner):
@@ -95,20 +92,6 @@ def _repository(found: FoundSubmodules, path: str) -> Git | None:
         found.unusable.append(path)
         return None
     return git
-
-
-def _names(git: Git, commit: str) -> Mapping[str, str]:
-    """By path; a submodule that `.gitmodules` does not know is called by its path."""
-    asked = (
-        "config",
-        f"--blob={commit}:.gitmodules",
-        "-z",
-        "--get-regexp",
-        r"^submodule\..*\.path$",
-    )
-    listed = git.run(*asked, check=False).stdout.split(b"\0")[:-1]
-    pairs = (os.fsdecode(line).partition("\n") for line in listed)
-    return {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in pairs}
 
 
 def _is_safe(name: str) -> bool:

@@ -1,0 +1,184 @@
+"""Owns what a sandbox holds in repositories inside of it: submodules, on every level.
+
+What a step wrote into a `.git` leads only to places of the sandbox itself; what leads elsewhere
+is an obstacle, as is everything that an apply could only lose.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import PurePosixPath
+
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, quoted
+from cleveragents.infrastructure.sandbox.git_ref_files import head_commit, read_refs
+from cleveragents.infrastructure.sandbox.git_submodule import links_in, names_in
+from cleveragents.infrastructure.sandbox.git_submodule_steps import users_submodule
+from cleveragents.infrastructure.sandbox.git_trees import FolderTree, Trees, text_of
+from cleveragents.infrastructure.sandbox.private_files import read_file
+
+_POINTER = b"gitdir: "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inside:
+    """One submodule as the sandbox has it.
+
+    `start` is the commit that the plan began with, empty if the plan has added it; `commit` is
+    where it stands, and `tree` what its folder holds. `git` looks at it inside of the sandbox.
+    """
+
+    path: str
+    start: str
+    commit: str
+    tree: str
+    git: Git
+
+    @property
+    def is_clean(self) -> bool:
+        return self.tree == self.git.text("rev-parse", "--verify", f"{self.commit}^{{tree}}")
+
+
+@dataclass(slots=True)
+class Looked:
+    """`folder` is the project's own, with what was added among it; `obstacles` are told by path.
+
+    Inner submodules come before those around them.
+    """
+
+    folder: FolderTree
+    inside: list[Inside] = field(default_factory=list[Inside])
+    obstacles: dict[str, str] = field(default_factory=dict[str, str])
+
+
+def look(git: Git, trees: Trees, resource: PlanResource, folder: FolderTree) -> Looked:
+    """`folder` is what the sandbox holds, without repositories that are not the base's."""
+    looked = Looked(folder=folder)
+    _Look(git, trees, resource, looked).run()
+    return looked
+
+
+class _Look:
+    def __init__(self, git: Git, trees: Trees, resource: PlanResource, looked: Looked) -> None:
+        self._git, self._trees = git, trees
+        self._resource = resource
+        self._looked = looked
+
+    def run(self) -> None:
+        folder = self._looked.folder
+        links = links_in(self._git, folder.tree)
+        added = self._added(folder)
+        if not links and not added:
+            return
+        before = links_in(self._git, self._resource.base)
+        for path, link in sorted({**links, **added}.items()):
+            self._visit(path, link, before.get(path, ""))
+        if added:
+            self._looked.folder = self._withlinks_in(folder, added)
+
+    def _added(self, folder: FolderTree) -> dict[str, str]:
+        """Repositories that a step has made and named in `.gitmodules`, with their commits."""
+        found: dict[str, str] = {}
+        for raw in folder.nested:
+            path = os.fsdecode(raw.removesuffix(b"/"))
+            if _is_brought(path, self._resource):
+                continue
+            place = self._place_of(path)
+            commit = _commit(place) if place else ""
+            if path not in names_in(self._git, folder.tree):
+                self._refuse(path, "is a repository of its own that no submodule stands for")
+            elif not commit:
+                self._refuse(path, "is a submodule without a commit")
+            else:
+                found[path] = commit
+        return found
+
+    def _visit(self, path: str, link: str, start: str) -> None:
+        """`link` is the commit that is named around it."""
+        top = os.path.join(self._resource.sandbox_path, path)
+        if not os.path.lexists(os.path.join(top, ".git")):
+            if os.path.isdir(top) and os.listdir(top):
+                self._refuse(path, "has files, but no repository of its own")
+            return
+        place = self._place_of(path)
+        commit = _commit(place) if place else ""
+        if place is None or commit != link:
+            self._refuse(path, "has no repository of its own in the sandbox")
+            return
+        one = self._inside(path, place, start)
+        folder = self._trees.of_sandbox(one.git, commit)
+        before = links_in(one.git, start) if start else {}
+        for raw in folder.nested:
+            inner = os.fsdecode(raw.removesuffix(b"/"))
+            if not self._is_left_over(f"{path}/{inner}", before.get(inner, "")):
+                self._refuse(f"{path}/{inner}", "is a repository that is not committed around it")
+        for inner, its_link in sorted(links_in(one.git, folder.tree).items()):
+            self._visit(f"{path}/{inner}", its_link, before.get(inner, ""))
+        self._looked.inside.append(replace(one, tree=folder.tree))
+
+    def _is_left_over(self, path: str, start: str) -> bool:
+        """A submodule that is as it was, in a folder that git leaves when it is not needed."""
+        place = self._place_of(path)
+        if place is None or _commit(place) != start:
+            return False
+        one = self._inside(path, place, start)
+        folder = self._trees.of_sandbox(one.git, start)
+        return not folder.nested and replace(one, tree=folder.tree).is_clean
+
+    def _inside(self, path: str, place: str, start: str) -> Inside:
+        git = self._git_of(path, place)
+        return Inside(path=path, start=start, commit=_commit(place), tree="", git=git)
+
+    def _place_of(self, path: str) -> str | None:
+        """The repository, if it is in the sandbox's own folders and nowhere else."""
+        top = os.path.join(self._resource.sandbox_path, path)
+        pointer = os.path.join(top, ".git")
+        if os.path.isdir(pointer) and not os.path.islink(pointer):
+            return pointer
+        told = read_file(pointer) or b""
+        if not told.startswith(_POINTER):
+            return None
+        place = os.path.join(top, os.fsdecode(told.removeprefix(_POINTER).rstrip(b"\r\n")))
+        home = os.path.join(os.path.realpath(self._resource.sandbox_path + REPOSITORY), "modules")
+        real = os.path.realpath(place)
+        return real if real.startswith(home + os.sep) and os.path.isdir(real) else None
+
+    def _git_of(self, path: str, place: str) -> Git:
+        """With the settings of the user's submodule, or of the project where there is none."""
+        top = os.path.join(self._resource.sandbox_path, path)
+        user = users_submodule(self._resource, path)
+        objects = [os.path.join(place, "objects")]
+        if user is not None:
+            objects.append(
+                user.text("rev-parse", "--path-format=absolute", "--git-path", "objects")
+            )
+        own = {
+            "GIT_WORK_TREE": top,
+            "GIT_SHALLOW_FILE": os.path.join(place, "shallow"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": os.pathsep.join(map(quoted, objects)),
+        }
+        if user is not None:
+            own["GIT_DIR"] = os.path.join(user.directory, ".git")
+        return Git(top, {**self._git.env, **own})
+
+    def _withlinks_in(self, folder: FolderTree, added: Mapping[str, str]) -> FolderTree:
+        lines = [b"160000 %s\t%s\0" % (c.encode(), os.fsencode(p)) for p, c in added.items()]
+        with self._trees.private_index(self._git) as private:
+            private.run("read-tree", folder.tree)
+            private.run("update-index", "-z", "--index-info", input=b"".join(lines))
+            tree = private.text("write-tree")
+        rest = [p for p in folder.nested if os.fsdecode(p.removesuffix(b"/")) not in added]
+        return replace(folder, tree=tree, nested=tuple(rest))
+
+    def _refuse(self, path: str, why: str) -> None:
+        self._looked.obstacles[text_of(os.fsencode(path))] = why
+
+
+def _commit(place: str) -> str:
+    return head_commit(read_file(os.path.join(place, "HEAD")) or b"", read_refs(place))
+
+
+def _is_brought(path: str, resource: PlanResource) -> bool:
+    found = PurePosixPath(path)
+    return any(found.is_relative_to(PurePosixPath(item)) for item in resource.include)
