@@ -6,19 +6,21 @@ again here: whatever does not go smoothly is an OSError, and the caller copies t
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from cleveragents.infrastructure.sandbox.copy_processes import copy_all
 from cleveragents.infrastructure.sandbox.fs_bytes import ByteCopy
+from cleveragents.infrastructure.sandbox.fs_copy import FolderCopy
 from cleveragents.infrastructure.sandbox.plain_copy import Job, PlainCopy
 from cleveragents.infrastructure.snapshots.adoption import Marks, marks_of
+from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.excludes import Excludes
 
 _JOB = 200
 _MODE_BITS = 0o7777
 _NEVER_BY_OPEN = 0o7000
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -36,23 +38,34 @@ class BranchCopy:
         default_factory=list[tuple[bytes, os.stat_result]]
     )
     _jobs: list[Job] = field(default_factory=list[Job])
+    # Folders that their owner may not list, or not look into.
+    _closed: list[bytes] = field(default_factory=list[bytes])
 
     def run(self) -> dict[bytes, Marks]:
-        """The empty folder `target` becomes a copy. Raises OSError."""
+        """The empty folder `target` becomes a copy. Raises OSError or SandboxError."""
         waiting = [b""]
         while waiting:
             waiting += self._make_folders(waiting.pop())
         self._copy_files()
+        self._copy_closed()
         self._dress_folders()
         return self.marks
 
     def _make_folders(self, folder: bytes) -> list[bytes]:
         """Those in it, and the links; files become jobs."""
-        source = os.open(os.path.join(self.source, folder), _FOLDER)
         try:
+            source = os.open(os.path.join(self.source, folder), _FOLDER)
+        except PermissionError:
+            self._closed.append(folder)
+            return []
+        try:
+            found = os.fstat(source)
+            if not found.st_mode & stat.S_IXUSR and os.geteuid():
+                self._closed.append(folder)
+                return []
             target = os.open(os.path.join(self.target, folder), _FOLDER)
             try:
-                self._folders.append((folder, os.fstat(source)))
+                self._folders.append((folder, found))
                 return self._make_entries(folder, source, target)
             finally:
                 os.close(target)
@@ -89,27 +102,39 @@ class BranchCopy:
                 self.marks[prefix + name] = Marks._make(marks)
             self._copy_rest(folder, left)
 
-    def _copy_rest(self, folder: bytes, names: Iterable[bytes]) -> None:
-        """Files that are large, have holes or belong to somebody else."""
-        for name in names:
-            path = os.path.join(folder, name)
-            one = os.open(os.path.join(self.source, path), _READ)
-            try:
-                two = os.open(os.path.join(self.target, path), _NEW, 0o600)
+    def _copy_rest(self, folder: bytes, names: Sequence[bytes]) -> None:
+        """Files that are large, have holes, belong to somebody else or are closed."""
+        if not names:
+            return
+        with Anchor(self.source, sandbox=True) as source:
+            for name in names:
+                path = os.path.join(folder, name)
+                one = source.open(path)
                 try:
-                    self._note(path, self._copy_file(one, two))
+                    self._note(path, self._copy_file(one, os.path.join(self.target, path)))
                 finally:
-                    os.close(two)
-            finally:
-                os.close(one)
+                    os.close(one)
 
-    def _copy_file(self, one: int, two: int) -> Marks | None:
+    def _copy_closed(self) -> None:
+        """Without marks: the next look at the copy reads what is in them."""
+        if not self._closed:
+            return
+        with Anchor(self.source, sandbox=True) as source, Anchor(self.target) as target:
+            copy = FolderCopy(source, target, Excludes(hidden=self.hidden))
+            for folder in self._closed:
+                copy.run(folder)
+
+    def _copy_file(self, one: int, target: bytes) -> Marks | None:
         before = os.fstat(one)
-        self._bytes.copy(one, two, before)
-        _give(two, before)  # before the mode, which it can change
-        os.fchmod(two, before.st_mode & _MODE_BITS)
-        os.utime(two, ns=(before.st_atime_ns, before.st_mtime_ns))
-        return marks_of(before, os.fstat(two))
+        two = os.open(target, _NEW, 0o600)
+        try:
+            self._bytes.copy(one, two, before)
+            _give(two, before)  # before the mode, which it can change
+            os.fchmod(two, before.st_mode & _MODE_BITS)
+            os.utime(two, ns=(before.st_atime_ns, before.st_mtime_ns))
+            return marks_of(before, os.fstat(two))
+        finally:
+            os.close(two)
 
     def _note(self, path: bytes, marks: Marks | None) -> None:
         if marks:

@@ -65,5 +65,5 @@ def _copy_fast(source: str, target: Path, hidden: frozenset[bytes], *, shared: b
         for name in os.listdir(target):
             if os.fsencode(name) not in hidden:
                 remove_sandbox(target, target / name)
-        copy_folder(source, str(target), excludes((), hidden))
+        copy_folder(source, str(target), excludes((), hidden), sandbox=True)
         return {}

@@ -17,13 +17,15 @@ from cleveragents.infrastructure.snapshots.excludes import Excludes
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _ATTEMPTS = 5
 _PAUSE = 0.02
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def copy_folder(source: str, target: str, exclude: Excludes) -> None:
-    """Fill the empty folder `target`. Raises SandboxError; what was copied so far stays then."""
-    with Anchor(source) as one, Anchor(target) as two:
+def copy_folder(source: str, target: str, exclude: Excludes, *, sandbox: bool = False) -> None:
+    """Fill the empty folder `target`. Raises SandboxError; what was copied so far stays then.
+
+    `sandbox` says that the source is one.
+    """
+    with Anchor(source, sandbox=sandbox) as one, Anchor(target) as two:
         FolderCopy(one, two, exclude).run()
 
 
@@ -38,9 +40,10 @@ class FolderCopy:
     exclude: Excludes
     _bytes: ByteCopy = field(default_factory=ByteCopy)
 
-    def run(self) -> None:
+    def run(self, top: bytes = b"") -> None:
+        """Fill the folder `top` of the target, which is there and empty. Raises SandboxError."""
         folders: list[tuple[bytes, os.stat_result]] = []
-        waiting = [b""]
+        waiting = [top]
         while waiting:
             folder = waiting.pop()
             with _named(folder):
@@ -75,23 +78,33 @@ class FolderCopy:
         )
 
     def _copy_once(self, path: bytes) -> bool:
-        folder, name = self.source.place(path)
         try:
-            found = os.lstat(name, dir_fd=folder)
+            found = self.source.status(path)
         except FileNotFoundError:
             return False  # gone since its folder was listed
-        there, _ = self.target.place(path)
+        there, name = self.target.place(path)
         if stat.S_ISDIR(found.st_mode):
             os.mkdir(name, 0o700, dir_fd=there)
             return True
         if stat.S_ISLNK(found.st_mode):
-            _copy_link(name, folder, there, found)
+            self._copy_link(path, name, there, found)
         elif stat.S_ISREG(found.st_mode):
-            self._copy_file(name, folder, there)
+            self._copy_file(path, name, there)
         return False  # a socket, pipe or device has no content to take along
 
-    def _copy_file(self, name: bytes, folder: int, there: int) -> None:
-        source = _opened(name, folder)
+    def _copy_link(self, path: bytes, name: bytes, there: int, found: os.stat_result) -> None:
+        try:
+            target = self.source.link_target(path)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.EINVAL):
+                raise _MovedError from error
+            raise
+        os.symlink(target, name, dir_fd=there)
+        times = (found.st_atime_ns, found.st_mtime_ns)
+        os.utime(name, ns=times, dir_fd=there, follow_symlinks=False)
+
+    def _copy_file(self, path: bytes, name: bytes, there: int) -> None:
+        source = self._opened(path)
         try:
             before = os.fstat(source)
             if not stat.S_ISREG(before.st_mode):
@@ -110,6 +123,14 @@ class FolderCopy:
         finally:
             os.close(source)
 
+    def _opened(self, path: bytes) -> int:
+        try:
+            return self.source.open(path)
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+                raise _MovedError from error
+            raise
+
 
 @contextmanager
 def _named(path: bytes) -> Generator[None]:
@@ -127,27 +148,6 @@ def _named(path: bytes) -> Generator[None]:
             f"{where!r} cannot be copied ({error.strerror})",
             "make it readable, or name it under `exclude`",
         ) from error
-
-
-def _opened(name: bytes, folder: int) -> int:
-    try:
-        return os.open(name, _READ, dir_fd=folder)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
-            raise _MovedError from error
-        raise
-
-
-def _copy_link(name: bytes, folder: int, there: int, found: os.stat_result) -> None:
-    try:
-        target = os.readlink(name, dir_fd=folder)
-    except OSError as error:
-        if error.errno in (errno.ENOENT, errno.EINVAL):
-            raise _MovedError from error
-        raise
-    os.symlink(target, name, dir_fd=there)
-    times = (found.st_atime_ns, found.st_mtime_ns)
-    os.utime(name, ns=times, dir_fd=there, follow_symlinks=False)
 
 
 def _marks(found: os.stat_result) -> tuple[int, ...]:

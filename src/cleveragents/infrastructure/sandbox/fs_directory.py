@@ -96,11 +96,8 @@ def contents_of(anchor: Anchor) -> Callable[[Entry], bytes]:
     """Reads files of the sandbox; one that has just gone is as good as empty."""
 
     def content(entry: Entry) -> bytes:
-        folder, name = anchor.place(entry.path)
-        with suppress(OSError):
-            fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-            with os.fdopen(fd, "rb") as file:
-                return file.read(entry.size)
+        with suppress(OSError), os.fdopen(anchor.open(entry.path), "rb") as file:
+            return file.read(entry.size)
         return b""
 
     return content

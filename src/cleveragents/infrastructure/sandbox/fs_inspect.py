@@ -21,7 +21,6 @@ def inspect_folder(spec: ResourceSpec, data_dir: Path) -> ResourceInspection:
     """Look at everything that will be copied. Raises ResourceError."""
     path = checked_folder(spec.location, data_dir)
     listing = _listing(path, spec)
-    _refuse_unreadable(path, listing)
     files = [status for status in listing.found.values() if status.kind is Kind.FILE]
     size = sum(status.size for status in files)
     found = path.stat()
@@ -73,23 +72,25 @@ def _missing(location: str, error: OSError | RuntimeError) -> str:
 def _listing(path: Path, spec: ResourceSpec) -> Listing:
     try:
         with Anchor(str(path)) as anchor:
-            return walk(anchor, excludes(spec.exclude))
+            listing = walk(anchor, excludes(spec.exclude))
+            _refuse_unreadable(anchor, listing)
+            return listing
     except OSError as error:
         raise ResourceError(f"{path} cannot be read: {error.strerror}", f"ls -ld {path}") from error
     except SnapshotFailedError as error:
         raise ResourceError(f"{path}: {error.message}", error.hint) from error
 
 
-def _refuse_unreadable(path: Path, listing: Listing) -> None:
+def _refuse_unreadable(anchor: Anchor, listing: Listing) -> None:
     us = os.geteuid()
     closed = [
         name
         for name, status in listing.found.items()
-        if not _surely_readable(status, us) and not _readable(path, name)
+        if not _surely_readable(status, us) and not _readable(anchor, name)
     ]
     if closed:
         raise ResourceError(
-            f"{path}: {_names(closed)} cannot be read",
+            f"{os.fsdecode(anchor.root)}: {_names(closed)} cannot be read",
             "make them readable, or name them under `exclude`",
         )
 
@@ -100,8 +101,14 @@ def _surely_readable(status: Status, us: int) -> bool:
     return status.uid == us and bool(status.mode & stat.S_IRUSR)
 
 
-def _readable(path: Path, name: bytes) -> bool:
-    return os.access(os.path.join(os.fsencode(path), name), os.R_OK, effective_ids=True)
+def _readable(anchor: Anchor, name: bytes) -> bool:
+    try:
+        os.close(anchor.open(name))
+    except FileNotFoundError:
+        return True  # gone since it was listed
+    except OSError:
+        return False
+    return True
 
 
 def _left_out(listing: Listing) -> list[str]:

@@ -106,8 +106,7 @@ def children(anchor: Anchor, folder: bytes) -> list[tuple[bytes, bool]]:
 def status_at(anchor: Anchor, path: bytes) -> os.stat_result | None:
     """None where nothing is, also if a file or a link is in the place of one of its folders."""
     try:
-        folder, name = anchor.place(path)
-        return os.lstat(name, dir_fd=folder)
+        return anchor.status(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:

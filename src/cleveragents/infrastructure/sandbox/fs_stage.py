@@ -78,7 +78,9 @@ class Stage:
         if entry.kind is Kind.LINK:
             os.symlink(entry.target, beside, dir_fd=folder)
         else:
-            _copy(os.open(name, _READ, dir_fd=self.fd), os.open(beside, _NEW, 0o600, dir_fd=folder))
+            with Anchor(self.path) as anchor:  # which reads it also if its mode does not allow that
+                staged = anchor.open(name.encode())
+            _copy(staged, os.open(beside, _NEW, 0o600, dir_fd=folder))
             os.chmod(beside, entry.mode, dir_fd=folder)
         times = (entry.mtime_ns, entry.mtime_ns)
         os.utime(beside, ns=times, dir_fd=folder, follow_symlinks=False)

@@ -197,8 +197,7 @@ class FolderUpdate:
         os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def _chmod(self, move: Move) -> None:
-        folder, name = self._anchor.place(move.path)
-        fd = os.open(name, _OPEN, dir_fd=folder)
+        fd = self._anchor.open(move.path)
         try:
             self._expect(move, os.fstat(fd))
             os.fchmod(fd, _wanted(move).mode)

@@ -22,6 +22,7 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
 from cleveragents.infrastructure.sandbox.git_refs import delete_ref
 from cleveragents.infrastructure.sandbox.git_submodule import submodules_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
+from cleveragents.infrastructure.snapshots.lent_modes import LENT
 
 _OURS = "refs/cleveragents/"
 _PLAN = re.compile(r"/plan-([0-9A-HJKMNP-TV-Z]{26})")
@@ -54,10 +55,12 @@ class SandboxLeftovers:
     def _folders(self) -> Iterator[Leftover]:
         """The sandbox of each resource; one folder per plan, one in it per resource.
 
-        A repository goes with its sandbox. One whose sandbox is gone stands for it.
+        A repository, and what says which modes are lent, go with their sandbox. A repository
+        whose sandbox is gone stands for it.
         """
         for plan in _listed(self._sandboxes):
-            names = {path.name.removesuffix(REPOSITORY) for path in _listed(plan)}
+            found = _listed(plan)
+            names = {path.name.removesuffix(REPOSITORY).removesuffix(LENT) for path in found}
             for sandbox in (plan / name for name in sorted(names)):
                 if len(plan.name) == _ULID_LENGTH:
                     yield Leftover(

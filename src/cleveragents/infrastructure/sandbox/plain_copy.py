@@ -1,7 +1,8 @@
 """Owns copying many plain files fast, in this process and in helpers that run this file by itself.
 
 Only modules that every Python has loaded anyway: a helper has to be at work within milliseconds.
-What is not plain (large, with holes, of another owner) is named, and left to the caller.
+What is not plain (large, with holes, of another owner, closed to its owner) is named, and left to
+the caller.
 """
 
 import errno
@@ -78,7 +79,10 @@ class PlainCopy:
 
     def _file(self, name: bytes, source: int, target: int) -> Row | None:
         """One function for all of it, as calling others for every file would show."""
-        one = os.open(name, _READ, dir_fd=source)
+        try:
+            one = os.open(name, _READ, dir_fd=source)
+        except PermissionError:
+            return None
         try:
             found = os.fstat(one)
             mode, size, time = found.st_mode, found.st_size, found.st_mtime_ns

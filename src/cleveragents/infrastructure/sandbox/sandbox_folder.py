@@ -3,9 +3,11 @@
 import os
 import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from cleveragents.domain.errors import SandboxError
+from cleveragents.infrastructure.snapshots.lent_modes import note_beside
 
 
 def make_parent(path: Path) -> None:
@@ -15,6 +17,9 @@ def make_parent(path: Path) -> None:
 
 def remove_sandbox(sandboxes: Path, path: Path) -> None:
     """Remove what is at `path`, if anything. Raises SandboxError outside of `sandboxes`."""
+    if path.parent.resolve().is_relative_to(sandboxes.resolve()):
+        with suppress(FileNotFoundError):
+            os.unlink(note_beside(os.fsencode(path)))
     if not os.path.lexists(path):
         return
     if not path.parent.resolve().is_relative_to(sandboxes.resolve()):

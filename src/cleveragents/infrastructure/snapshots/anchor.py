@@ -1,34 +1,44 @@
 """Owns reaching into a tree without ever following a link that something planted in it."""
 
+import errno
 import os
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
+from cleveragents.infrastructure.snapshots.closed import open_closed
+from cleveragents.infrastructure.snapshots.lent_modes import Lender, put_back
 from cleveragents.infrastructure.snapshots.open_below import opener
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe that somebody put there must not make anybody wait.
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NAMED_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _OWNER_ALL = 0o700
 
 
 class Anchor:
     """Opens folders of a tree component by component, and keeps the chain of the last one open.
 
-    With `open_up`, folders that we may not read or write are made so; `opened_up` remembers their
-    modes for whoever puts them back.
+    What is ours and has no read permission is read nevertheless: without a change of its mode, or
+    in a `sandbox`, if nothing else helps, with one for a moment. With `open_up`, folders that we
+    may not read or write are made so; `opened_up` remembers their modes for whoever puts them back.
     """
 
-    def __init__(self, root: str | bytes, *, open_up: bool = False) -> None:
+    def __init__(self, root: str | bytes, *, open_up: bool = False, sandbox: bool = False) -> None:
         self.root = os.fsencode(root)
-        self._root = os.open(root, FOLDER_FLAGS)
-        # Faster than by way of `place`. Raises OSError also where that would find a way in.
-        self.open_file = opener(self._root, FILE_FLAGS)
         self._names: list[bytes] = []
         self._fds: list[int] = []
         self._open_up = open_up
+        self._sandbox = sandbox
+        self._lender: Lender | None = None
         self.opened_up: dict[bytes, int] = {}
+        if sandbox:
+            put_back(self.root)
+        self._root = self._open_root()
+        # Faster than by way of `place`. Raises OSError also where that would find a way in.
+        self.open_file = opener(self._root, FILE_FLAGS)
         if open_up:
             self._make_usable(self._root, b"")
 
@@ -44,6 +54,8 @@ class Anchor:
         try:
             self._close_up()
         finally:
+            if self._lender is not None:
+                self._lender.close()
             self.let_go()
             os.close(self._root)
 
@@ -68,6 +80,38 @@ class Anchor:
         parent, _, name = path.rpartition(b"/")
         return self.folder(parent), name
 
+    def status(self, path: bytes) -> os.stat_result:
+        """What is there itself, be it a link. Raises OSError."""
+        folder, name = self.place(path)
+        try:
+            return os.lstat(name, dir_fd=folder)
+        except PermissionError:
+            fd = self._open_closed(folder, path, _NAMED_FLAGS)
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+
+    def open(self, path: bytes, flags: int = FILE_FLAGS) -> int:
+        """For reading. Raises OSError."""
+        folder, name = self.place(path)
+        try:
+            return os.open(name, flags, dir_fd=folder)
+        except PermissionError:
+            return self._open_closed(folder, path, flags)
+
+    def link_target(self, path: bytes) -> bytes:
+        """Raises OSError, with EINVAL or ENOENT if there is no link."""
+        folder, name = self.place(path)
+        try:
+            return os.readlink(name, dir_fd=folder)
+        except PermissionError:
+            fd = self._open_closed(folder, path, _NAMED_FLAGS)
+        try:
+            return os.readlink(b"", dir_fd=fd)
+        finally:
+            os.close(fd)
+
     def let_go(self) -> None:
         """Forget the open chain, because folders of it may have been replaced."""
         self._close_beyond(0)
@@ -77,43 +121,98 @@ class Anchor:
         for path in sorted(self.opened_up, key=lambda path: path.count(b"/") + bool(path))[::-1]:
             with suppress(FileNotFoundError, NotADirectoryError):
                 os.fchmod(self.folder(path), self.opened_up[path])
+        if self._lender is not None:
+            self._lender.settle()
 
     def _descend(self, name: bytes) -> None:
         parent = self._fds[-1] if self._fds else self._root
-        fd = self._open(parent, name)
+        path = b"/".join((*self._names, name))
+        fd = self._open(parent, name, path)
         self._names.append(name)
         self._fds.append(fd)
         if self._open_up:
-            self._make_usable(fd, b"/".join(self._names))
+            self._make_usable(fd, path)
 
-    def _open(self, parent: int, name: bytes) -> int:
+    def _open_root(self) -> int:
+        try:
+            return os.open(self.root, FOLDER_FLAGS)
+        except PermissionError:
+            handle = os.open(self.root, _NAMED_FLAGS | os.O_DIRECTORY)
+        try:
+            if self._open_up:
+                self._lend(handle, b"")
+                return os.open(self.root, FOLDER_FLAGS)
+            return self._root_without_change(handle)
+        finally:
+            os.close(handle)
+
+    def _root_without_change(self, handle: int) -> int:
+        above, name = os.path.split(self.root.rstrip(b"/"))
+        parent = os.open(above, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return open_closed(parent, name, FOLDER_FLAGS)
+        except PermissionError:
+            with self._lending() as lender:
+                return lender.reopen(handle, b"", FOLDER_FLAGS)
+        finally:
+            os.close(parent)
+
+    def _open(self, parent: int, name: bytes, path: bytes) -> int:
         try:
             return os.open(name, FOLDER_FLAGS, dir_fd=parent)
         except PermissionError:
             if not self._open_up:
-                raise
-        return self._open_by_force(parent, name)
-
-    def _open_by_force(self, parent: int, name: bytes) -> int:
-        # A folder that cannot be read can still be named; /proc leads from that name to itself
-        # and, other than a path, cannot be turned into something else in between.
-        handle = os.open(
-            name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent
-        )
+                return self._open_closed(parent, path, FOLDER_FLAGS)
+        # A folder that cannot be read can still be named.
+        handle = os.open(name, _NAMED_FLAGS | os.O_DIRECTORY, dir_fd=parent)
         try:
-            mode = os.fstat(handle).st_mode & 0o7777
-            os.chmod(f"/proc/self/fd/{handle}", mode | _OWNER_ALL)
-            self.opened_up[b"/".join((*self._names, name))] = mode
+            self._lend(handle, path)
             return os.open(name, FOLDER_FLAGS, dir_fd=parent)
         finally:
             os.close(handle)
 
-    def _make_usable(self, fd: int, path: bytes) -> None:
-        mode = os.fstat(fd).st_mode & 0o7777
-        if mode & _OWNER_ALL == _OWNER_ALL or path in self.opened_up:
+    def _open_closed(self, folder: int, path: bytes, flags: int) -> int:
+        try:
+            return open_closed(folder, path.rpartition(b"/")[2], flags)
+        except PermissionError:
+            with self._lending() as lender:
+                return lender.open(folder, path, flags)
+
+    @contextmanager
+    def _lending(self) -> Generator[Lender]:
+        """Raises PermissionError where modes are not ours to change."""
+        if not self._sandbox:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if self._lender is not None:
+            yield self._lender
             return
+        lender = self._new_lender()
+        try:
+            yield lender
+        finally:
+            lender.close()
+
+    def _new_lender(self) -> Lender:
+        try:
+            return Lender(self.root)
+        except OSError as error:
+            # Nothing that is missing beside the sandbox may look as if it were missing in it.
+            raise PermissionError(errno.EACCES, str(error)) from error
+
+    def _make_usable(self, fd: int, path: bytes) -> None:
+        if path not in self.opened_up and os.fstat(fd).st_mode & _OWNER_ALL != _OWNER_ALL:
+            self._lend(fd, path)
+
+    def _lend(self, fd: int, path: bytes) -> None:
+        """Until the end, or until whoever changes the tree has decided on its mode."""
+        mode = os.fstat(fd).st_mode & 0o7777
+        if self._sandbox:
+            self._lender = self._lender or self._new_lender()
+            self._lender.lend(fd, path, _OWNER_ALL)
+        else:
+            # /proc leads to the folder itself and, other than a path, to nothing else.
+            os.chmod(f"/proc/self/fd/{fd}", mode | _OWNER_ALL)
         self.opened_up[path] = mode
-        os.fchmod(fd, mode | _OWNER_ALL)
 
     def _close_beyond(self, depth: int) -> None:
         for fd in self._fds[depth:]:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.snapshots.anchor import FILE_FLAGS, Anchor
+from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.entry import (
     Kind,
     Seen,
@@ -74,29 +74,28 @@ def _failed(path: bytes, reason: str) -> SnapshotFailedError:
 
 
 def _look(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
-    folder, name = anchor.place(path)
-    status = status_of(os.lstat(name, dir_fd=folder), time.time_ns())
+    status = status_of(anchor.status(path), time.time_ns())
     if status.kind is None:
         return None
     if status.kind is Kind.LINK:
-        return _look_at_link(folder, name, path, status)
+        return _look_at_link(anchor, path, status)
     if status.kind is Kind.DIR:
         # What the anchor did to get in is not the folder's own mode.
         return status._replace(mode=anchor.opened_up.get(path, status.mode)).seen(path)
-    return _look_at_file(os.open(name, FILE_FLAGS, dir_fd=folder), path, sink)
+    return _look_at_file(anchor.open(path), path, sink)
 
 
-def _look_at_link(folder: int, name: bytes, path: bytes, status: Status) -> Seen:
-    target = _readlink(name, folder)
-    after = os.lstat(name, dir_fd=folder)
+def _look_at_link(anchor: Anchor, path: bytes, status: Status) -> Seen:
+    target = _link_target(anchor, path)
+    after = anchor.status(path)
     if (after.st_ino, after.st_ctime_ns) != (status.ino, status.ctime_ns):
         raise _MovedError
     return status.seen(path, target=target)
 
 
-def _readlink(name: bytes, folder: int) -> bytes:
+def _link_target(anchor: Anchor, path: bytes) -> bytes:
     try:
-        return os.readlink(name, dir_fd=folder)
+        return anchor.link_target(path)
     except OSError as error:
         if error.errno == errno.EINVAL:
             raise _MovedError from error

@@ -9,6 +9,8 @@ import weakref
 from functools import cache
 from typing import NamedTuple
 
+from cleveragents.infrastructure.snapshots.closed import watch_closed
+
 MODIFY = 0x2
 ATTRIB = 0x4
 CLOSE_WRITE = 0x8
@@ -54,7 +56,10 @@ class Inotify:
     def watch(self, fd: int, mask: int) -> int:
         """Watch what is open as `fd`, and nothing that a path might lead to instead."""
         place = b"/proc/self/fd/%d" % fd
-        return _checked(_libc().inotify_add_watch(self._fd, place, mask))
+        try:
+            return _checked(_libc().inotify_add_watch(self._fd, place, mask))
+        except PermissionError:
+            return watch_closed(self._fd, fd, mask)
 
     def watch_below(self, fd: int, path: bytes, mask: int) -> int:
         """Watch what is there by name. A link at its end is refused, one on the way is not."""

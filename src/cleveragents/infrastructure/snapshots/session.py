@@ -218,7 +218,7 @@ def open_session(
 
 def open_sandbox(resource: PlanResource, *, open_up: bool = False) -> Anchor:
     try:
-        return Anchor(resource.sandbox_path, open_up=open_up)
+        return Anchor(resource.sandbox_path, open_up=open_up, sandbox=True)
     except OSError as error:
         raise SandboxMissingError(resource.name, resource.sandbox_path) from error
 

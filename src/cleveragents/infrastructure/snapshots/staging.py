@@ -73,6 +73,8 @@ class Staging:
         """A private copy of a file in here, open for writing, and its name in `folder`."""
         name = f".cleveragents-{secrets.token_hex(8)}"
         fd = os.open(name, _NEW, 0o600, dir_fd=folder)
+        # It may have got a mode by which we cannot read it; that of the copy comes later.
+        os.chmod(source_name, 0o600, dir_fd=self.fd)
         source = os.open(source_name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd)
         try:
             _copy(source, fd)

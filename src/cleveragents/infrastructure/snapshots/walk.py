@@ -63,8 +63,7 @@ def linked_files(listing: Listing) -> set[bytes]:
 def status_at(anchor: Anchor, path: bytes) -> Status | None:
     """What one path is now; None if nothing is there. Raises OSError."""
     try:
-        folder, name = anchor.place(path)
-        return status_of(os.lstat(name, dir_fd=folder), time.time_ns())
+        return status_of(anchor.status(path), time.time_ns())
     except OSError as error:
         if error.errno in _GONE:
             return None
@@ -82,7 +81,7 @@ def _list_folder(
         fd = anchor.folder(folder)
         if before is not None:
             before(folder, fd)
-        return _note_all(fd, folder + b"/" if folder else b"", exclude, listing)
+        return _note_all(anchor, folder, exclude, listing)
     except OSError as error:
         if error.errno in _GONE:
             # Since its parent was listed: then it is as if it had never been seen.
@@ -94,14 +93,15 @@ def _list_folder(
         ) from error
 
 
-def _note_all(fd: int, prefix: bytes, exclude: Excludes, listing: Listing) -> list[bytes]:
+def _note_all(anchor: Anchor, folder: bytes, exclude: Excludes, listing: Listing) -> list[bytes]:
     """Note what is in a folder; gives back the folders in it."""
     folders: list[bytes] = []
+    prefix = folder + b"/" if folder else b""
     # The file system's own clock, which Clock is not: its stamps are compared with this. Once for
     # all of them: too early a time makes one more file be looked at, never one less.
     now = time.time_ns()
-    with os.scandir(fd) as entries:
-        inner = [(prefix + os.fsencode(entry.name), _stat(entry)) for entry in entries]
+    with os.scandir(anchor.folder(folder)) as entries:
+        inner = [_found(anchor, prefix, entry) for entry in entries]
     for path, found in inner:
         if found is None:
             continue
@@ -118,11 +118,20 @@ def _note_all(fd: int, prefix: bytes, exclude: Excludes, listing: Listing) -> li
     return folders
 
 
-def _stat(entry: os.DirEntry[str]) -> os.stat_result | None:
+def _found(
+    anchor: Anchor, prefix: bytes, entry: os.DirEntry[str]
+) -> tuple[bytes, os.stat_result | None]:
+    path = prefix + os.fsencode(entry.name)
     try:
-        return entry.stat(follow_symlinks=False)
+        return path, entry.stat(follow_symlinks=False)
     except FileNotFoundError:
-        return None
+        return path, None
+    except PermissionError:
+        pass  # its folder can be listed, and not be looked into
+    try:
+        return path, anchor.status(path)
+    except FileNotFoundError:
+        return path, None
 
 
 def _drop_mere_holders(listing: Listing) -> None:

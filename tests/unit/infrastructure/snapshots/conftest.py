@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +19,9 @@ from cleveragents.infrastructure.sandbox.git_repository import make_repository
 from cleveragents.infrastructure.snapshots.proven import Proven
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
+
+from tests.support.trees import tree_of
+
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
 MAKE = (
@@ -97,24 +99,7 @@ class World:
 
 def look(root: Path) -> State:
     """Every path but the top `.git`, with what it is."""
-    found: State = {}
-    for folder, folders, files in os.walk(root):
-        for name in folders + files:
-            path = Path(folder, name)
-            relative = path.relative_to(root)
-            seen = _seen(path)
-            if relative.parts[0] != ".git" and seen:
-                found[os.fsencode(relative)] = seen
-    return found
-
-
-def _seen(path: Path) -> tuple[str, int, bytes] | None:
-    mode = path.lstat().st_mode
-    if stat.S_ISLNK(mode):
-        return "link", 0, os.fsencode(path.readlink())
-    if stat.S_ISDIR(mode):
-        return "dir", stat.S_IMODE(mode), b""
-    return ("file", stat.S_IMODE(mode), path.read_bytes()) if stat.S_ISREG(mode) else None
+    return {path: facts for path, facts in tree_of(root).items() if facts[0] != "special"}
 
 
 @pytest.fixture(scope="session")
