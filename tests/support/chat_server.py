@@ -24,10 +24,16 @@ USAGE = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """`deltas` are the pieces of a stream. `cut` breaks it off, `raw` is sent in its place."""
+    """`deltas` are the pieces of a stream. `cut` breaks it off, `raw` is sent in its place.
+
+    `until_closed`: its end is the end of the connection, so that nobody can tell it from a break.
+    Without `finish` it does not say why it ends, and without `done` not that it does.
+    """
 
     deltas: tuple[Mapping[str, Any], ...] = ()
-    finish: str = "stop"
+    finish: str | None = "stop"
+    until_closed: bool = False
+    done: bool = True
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: Mapping[str, Any] | None = None
@@ -162,24 +168,30 @@ class _Handler(BaseHTTPRequestHandler):
     def _stream(self, reply: Reply, model: str) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Transfer-Encoding", "chunked")
+        self.close_connection = reply.until_closed
+        how = ("Connection", "close") if reply.until_closed else ("Transfer-Encoding", "chunked")
+        self.send_header(*how)
         self.end_headers()
         for delta in reply.deltas:
             self._event(_chunk(model, delta=delta))
         if reply.cut:
             self._hang_up()
             return
-        self._event(_chunk(model, delta={}, finish=reply.finish))
+        if reply.finish is not None:
+            self._event(_chunk(model, delta={}, finish=reply.finish))
         if reply.usage is not None:
             self._event({**_chunk(model), "choices": [], "usage": reply.usage})
-        self._piece(b"data: [DONE]\n\n")
-        self._piece(b"")
+        if reply.done:
+            self._piece(b"data: [DONE]\n\n")
+        if not reply.until_closed:
+            self._piece(b"")
 
     def _event(self, value: Mapping[str, Any]) -> None:
         self._piece(f"data: {json.dumps(value)}\n\n".encode())
 
     def _piece(self, data: bytes) -> None:
-        self.wfile.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
+        framed = f"{len(data):x}\r\n".encode() + data + b"\r\n"
+        self.wfile.write(data if self.close_connection else framed)
         self.wfile.flush()
 
     def _hang_up(self) -> None:

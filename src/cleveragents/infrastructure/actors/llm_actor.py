@@ -34,6 +34,7 @@ from cleveragents.infrastructure.actors.llm_prompts import (
     EMPTY,
     OUTLINE,
     OVERRULED,
+    WITHHELD,
     news_of,
     result_of,
     rules_for,
@@ -43,6 +44,7 @@ from cleveragents.infrastructure.actors.llm_tools import Offer, UnusableCallErro
 _MOST_UNUSABLE = 3
 # As many as plans run at the same time, and a few more.
 _MOST_RECALLED = 128
+_UNUSABLE = {"length": CUT_OFF, "content_filter": WITHHELD, "error": WITHHELD}
 _UNSAID = "the model gave no reason"
 
 
@@ -157,8 +159,8 @@ class LlmActor:
 
     def _meaning(self, situation: Situation, talk: Conversation) -> Proposal | Finished:
         answer = _latest(talk)
-        if answer.finish_reason == "length":
-            raise UnusableCallError(CUT_OFF)
+        if answer.finish_reason in _UNUSABLE:
+            raise UnusableCallError(_UNUSABLE[answer.finish_reason])
         if talk.calls:
             return self._proposal(situation, talk)
         if not (answer.text or "").strip():

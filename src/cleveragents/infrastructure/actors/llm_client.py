@@ -35,6 +35,7 @@ from cleveragents.domain.errors import (
     ModelUnreachableError,
 )
 from cleveragents.domain.events import ActorWaiting
+from cleveragents.infrastructure.actors.llm_endings import Ending
 from cleveragents.infrastructure.actors.llm_loop import RequestLoop, Say
 
 _FIRST_PAUSE = 0.5
@@ -92,9 +93,11 @@ class ModelClient:
 
     def _once(self, question: Question) -> ModelResponse:
         try:
-            answer = self._loop.wait_for(
+            return self._loop.wait_for(
                 lambda say: self._stream(question, say), question.hear, question.refuse_if_stopped
             )
+        except _PassingError:
+            raise
         except _FINAL as error:
             raise _refusal(question.plan_id, error) from error
         except ModelAPIError as error:
@@ -104,11 +107,9 @@ class ModelClient:
         except Exception as error:
             # A server may send anything at all; its nonsense must not end our process.
             raise _PassingError(f"an answer that is none ({type(error).__name__})") from error
-        if answer.state != "complete":
-            raise _PassingError("the answer was cut off")
-        return answer
 
     async def _stream(self, question: Question, say: Say) -> ModelResponse:
+        ending = Ending()
         stream = model_request_stream(
             self._model,
             _in_turns(question.messages),
@@ -121,7 +122,10 @@ class ModelClient:
                     say(event.part.content)
                 elif isinstance(event, PartDeltaEvent) and isinstance(event.delta, TextPartDelta):
                     say(event.delta.content_delta)
-        return answer.get()
+        heard = answer.get()
+        if heard.state != "complete" or not ending.is_complete(heard):
+            raise _PassingError("the answer broke off before it was complete")
+        return heard
 
     def _settings(self) -> ModelSettings:
         settings = ModelSettings(

@@ -2,6 +2,7 @@
 
 from pydantic_ai.models import Model
 
+from cleveragents.infrastructure.actors.llm_endings import listen
 from cleveragents.infrastructure.actors.llm_setup import ModelAddress
 
 # Each library is loaded only by those whose model needs it.
@@ -18,10 +19,14 @@ def make_model(address: ModelAddress) -> Model:
 
 def _openai(address: ModelAddress) -> Model:
     """Chat completions, which is what everybody speaks who says that he speaks OpenAI's."""
+    from openai import DefaultAsyncHttpxClient
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    provider = OpenAIProvider(base_url=address.base_url, api_key=address.api_key)
+    client = DefaultAsyncHttpxClient(event_hooks={"response": [listen]})
+    provider = OpenAIProvider(
+        base_url=address.base_url, api_key=address.api_key, http_client=client
+    )
     return OpenAIChatModel(address.model, provider=provider)
 
 

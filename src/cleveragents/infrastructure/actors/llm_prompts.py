@@ -12,6 +12,7 @@ OVERRULED = "not carried out: a person said something first"
 ABANDONED = "not carried out: an earlier call failed; decide anew"
 EMPTY = "Your answer was empty. Call a tool, or say in a few words that the work is done."
 CUT_OFF = "Your answer was cut off because it was too long. Take a smaller step."
+WITHHELD = "Your answer was withheld, all or part of it, by those who run you. Say it differently."
 OUTLINE = "Do nothing yet. Say in at most ten lines how you mean to go about it."
 
 _RULES = """You carry out a piece of work by calling tools, one call at a time.
