@@ -76,11 +76,13 @@ def confinement_from_map(item: Mapping[str, Any]) -> Confinement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """What this machine offers. `landlock` is the version of its interface, 0 for none."""
+    """What this machine offers. `landlock` is the version of its interface, 0 for none;
+    `process_table`: a command can have one of its own."""
 
     landlock: int
     socket_filter: bool
     read_only_view: bool
+    process_table: bool
     bubblewrap: bool
 
 
@@ -159,14 +161,15 @@ def _without_filter(machine: Abilities) -> Missing:
 def _missing(wanted: Sequence[Guarantee], machine: Abilities) -> Missing:
     view, version = machine.read_only_view, machine.landlock
     no_view = "user namespaces are not allowed here"
+    no_table = "a process table of its own is not allowed here"
     reasons = {
         Guarantee.WRITES: None
         if view or version >= _LANDLOCK_TRUNCATE
         else f"{_landlock(version, _LANDLOCK_TRUNCATE)}, and {no_view}",
         Guarantee.ATTRIBUTES: None if view else no_view,
         Guarantee.PROCESSES: None
-        if version >= _LANDLOCK_SIGNALS
-        else _landlock(version, _LANDLOCK_SIGNALS),
+        if machine.process_table or version >= _LANDLOCK_SIGNALS
+        else f"{_landlock(version, _LANDLOCK_SIGNALS)}, and {no_table}",
         Guarantee.NETWORK: None
         if machine.socket_filter
         else "this kernel or processor cannot filter system calls",

@@ -6,15 +6,17 @@ from cleveragents.domain.errors import (
     ToolArgumentError,
     ToolError,
     ToolNotConfinedError,
+    ToolNotEndedError,
     ToolNotFoundError,
     ToolRefusedError,
 )
 
-# The same call would be refused in the same way.
+# The same call would be refused in the same way, or would not be alone.
 _POINTLESS = (
     PathOutsideSandboxError,
     ToolArgumentError,
     ToolNotConfinedError,
+    ToolNotEndedError,
     ToolNotFoundError,
     ToolRefusedError,
 )

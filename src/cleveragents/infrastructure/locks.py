@@ -9,7 +9,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from cleveragents.application.ports import Clock
-from cleveragents.domain.errors import DataDirError, InvalidIdError, PlanLockedError
+from cleveragents.domain.errors import (
+    DataDirError,
+    InvalidIdError,
+    PlanLockedError,
+    ToolNotEndedError,
+)
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.heartbeats import BEAT_SECONDS, Heartbeats, Held
 from cleveragents.infrastructure.lock_owners import (
@@ -58,10 +63,10 @@ class FilePlanLocks:
         try:
             silence = self._heartbeats.start(taken.held)
             try:
-                if taken.over:
-                    # Its owner died, maybe in the middle of a step. What that had started would
-                    # go on writing while we undo and repeat it.
-                    end_processes(mark_of(plan_id, ""))
+                # Its owner died, maybe in the middle of a step. What that had started would go on
+                # writing while we undo and repeat it.
+                if taken.over and not end_processes(mark_of(plan_id, "")):
+                    raise ToolNotEndedError("the last run of this plan")
                 yield
             finally:
                 silence()

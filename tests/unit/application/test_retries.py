@@ -3,6 +3,7 @@
 import pytest
 from service_world import ServiceWorld, after, append, look
 from service_world import resource as a_resource
+from test_acting import Thinker, thinking
 
 from cleveragents.domain.action import RollbackPolicy, ToolSpec
 from cleveragents.domain.decision import ToolCallStatus
@@ -10,6 +11,7 @@ from cleveragents.domain.errors import (
     PathOutsideSandboxError,
     ToolArgumentError,
     ToolError,
+    ToolNotEndedError,
     ToolTimeoutError,
 )
 from cleveragents.domain.plan import State
@@ -97,11 +99,27 @@ def test_reading_may_always_be_tried_again() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ToolArgumentError("append", "no"), PathOutsideSandboxError("..", "no")]
+    "error",
+    [
+        ToolArgumentError("append", "no"),
+        PathOutsideSandboxError("..", "no"),
+        ToolNotEndedError("append"),
+    ],
 )
 def test_what_would_be_refused_again_is_not_tried_again(error: ToolError) -> None:
     spec = ToolSpec(name="append", writes=True, idempotent=True)
     assert not may_retry(spec, error, captured=True)
+
+
+def test_a_step_that_may_still_write_fails_the_plan_whoever_decides() -> None:
+    world = thinking(Thinker())
+    world.faults.fail("wrote a file", None, None, ToolNotEndedError("append"))
+    plan = world.run()
+
+    assert plan.state is State.ERRORED
+    assert plan.error is not None
+    assert plan.error.code == "tool-not-ended"
+    assert statuses(world)[-1] == "failed"
 
 
 def test_pauses_grow_but_stay_short() -> None:

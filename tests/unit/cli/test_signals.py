@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cleveragents.infrastructure.processes.runner import signals_held_back
+from cleveragents.infrastructure.processes.starting import signals_held_back
 
 BEGIN = """
 import gc, os, signal, sys, time

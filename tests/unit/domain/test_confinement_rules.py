@@ -14,8 +14,12 @@ from cleveragents.domain.confinement import (
     strictest,
 )
 
-ALL = Abilities(landlock=7, socket_filter=True, read_only_view=True, bubblewrap=True)
-NOTHING = Abilities(landlock=0, socket_filter=False, read_only_view=False, bubblewrap=False)
+ALL = Abilities(
+    landlock=7, socket_filter=True, read_only_view=True, process_table=True, bubblewrap=True
+)
+NOTHING = Abilities(
+    landlock=0, socket_filter=False, read_only_view=False, process_table=False, bubblewrap=False
+)
 PREFERRED, REQUIRED, OFF = (
     ConfinementMode.PREFERRED,
     ConfinementMode.REQUIRED,
@@ -57,24 +61,30 @@ def test_a_machine_that_can_do_nothing_says_so_and_may_be_refused() -> None:
 def test_each_version_has_its_own_gaps(
     landlock: int, view: object, lacking: set[Guarantee]
 ) -> None:
-    machine = replace(ALL, landlock=landlock, read_only_view=bool(view))
+    machine = replace(ALL, landlock=landlock, read_only_view=bool(view), process_table=False)
     assert set(missing(machine)) == lacking
+
+
+def test_a_process_table_of_its_own_does_what_a_scope_of_signals_does() -> None:
+    assert missing(replace(ALL, landlock=0)) == {}
 
 
 def test_the_reason_says_what_the_machine_lacks() -> None:
     no_view = "user namespaces are not allowed here"
+    no_table = "a process table of its own is not allowed here"
     assert missing(NOTHING) == {
         Guarantee.WRITES: f"the kernel has no Landlock, and {no_view}",
         Guarantee.ATTRIBUTES: no_view,
-        Guarantee.PROCESSES: "the kernel has no Landlock",
+        Guarantee.PROCESSES: f"the kernel has no Landlock, and {no_table}",
         Guarantee.NETWORK: "this kernel or processor cannot filter system calls",
     }
     older = missing(replace(NOTHING, landlock=2))
     assert older[Guarantee.WRITES].startswith("the kernel has Landlock 2, and 3 is needed")
-    assert older[Guarantee.PROCESSES] == "the kernel has Landlock 2, and 6 is needed"
-    refusal = enforcement(Confinement(), REQUIRED, replace(ALL, landlock=1)).refusal
+    assert older[Guarantee.PROCESSES].startswith("the kernel has Landlock 2, and 6 is needed")
+    less = replace(ALL, landlock=1, process_table=False)
+    refusal = enforcement(Confinement(), REQUIRED, less).refusal
     assert refusal is not None
-    assert refusal.endswith("(processes: the kernel has Landlock 1, and 6 is needed)")
+    assert f"(processes: the kernel has Landlock 1, and 6 is needed, and {no_table})" in refusal
 
 
 def test_who_asks_for_the_network_misses_no_filter() -> None:
@@ -100,10 +110,11 @@ def test_bubblewrap_is_used_where_it_is_and_asked_for() -> None:
     without = replace(ALL, bubblewrap=False)
     assert enforcement(asked, PREFERRED, without).by is ConfinementMeans.KERNEL
     assert enforcement(asked, PREFERRED, without).missing == ()
-    refused = enforcement(asked, REQUIRED, replace(without, landlock=5))
+    refused = enforcement(asked, REQUIRED, replace(without, landlock=5, process_table=False))
     assert dict(refused.missing) == {
         Guarantee.WRITES: "bubblewrap is not installed or does not work",
-        Guarantee.PROCESSES: "the kernel has Landlock 5, and 6 is needed",
+        Guarantee.PROCESSES: "the kernel has Landlock 5, and 6 is needed, "
+        "and a process table of its own is not allowed here",
     }
     bare = enforcement(asked, PREFERRED, replace(ALL, socket_filter=False))
     told = "sockets of this machine's services cannot be filtered here"

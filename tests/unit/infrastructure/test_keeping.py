@@ -20,8 +20,15 @@ from cleveragents.infrastructure.confinement.syscalls import (
     unshare,
 )
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
-from cleveragents.infrastructure.processes.keeper import Report, read_report
-from cleveragents.infrastructure.processes.process_tree import descendants, resume, suspend
+from cleveragents.infrastructure.processes.process_tree import descendants
+from cleveragents.infrastructure.processes.reports import (
+    NotEnded,
+    NotHeld,
+    NotRun,
+    Report,
+    read_report,
+)
+from cleveragents.infrastructure.processes.standstill import Below, resume, suspend
 
 PROGRAM = """
 import os, signal, subprocess, sys
@@ -34,7 +41,7 @@ child = subprocess.Popen(
     ["/bin/sh", "-c", sys.argv[1]], start_new_session=True, preexec_fn=clear
 )
 print("started", flush=True)
-print(watch(child.pid, int(sys.argv[2])).as_bytes().decode())
+print(watch(child.pid, int(sys.argv[2]), 2).as_bytes().decode())
 child.returncode = 0
 """
 
@@ -84,8 +91,10 @@ def test_left_alone_it_ends_everything_at_once() -> None:
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        (b"0 2 1", Report(code=0, left=2, too_many=True)),
-        (b"!not allowed", "not allowed"),
+        (b"0 2 1\n", Report(code=0, left=2, too_many=True)),
+        (b"!not allowed\n255 0 0\n", NotHeld(reason="not allowed")),
+        (b"?2\n-9 0 0\n", NotRun(errno=2)),
+        (b"~\n0 0 0\n", NotEnded()),
         (b"", None),
         (b"0 2", None),
     ],
@@ -114,10 +123,9 @@ def states(parent: int) -> set[str]:
 
 
 def test_processes_can_be_suspended_and_resumed(family: "subprocess.Popen[bytes]") -> None:
-    suspend(family.pid)
-    time.sleep(0.05)
+    assert suspend(Below(family.pid))
     assert states(family.pid) == {"T"}
-    resume(family.pid)
+    resume(Below(family.pid))
     time.sleep(0.05)
     assert states(family.pid) == {"S"}
 

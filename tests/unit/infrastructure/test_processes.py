@@ -4,17 +4,20 @@ import os
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.living import living_with
 from tests.support.runners import runner_with
 
 from cleveragents.domain.confinement import Confinement, ConfinementMode
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.infrastructure.clock import UlidSource
-from cleveragents.infrastructure.processes.runner import Command, signals_held_back
+from cleveragents.infrastructure.processes.runner import Command
+from cleveragents.infrastructure.processes.starting import signals_held_back
 
 Run = Callable[..., Any]
 
@@ -43,20 +46,10 @@ def run(tmp_path: Path) -> Run:
     return run_shell
 
 
-def is_alive(process: int) -> bool:
-    """Zombies are dead."""
-    try:
-        status = Path(f"/proc/{process}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rsplit(")", 1)[1].split()[0] not in ("Z", "X")
-
-
-def gone(process: int) -> bool:
-    deadline = time.monotonic() + 5
-    while is_alive(process) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return not is_alive(process)
+@pytest.fixture
+def long() -> str:
+    """A time to sleep that no other test has: so its sleepers are found."""
+    return f"60.{uuid.uuid4().int % 10**12}"
 
 
 # --- results ------------------------------------------------------------------------------------
@@ -133,25 +126,24 @@ def test_bytes_that_are_not_text_come_in_a_form_that_can_be_stored(run: Run) -> 
 
 
 def test_a_command_that_takes_too_long_is_stopped_with_everything_it_started(
-    run: Run, tmp_path: Path
+    run: Run, long: str
 ) -> None:
     with pytest.raises(ToolTimeoutError) as caught:
-        run("sleep 60 & echo $! > child; echo $$ > self; sleep 60", timeout=0.3)
+        run(f"sleep {long} & sleep {long}", timeout=0.3)
 
     assert "0.3 seconds" in caught.value.message
-    assert gone(int((tmp_path / "child").read_text()))
-    assert gone(int((tmp_path / "self").read_text()))
+    assert living_with(long) == []
 
 
 def test_whoever_ignores_the_polite_signal_is_killed(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, long: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cleveragents.infrastructure.processes.keeper.GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("cleveragents.infrastructure.processes.first_process.GRACE_SECONDS", 0.1)
 
     with pytest.raises(ToolTimeoutError):
-        run("trap '' TERM; echo $$ > self; while :; do sleep 0.05; done", timeout=0.3)
+        run(f"trap '' TERM; sleep {long} & while :; do sleep 0.05; done", timeout=0.3)
 
-    assert gone(int((tmp_path / "self").read_text()))
+    assert living_with(long) == []
 
 
 def test_a_polite_signal_leaves_time_to_clean_up(run: Run, tmp_path: Path) -> None:
@@ -164,26 +156,25 @@ def test_a_polite_signal_leaves_time_to_clean_up(run: Run, tmp_path: Path) -> No
 # --- what is left behind ------------------------------------------------------------------------
 
 
-def test_a_process_left_in_the_background_neither_blocks_nor_survives(
-    run: Run, tmp_path: Path
-) -> None:
+def test_a_process_left_in_the_background_neither_blocks_nor_survives(run: Run, long: str) -> None:
     started = time.monotonic()
 
-    result = run("(trap '' TERM HUP; while :; do date >> late; sleep 0.02; done) & echo $! > child")
+    result = run(f"(trap '' TERM HUP; sleep {long}; sleep {long}) &")
 
     assert result.output == ""
+    assert result.values["ended_processes"] >= 1
     assert time.monotonic() - started < 10
-    assert gone(int((tmp_path / "child").read_text()))
+    assert living_with(long) == []
 
 
-def test_a_failed_command_leaves_nothing_behind_either(run: Run, tmp_path: Path) -> None:
+def test_a_failed_command_leaves_nothing_behind_either(run: Run, long: str) -> None:
     with pytest.raises(ToolError):
-        run("sleep 60 & echo $! > child; exit 1")
+        run(f"sleep {long} & exit 1")
 
-    assert gone(int((tmp_path / "child").read_text()))
+    assert living_with(long) == []
 
 
-def test_an_interruption_ends_the_command_too(run: Run, tmp_path: Path) -> None:
+def test_an_interruption_ends_the_command_too(run: Run, long: str) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
@@ -191,12 +182,12 @@ def test_an_interruption_ends_the_command_too(run: Run, tmp_path: Path) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.3)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run("echo $$ > self; sleep 60")
+            run(f"sleep {long}; true")
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
 
-    assert gone(int((tmp_path / "self").read_text()))
+    assert living_with(long) == []
 
 
 def test_an_interruption_waits_for_the_end_of_the_block_whichever_thread_takes_it() -> None:
@@ -217,17 +208,14 @@ def test_an_interruption_waits_for_the_end_of_the_block_whichever_thread_takes_i
     assert reached
 
 
-def test_a_process_in_a_session_of_its_own_does_not_survive_either(
-    run: Run, tmp_path: Path
-) -> None:
-    run("setsid sh -c 'echo $$ > child; exec sleep 20' & while [ ! -s child ]; do :; done")
-    child = int((tmp_path / "child").read_text())
-
+def test_a_process_in_a_session_of_its_own_does_not_survive_either(run: Run, long: str) -> None:
+    script = f"setsid sh -c 'touch there; exec sleep {long}' & while [ ! -e there ]; do :; done"
     try:
-        assert not is_alive(child)
+        run(script)
+        assert living_with(long) == []
     finally:
-        if is_alive(child):
-            os.kill(child, signal.SIGKILL)
+        for process in living_with(long):
+            os.kill(process, signal.SIGKILL)
 
 
 # --- environment --------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, Too
 from cleveragents.domain.effects import Effect, EffectChoice, Passage, passage
 from cleveragents.domain.errors import (
     ToolError,
+    ToolNotEndedError,
     ToolNotFoundError,
     ToolNotStartedError,
     ToolRefusedError,
@@ -283,7 +284,7 @@ class ToolRunner:
     def _failed(self, task: Task, ended: _Ended) -> Committed:
         plan, error = ended.plan, ended.error
         assert error is not None
-        if task.recovers:
+        if task.recovers and not isinstance(error, ToolNotEndedError):
             return self._answered(task, ended, error)
         doubt = f"; look with `agents plan effects {plan.plan_id}` at what it did outside"
         failure = PlanFailure(

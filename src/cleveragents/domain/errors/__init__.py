@@ -48,6 +48,7 @@ PlanError                      exit 1: the operation was refused or failed
 │   ├── PathOutsideSandboxError  path-outside-sandbox
 │   ├── ToolTimeoutError         tool-timeout
 │   ├── ToolLimitError           tool-limit
+│   ├── ToolNotEndedError        tool-not-ended
 │   ├── ToolNotStartedError      tool-not-started
 │   │   └── ToolNotConfinedError   tool-not-confined
 │   └── ToolRefusedError         tool-refused
@@ -163,6 +164,7 @@ from cleveragents.domain.errors.work import (
     ToolError,
     ToolLimitError,
     ToolNotConfinedError,
+    ToolNotEndedError,
     ToolNotFoundError,
     ToolNotStartedError,
     ToolRefusedError,
@@ -239,6 +241,7 @@ __all__ = [
     "ToolError",
     "ToolLimitError",
     "ToolNotConfinedError",
+    "ToolNotEndedError",
     "ToolNotFoundError",
     "ToolNotStartedError",
     "ToolRefusedError",

@@ -84,6 +84,18 @@ class ToolNotConfinedError(ToolNotStartedError):
         )
 
 
+class ToolNotEndedError(ToolError):
+    """Something that a step started is still there, and could write after its checkpoint."""
+
+    code = "tool-not-ended"
+
+    def __init__(self, tool: str) -> None:
+        super().__init__(
+            f"{tool} could not be ended for certain: something of it may still be writing",
+            "end those processes by hand, then resume the plan",
+        )
+
+
 class ToolLimitError(ToolError):
     """A command that was ended because it went beyond a limit other than time."""
 

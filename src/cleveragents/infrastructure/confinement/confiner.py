@@ -45,6 +45,16 @@ class Enclosure:
     filter: SocketFilter | None = None
     gives_up_rights: bool = False
 
+    @property
+    def is_apart(self) -> bool:
+        """Whether it gets a process table of its own."""
+        return self.view is not None and self.view.apart
+
+    def separate(self) -> None:  # pragma: no cover - in a new process that no tool looks into
+        """By the process whose next child is to be the first one there. Raises OSError."""
+        assert self.view is not None
+        self.view.separate()
+
     def enter(self) -> None:  # pragma: no cover - in a new process that no tool looks into
         """By the new process, before it becomes its program. Raises OSError."""
         if self.view is not None:
@@ -112,7 +122,10 @@ class Confiner:
                 environ={},
                 ruleset=ruleset,
                 view=ReadOnlyView(
-                    writable=writable, folder=folder, most_processes=self.process_limit
+                    writable=writable,
+                    folder=folder,
+                    most_processes=self.process_limit,
+                    apart=self.machine.process_table,
                 )
                 if Guarantee.ATTRIBUTES in holds.enforced
                 else None,

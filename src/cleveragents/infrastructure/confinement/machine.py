@@ -4,8 +4,8 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from functools import cache, cached_property
-from typing import NoReturn
 
 from cleveragents.domain.confinement import Abilities
 from cleveragents.infrastructure.confinement import landlock, socket_filter
@@ -30,7 +30,12 @@ class Machine:
 
     @property
     def read_only_view(self) -> bool:
-        return _is_view_possible()
+        return self.process_table or _works_here(apart=False)
+
+    @property
+    def process_table(self) -> bool:
+        """Whether a command can have one of its own, beside its view of the files."""
+        return _works_here(apart=True)
 
     @cached_property
     def bubblewrap(self) -> str | None:
@@ -45,29 +50,41 @@ class Machine:
             landlock=self.landlock,
             socket_filter=self.socket_filter,
             read_only_view=self.read_only_view,
+            process_table=self.process_table,
             bubblewrap=with_bubblewrap and self.bubblewrap is not None,
         )
 
 
 @cache
-def _is_view_possible() -> bool:
+def _works_here(*, apart: bool) -> bool:
     """Tried, since a kernel that has it may still forbid it. Once per process: a fork copies all
     that the process holds."""
     with tempfile.TemporaryDirectory() as folder:
-        child = os.fork()
-        if child == 0:
-            _try_view(folder)
-        return os.waitpid(child, 0)[1] == 0
+        view = ReadOnlyView(writable=[folder], folder=folder, most_processes=100, apart=apart)
+        return _succeeds(lambda: _try_apart(view) if apart else _try_view(view))
 
 
-def _try_view(folder: str) -> NoReturn:  # pragma: no cover - in a process of its own
-    code = 1
-    try:
-        ReadOnlyView(writable=[folder], folder=folder, most_processes=100).enter()
-        os.close(os.open("here", os.O_CREAT | os.O_WRONLY))
-        code = 0 if os.statvfs("/").f_flag & os.ST_RDONLY else 1
-    finally:
-        os._exit(code)
+def _try_apart(view: ReadOnlyView) -> bool:  # pragma: no cover - in a process of its own
+    view.separate()
+    return _succeeds(lambda: _try_view(view) and os.readlink("/proc/self") == "1")
+
+
+def _try_view(view: ReadOnlyView) -> bool:  # pragma: no cover - as above
+    view.enter()
+    os.close(os.open("here", os.O_CREAT | os.O_WRONLY))
+    return bool(os.statvfs("/").f_flag & os.ST_RDONLY)
+
+
+def _succeeds(attempt: Callable[[], bool]) -> bool:
+    """In a process of its own: what is tried changes whoever tries it."""
+    child = os.fork()
+    if child == 0:  # pragma: no cover - as above
+        code = 1
+        try:
+            code = 0 if attempt() else 1
+        finally:
+            os._exit(code)
+    return os.waitpid(child, 0)[1] == 0
 
 
 def _works(argv: list[str]) -> bool:

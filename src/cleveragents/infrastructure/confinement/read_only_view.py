@@ -1,4 +1,5 @@
-"""Owns the view of the file system that a command gets: read-only but for a few folders.
+"""Owns the view of the machine that a command gets: read-only but for a few folders, and with no
+processes but its own.
 
 Landlock does not stop who changes modes, owners or times; a read-only mount does.
 """
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 
 from cleveragents.infrastructure.confinement.syscalls import (
     CLONE_NEWNS,
+    CLONE_NEWPID,
     CLONE_NEWUSER,
     MOUNT_SETATTR,
     mount,
@@ -18,10 +20,14 @@ from cleveragents.infrastructure.confinement.syscalls import (
     unshare,
 )
 
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _READ_ONLY = 1
+# The kernel refuses more processes only some way beyond the limit: whoever counts is to see
+# that it was passed, and to say so. It counts threads too, and those who keep watch.
+_ROOM_TO_SEE = 500
 
 
 class _MountAttributes(ctypes.Structure):
@@ -35,7 +41,8 @@ class _MountAttributes(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOnlyView:
-    """`writable` stay as they are, `folder` is where the command runs.
+    """`writable` stay as they are, `folder` is where the command runs. `apart`: with a process
+    table of its own, whose first process takes all the others with it when it ends.
 
     In a user namespace the kernel counts its processes alone, so that they can be limited.
     """
@@ -43,11 +50,22 @@ class ReadOnlyView:
     writable: Sequence[str]
     folder: str
     most_processes: int
+    apart: bool = False
 
-    def enter(self) -> None:  # pragma: no cover - in a new process, like all that it calls
-        """For a process with one thread. Raises OSError where the machine does not allow it."""
-        _own_namespace(self.most_processes)
+    def separate(self) -> None:  # pragma: no cover - in a new process, like all that follows
+        """By a process with one thread: its next child is the first process of a new table."""
+        _own_namespace(CLONE_NEWPID, self.most_processes)
+
+    def enter(self) -> None:  # pragma: no cover
+        """For a process with one thread; with `apart`, the first one. Raises OSError where the
+        machine does not allow it."""
+        if self.apart:
+            unshare(CLONE_NEWNS)
+        else:
+            _own_namespace(CLONE_NEWNS, self.most_processes)
         mount(b"none", b"/", _MS_REC | _MS_PRIVATE)
+        if self.apart:
+            mount(b"proc", b"/proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, b"proc")
         places = [os.fsencode(path) for path in self.writable]
         for place in places:
             mount(place, place, _MS_BIND | _MS_REC)
@@ -57,22 +75,23 @@ class ReadOnlyView:
         os.chdir(self.folder)  # the one it stands in is of the view that it had before
 
 
-def _own_namespace(most_processes: int) -> None:  # pragma: no cover
+def _own_namespace(kind: int, most_processes: int) -> None:  # pragma: no cover
     """Root needs no user namespace for it, and keeps its users and groups without one."""
     user, group = os.geteuid(), os.getegid()
     if user == 0:
         try:
-            unshare(CLONE_NEWNS)
+            unshare(kind)
         except PermissionError:  # root of a container, which may not
             pass
         else:
             return
-    unshare(CLONE_NEWUSER | CLONE_NEWNS)
+    unshare(CLONE_NEWUSER | kind)
     _put("/proc/self/setgroups", "deny")
     _put("/proc/self/uid_map", f"{user} {user} 1")
     _put("/proc/self/gid_map", f"{group} {group} 1")
     _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-    limit = most_processes if hard == resource.RLIM_INFINITY else min(most_processes, hard)
+    limit = most_processes + _ROOM_TO_SEE
+    limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
 
 

@@ -8,11 +8,13 @@ import ctypes
 import os
 import platform
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 IS_LINUX = sys.platform == "linux"
 
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
 PR_GET_SECCOMP = 21
 PR_SET_SECCOMP = 22
 PR_CAPBSET_DROP = 24
@@ -23,15 +25,19 @@ LANDLOCK_CREATE_RULESET = 444
 LANDLOCK_ADD_RULE = 445
 LANDLOCK_RESTRICT_SELF = 446
 MOUNT_SETATTR = 442
+CLOSE_RANGE = 436
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
+CLONE_NEWPID = 0x20000000
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PRCTL = getattr(_LIBC, "prctl", None)
 _SYSCALL = getattr(_LIBC, "syscall", None)
 _UNSHARE = getattr(_LIBC, "unshare", None)
 _MOUNT = getattr(_LIBC, "mount", None)
+_SIGNALFD = getattr(_LIBC, "signalfd", None)
+_BYTES_OF_A_SIGNAL_SET = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +77,16 @@ def unshare(flags: int) -> None:
     _checked(_UNSHARE(flags) if _UNSHARE else _unknown())
 
 
-def mount(source: bytes, target: bytes, flags: int) -> None:
-    made = _MOUNT(source, target, None, ctypes.c_ulong(flags), None) if _MOUNT else _unknown()
+def mount(source: bytes, target: bytes, flags: int, kind: bytes | None = None) -> None:
+    made = _MOUNT(source, target, kind, ctypes.c_ulong(flags), None) if _MOUNT else _unknown()
     _checked(made)
+
+
+def signalfd(numbers: Iterable[int]) -> int:
+    """Where signals, which have to be blocked, are read like messages; the caller closes it."""
+    wanted = sum(1 << (number - 1) for number in numbers)
+    signals = wanted.to_bytes(_BYTES_OF_A_SIGNAL_SET, "little")
+    return _checked(_SIGNALFD(-1, signals, os.O_CLOEXEC) if _SIGNALFD else _unknown())
 
 
 def _checked(result: int) -> int:

@@ -1,8 +1,11 @@
 """Owns the process that stands between us and a command, and sees to it that nothing outlives it.
 
-Whatever loses its parent below the keeper becomes the keeper's child, however often it forked and
-whatever it did to its environment, group or session. If we die, the keeper is told, and
-ends it all. The keeper is a copy of us that does nothing but wait: it runs between fork and exec.
+Where the machine lets it, the command and all it starts have a process table of their own, and
+the keeper need only end the first process of that: the kernel does the rest. Elsewhere whatever
+loses its parent below the keeper becomes the keeper's child, however often it forked and whatever
+it did to its environment, group or session, and the keeper ends them until none is left. Either
+way it reports the end only when nothing is left that could write. If we die, it is told, and ends
+it all. It is a copy of us that does nothing but wait: it runs between fork and exec.
 """
 
 import gc
@@ -19,52 +22,42 @@ from cleveragents.infrastructure.confinement.syscalls import (
     PR_SET_PDEATHSIG,
     prctl,
 )
-from cleveragents.infrastructure.processes.process_tree import (
-    descendants,
-    end_descendants,
+from cleveragents.infrastructure.processes.first_process import FirstProcess, close_all_but
+from cleveragents.infrastructure.processes.process_tree import descendants, end_descendants
+from cleveragents.infrastructure.processes.program import Program
+from cleveragents.infrastructure.processes.reports import (
+    END,
+    GRACE_SECONDS,
+    STOP,
+    NotEnded,
+    NotHeld,
+    Report,
 )
 
-GRACE_SECONDS = 2.0
-STOP = signal.SIGTERM
-END = signal.SIGHUP  # at once, without a word to anybody; also if we have died
 _WATCHED = frozenset((signal.SIGCHLD, STOP, END))
 _LOOK_SECONDS = 0.02
 _FIRST_OF_ALL = -20
+# After so long it is said that something is still there; the keeper goes on ending it.
+_PATIENCE_SECONDS = 10.0
 # If memory runs out, the command is to go before us.
 _SOONER_KILLED = b"500"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
-    """How it ended. `code` is negative for a signal; `left` were still running and were ended."""
-
-    code: int
-    left: int = 0
-    too_many: bool = False
-
-    def as_bytes(self) -> bytes:
-        return f"{self.code} {self.left} {int(self.too_many)}".encode()
-
-
-def read_report(data: bytes) -> Report | str | None:
-    """A text is why it could not be held inside; None: the keeper was killed."""
-    text = data.decode("utf-8", "replace")
-    if text.startswith("!"):
-        return text[1:]
-    words = text.split()
-    if len(words) != 3:
-        return None
-    return Report(code=int(words[0]), left=int(words[1]), too_many=words[2] == "1")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Keeper:
     """`report` is where it writes how the command ended; `enter` is what the command goes through
-    before it becomes its program."""
+    before it becomes its program.
+
+    With `separate`, what that makes the next child is the first of a process table of its own;
+    `asked` is where that one can be asked to suspend the others.
+    """
 
     report: int
     most_processes: int
     enter: Callable[[], None]
+    program: Program
+    separate: Callable[[], None] | None = None
+    asked: int = -1
 
     def begin(self) -> None:  # pragma: no cover - in a new process that no tool looks into
         """Returns in the process that is to become the program; the keeper never does."""
@@ -73,20 +66,55 @@ class Keeper:
             prctl(PR_SET_PDEATHSIG, END)
             prctl(PR_SET_CHILD_SUBREAPER, 1)
         signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        if self.separate is None:
+            self._keep_below(parent)
+        else:
+            self._keep_apart(parent, self.separate)
+
+    def _keep_below(self, parent: int) -> None:  # pragma: no cover - as above
         child = os.fork()
         if child == 0:
             self._become()
             return
         try:
-            with suppress(PermissionError):  # root has no other limit to its processes
-                os.setpriority(os.PRIO_PROCESS, 0, _FIRST_OF_ALL)
-            gc.disable()  # nothing of the process that this is a copy of may be torn down here
-            close_all_but(self.report)
-            if os.getppid() != parent:
-                os.kill(os.getpid(), END)
-            os.write(self.report, watch(child, self.most_processes).as_bytes())
+            self._stand_by(parent, self.report)
+            os.write(self.report, watch(child, self.most_processes, self.report).as_bytes())
         finally:
             os._exit(0)
+
+    def _keep_apart(self, parent: int, separate: Callable[[], None]) -> None:  # pragma: no cover
+        try:
+            separate()
+        except OSError as error:
+            os.write(self.report, NotHeld(reason=error.strerror or str(error)).as_bytes())
+            raise
+        heard, told = os.pipe()
+        first = os.fork()
+        if first == 0:
+            gc.disable()
+            os.close(heard)
+            _stand_first_in_line()
+            FirstProcess(
+                program=self.program,
+                enter=self.enter,
+                told=told,
+                asked=self.asked,
+                most_processes=self.most_processes,
+            ).begin()
+        try:
+            self._stand_by(parent, self.report, heard)
+            keep_first(first, self.report)
+            os.write(self.report, os.read(heard, 4096) or Report(code=-signal.SIGKILL).as_bytes())
+        finally:
+            os._exit(0)
+
+    def _stand_by(self, parent: int, *kept: int) -> None:  # pragma: no cover - as above
+        with suppress(PermissionError):  # root has no other limit to its processes
+            os.setpriority(os.PRIO_PROCESS, 0, _FIRST_OF_ALL)
+        gc.disable()  # nothing of the process that this is a copy of may be torn down here
+        close_all_but(*kept)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), END)
 
     def _become(self) -> None:  # pragma: no cover - as above
         os.setsid()
@@ -96,42 +124,56 @@ class Keeper:
         try:
             self.enter()
         except OSError as error:
-            os.write(self.report, f"!{error.strerror}".encode())
+            os.write(self.report, NotHeld(reason=error.strerror or str(error)).as_bytes())
             raise
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def close_all_but(kept: int) -> None:
-    """Locks and pipes of the original must not live as long as the copy."""
-    os.closerange(0, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+def keep_first(first: int, report: int) -> None:
+    """Wait for the first process of another table to end, or end it: with it all others have."""
+    deadline: float | None = None
+    while not _has_ended(first):
+        told = _next_signal(None if deadline is None else deadline - time.monotonic())
+        if told == STOP and deadline is None:
+            deadline = time.monotonic() + GRACE_SECONDS + _LOOK_SECONDS
+            _signal(first, STOP)  # it asks the program
+        elif told == END or (deadline is not None and time.monotonic() >= deadline):
+            _end_for_certain(first, report)
+            return
 
 
-def watch(child: int, most_processes: int) -> Report:
+def watch(child: int, most_processes: int, report: int) -> Report:
     """Wait for the child to end, or to be ended. SIGCHLD, SIGTERM and SIGHUP are blocked."""
     crowd = _Crowd(most_processes)
     code, too_many = None, False
     while code is None and not too_many:
-        told = _next_signal()
+        told = _next_signal(_LOOK_SECONDS)
         code = _reap(child)
         if code is None and told == STOP:
             code = _stopped_gently(child)
         if told in (STOP, END):
             break
         too_many = code is None and crowd.is_too_large()
-    left = end_descendants()
+    left = end_descendants(_PATIENCE_SECONDS, lambda: os.write(report, NotEnded().as_bytes()))
     return Report(code=-signal.SIGKILL if code is None else code, left=left, too_many=too_many)
 
 
 class _Crowd:
-    """Whether there are too many processes; they are counted only once the machine has more."""
+    """Whether there are too many processes. They are counted only while the machine has more than
+    at the first look, and now and then, since others may have ended meanwhile."""
+
+    _LOOKS = 50
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._at_first = _threads_of_machine()
+        self._fewest = _threads_of_machine()
+        self._looks = 0
 
     def is_too_large(self) -> bool:
-        if _threads_of_machine() - self._at_first < self._most // 2:
+        now = _threads_of_machine()
+        self._fewest = min(now, self._fewest)
+        self._looks = (self._looks + 1) % self._LOOKS
+        if self._looks and now - self._fewest < self._most // 2:
             return False
         return len(descendants(os.getpid())) > self._most
 
@@ -144,11 +186,13 @@ def _threads_of_machine() -> int:
         return 0
 
 
-def _next_signal() -> int | None:
+def _next_signal(seconds: float | None) -> int | None:
+    if seconds is None:
+        return signal.sigwait(_WATCHED)
     if hasattr(signal, "sigtimedwait"):
-        found = signal.sigtimedwait(_WATCHED, _LOOK_SECONDS)
+        found = signal.sigtimedwait(_WATCHED, max(0.0, seconds))
         return found.si_signo if found else None
-    time.sleep(_LOOK_SECONDS)
+    time.sleep(seconds)
     return next(iter(signal.sigpending() & {STOP, END}), None)
 
 
@@ -166,6 +210,13 @@ def _reap(child: int) -> int | None:
             code = os.waitstatus_to_exitcode(status)
 
 
+def _has_ended(child: int) -> bool:
+    try:
+        return os.waitpid(child, os.WNOHANG)[0] != 0
+    except ChildProcessError:
+        return True
+
+
 def _stopped_gently(child: int) -> int | None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child, signal.SIGTERM)
@@ -176,6 +227,22 @@ def _stopped_gently(child: int) -> int | None:
             return code
         time.sleep(0.01)
     return None
+
+
+def _end_for_certain(first: int, report: int) -> None:
+    _signal(first, signal.SIGKILL)
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    is_told = False
+    while not _has_ended(first):
+        _next_signal(_LOOK_SECONDS)
+        if not is_told and time.monotonic() > deadline:
+            os.write(report, NotEnded().as_bytes())
+            is_told = True
+
+
+def _signal(process: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(process, number)
 
 
 def _stand_first_in_line() -> None:  # pragma: no cover - as above

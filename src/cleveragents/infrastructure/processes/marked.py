@@ -8,9 +8,10 @@ import os
 import signal
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 
 MARK = "CLEVERAGENTS_STEP"
-_TRIES = 50
+_TRIES = 500
 _PAUSE_SECONDS = 0.01
 
 
@@ -18,18 +19,16 @@ def mark_of(plan_id: str, call: str) -> str:
     return f"{plan_id}:{call}"
 
 
-def end_processes(mark: str) -> int:
-    """Kill every process whose mark begins with `mark`, and wait until they are gone."""
-    ended = 0
+def end_processes(mark: str) -> bool:
+    """Kill every process whose mark begins with `mark`; whether they are gone in the end."""
     for _ in range(_TRIES):
         found = list(_marked(f"{MARK}={mark}".encode()))
         if not found:
-            break
-        ended = max(ended, len(found))
+            return True
         for process_id in found:
             _kill(process_id)
         time.sleep(_PAUSE_SECONDS)
-    return ended
+    return False
 
 
 def _marked(wanted: bytes) -> Iterable[int]:
@@ -51,7 +50,5 @@ def _carries(process: str, wanted: bytes) -> bool:
 
 
 def _kill(process_id: int) -> None:
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.kill(process_id, signal.SIGKILL)
-    except ProcessLookupError:
-        return

@@ -8,16 +8,16 @@ and can write only where they are told to. Unconfined code of ours may copy such
 import subprocess
 import uuid
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolLimitError, ToolNotStartedError, ToolTimeoutError
 from cleveragents.infrastructure.confinement.confiner import Confiner
-from cleveragents.infrastructure.processes.keeper import Keeper, Report, read_report
-from cleveragents.infrastructure.processes.marked import MARK, mark_of
-from cleveragents.infrastructure.processes.runner import ending, report_pipe, signals_held_back
+from cleveragents.infrastructure.processes.marked import mark_of
+from cleveragents.infrastructure.processes.reports import Report
 from cleveragents.infrastructure.processes.running import Running
+from cleveragents.infrastructure.processes.starting import NotStartedError, Start, started
 
 _SECONDS = 600.0
 
@@ -63,32 +63,23 @@ class OwnWork:
     def started(self, work: Work) -> Generator[Running]:
         """To be talked with over its standard streams; has ended when the block is left."""
         held = self._confiner.enclosed(work.argv, work.confinement, work.writable, work.folder)
-        with held as enclosure, report_pipe() as pipe, ending() as known:
-            keeper = Keeper(
-                report=pipe.written,
+        with held as enclosure, ExitStack() as stack:
+            start = Start(
+                name=work.argv[0],
+                folder=work.folder,
+                mark=mark_of(work.plan_id, uuid.uuid4().hex),
+                environ={**enclosure.environ, **work.variables},
+                stdin=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 most_processes=self._confiner.process_limit,
-                enter=enclosure.enter,
             )
-            mark = mark_of(work.plan_id, uuid.uuid4().hex)
-            with signals_held_back():  # a process that we do not know of would go on
-                try:
-                    process = subprocess.Popen(
-                        enclosure.argv,
-                        cwd=work.folder,
-                        env={**enclosure.environ, **work.variables, MARK: mark},
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        stderr=subprocess.PIPE,
-                        pass_fds=enclosure.passed_fds,
-                        start_new_session=True,
-                        preexec_fn=keeper.begin,
-                    )
-                except (OSError, ValueError, subprocess.SubprocessError) as error:
-                    pipe.close_written()
-                    raise _not_started(work, error, pipe.said()) from error
-                pipe.close_written()
-                running = Running(work.argv[0], mark, process, pipe.read)
-                known.append(running)
+            try:
+                running = stack.enter_context(started(enclosure, start))
+            except NotStartedError as error:
+                raise ToolNotStartedError(
+                    f"{work.argv[0]} could not be started inside: {error.reason}",
+                    "see what this machine can do with `agents doctor`",
+                ) from error
             yield running
 
 
@@ -100,13 +91,3 @@ def _whole(work: Work, report: Report | None) -> Report:
     if report.too_many:
         raise ToolLimitError(work.argv[0], "had too many processes")
     return report
-
-
-def _not_started(work: Work, error: Exception, said: bytes) -> ToolNotStartedError:
-    reason = read_report(said)
-    if not isinstance(reason, str):
-        reason = getattr(error, "strerror", None) or str(error)
-    return ToolNotStartedError(
-        f"{work.argv[0]} could not be started inside: {reason}",
-        "see what this machine can do with `agents doctor`",
-    )

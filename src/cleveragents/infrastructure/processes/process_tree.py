@@ -1,26 +1,107 @@
-"""Owns the processes below one process: finding them, and ending all of them for good."""
+"""Owns the processes below one process: finding them, and ending all of them for good.
 
+For machines on which a step has no process table of its own, which its end would take along.
+"""
+
+import math
 import os
 import signal
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-_PATIENCE_SECONDS = 10.0
-_PAUSE_SECONDS = 0.002
+_PAUSE_SECONDS = 0.0002
+_PAUSE_AT_MOST = 0.02
+_DEAD = (b"Z", b"X")
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a process stands: its parent, and its group."""
+    """Where a process stands: its parent, its group, and what it is at, as the kernel spells it."""
 
     parent: int
     group: int
+    state: bytes
 
 
 def descendants(root: int) -> Mapping[int, Place]:
     """Those that live; empty where there is no /proc."""
+    found: dict[int, Place] = {}
+    waiting = [root]
+    while waiting:
+        below = _children(waiting.pop())
+        if below is None:
+            return _descendants_of_all(root)
+        for process in below:
+            place = None if process in found else place_of(process)
+            if place is not None:
+                found[process] = place
+                waiting.append(process)
+    return found
+
+
+def end_descendants(patience: float, say_so: Callable[[], object]) -> int:
+    """Kill all that is below this process, which adopts orphans; gives back how many it were.
+
+    There is an end only when there is nothing left to wait for: when patience runs out that is
+    said, and no more, since what is left could still write. Group by group: a group is killed in
+    one go, before any of it can fork once more. And again at once: who is gone as soon as its
+    child is there is found only by one who looks all the time.
+    """
+    ended: set[int] = set()
+    pause = _PAUSE_SECONDS
+    deadline = time.monotonic() + patience
+    while _reap():
+        if time.monotonic() > deadline:
+            say_so()
+            deadline = math.inf
+        found = descendants(os.getpid())
+        for group in {place.group for place in found.values()} - {os.getpgrp()}:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, signal.SIGKILL)
+        fresh = found.keys() - ended
+        ended |= fresh
+        pause = _PAUSE_SECONDS if fresh else min(2 * pause, _PAUSE_AT_MOST)
+        if not fresh:
+            time.sleep(pause)
+    return len(ended)
+
+
+def place_of(process: int) -> Place | None:
+    """None if there is no such process, or it has ended."""
+    try:
+        with open(f"/proc/{process}/stat", "rb", buffering=0) as file:
+            # The name of the program is in brackets, and may hold anything.
+            state, parent, group = file.read(512).rpartition(b")")[2].split()[:3]
+    except (OSError, ValueError):
+        return None
+    return None if state in _DEAD else Place(int(parent), int(group), state)
+
+
+def threads_of(process: int) -> Iterable[str]:
+    try:
+        return os.listdir(f"/proc/{process}/task")
+    except OSError:
+        return ()
+
+
+def _children(process: int) -> list[int] | None:
+    """As the kernel has listed them, thread by thread; None if it keeps no such lists."""
+    found: list[int] = []
+    for thread in threads_of(process):
+        try:
+            with open(f"/proc/{process}/task/{thread}/children", "rb") as file:
+                found += map(int, file.read().split())
+        except FileNotFoundError:
+            if os.path.exists(f"/proc/{process}/task/{thread}"):
+                return None
+        except (OSError, ValueError):
+            continue
+    return found
+
+
+def _descendants_of_all(root: int) -> Mapping[int, Place]:
     places = _living()
     children: dict[int, list[int]] = {}
     for process, place in places.items():
@@ -34,22 +115,11 @@ def descendants(root: int) -> Mapping[int, Place]:
     return found
 
 
-def end_descendants() -> int:
-    """Kill all that is below this process, which adopts orphans; gives back how many it were.
-
-    Group by group: a group is killed in one go, before any of it can fork once more. One by one,
-    they could multiply faster than they are killed.
-    """
-    ended: set[int] = set()
-    deadline = time.monotonic() + _PATIENCE_SECONDS
-    while _reap() and time.monotonic() < deadline:
-        found = descendants(os.getpid())
-        for group in {place.group for place in found.values()} - {os.getpgrp()}:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(group, signal.SIGKILL)
-        ended |= found.keys()
-        time.sleep(_PAUSE_SECONDS)
-    return len(ended)
+def _living() -> Mapping[int, Place]:
+    if not os.path.isdir("/proc"):
+        return {}
+    known = {int(name): place_of(int(name)) for name in os.listdir("/proc") if name.isdecimal()}
+    return {process: place for process, place in known.items() if place is not None}
 
 
 def _reap() -> bool:
@@ -60,36 +130,3 @@ def _reap() -> bool:
                 return True
         except ChildProcessError:
             return False
-
-
-def _living() -> Mapping[int, Place]:
-    found: dict[int, Place] = {}
-    if not os.path.isdir("/proc"):
-        return found
-    for name in os.listdir("/proc"):
-        if not name.isdecimal():
-            continue
-        with suppress(OSError), open(f"/proc/{name}/stat", "rb", buffering=0) as file:
-            # The name of the program is in brackets, and may hold anything.
-            state, parent, group = file.read(512).rpartition(b")")[2].split()[:3]
-            if state not in (b"Z", b"X"):
-                found[int(name)] = Place(int(parent), int(group))
-    return found
-
-
-def suspend(keeper: int) -> None:
-    """Stop all that is below another process, until it is resumed; what is new meanwhile, too."""
-    stopped: set[int] = set()
-    while fresh := descendants(keeper).keys() - stopped:
-        _signal(fresh, signal.SIGSTOP)
-        stopped |= fresh
-
-
-def resume(keeper: int) -> None:
-    _signal(descendants(keeper).keys(), signal.SIGCONT)
-
-
-def _signal(processes: Iterable[int], number: int) -> None:
-    for process in processes:
-        with suppress(ProcessLookupError, PermissionError):
-            os.kill(process, number)

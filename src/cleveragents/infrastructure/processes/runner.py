@@ -1,16 +1,14 @@
 """Owns running a command for a tool: held inside, for a limited time, output and crowd."""
 
 import os
-import signal
 import subprocess
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from types import FrameType
-from typing import IO, Any
+from typing import IO
 
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, Enforcement
 from cleveragents.domain.decision import ToolResult
@@ -22,17 +20,11 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.infrastructure.confinement.confiner import Confiner, Enclosure
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
-from cleveragents.infrastructure.processes.keeper import Keeper, Report, read_report
-from cleveragents.infrastructure.processes.marked import (
-    MARK,
-    end_processes,
-    mark_of,
-)
+from cleveragents.infrastructure.processes.marked import end_processes, mark_of
+from cleveragents.infrastructure.processes.reports import Report
 from cleveragents.infrastructure.processes.running import Limits, Running
+from cleveragents.infrastructure.processes.starting import NotStartedError, Start, started
 
-# The last one is how an interruption that got lost is felt again.
-_INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
-_Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 # Output beyond what is kept is read and dropped; without an end it would only burn time.
 _PRINTED_AT_LEAST = 64 << 20
 _PRINTED_PER_KEPT = 64
@@ -95,13 +87,20 @@ class ProcessRunner:
         self._refuse_unconfined(command)
         places = writable_places(command.sandboxes)
         held = self._confiner.enclosed(command.argv, command.confinement, places, command.folder)
-        with held as enclosure, report_pipe() as pipe, ending() as known:
-            keeper = Keeper(
-                report=pipe.written, most_processes=limits.processes, enter=enclosure.enter
+        with held as enclosure, _stdin(command) as stdin, ExitStack() as stack:
+            start = Start(
+                name=command.name,
+                folder=command.folder,
+                mark=mark_of(command.plan_id, uuid.uuid4().hex),
+                environ=_environment(command, enclosure),
+                stdin=stdin,
+                stderr=subprocess.PIPE if command.talks else subprocess.STDOUT,
+                most_processes=limits.processes,
             )
-            with signals_held_back():  # a process that we do not know of would go on
-                running = self._start(command, enclosure, keeper, pipe)
-                known.append(running)
+            try:
+                running = stack.enter_context(started(enclosure, start))
+            except NotStartedError as error:
+                raise _not_started(command, error) from error
             if command.plan_id in self._stopped:  # just now, when there was nothing to end
                 running.end()
             yield running
@@ -118,28 +117,6 @@ class ProcessRunner:
         refusal = self.enforcement(command.confinement).refusal
         if refusal is not None:
             raise ToolNotConfinedError(command.name, refusal)
-
-    def _start(
-        self, command: Command, enclosure: Enclosure, keeper: Keeper, pipe: "ReportPipe"
-    ) -> Running:
-        mark = mark_of(command.plan_id, uuid.uuid4().hex)
-        try:
-            with _stdin(command) as stdin:
-                process = subprocess.Popen(
-                    enclosure.argv,
-                    cwd=command.folder,
-                    env=_environment(command, enclosure) | {MARK: mark},
-                    stdin=stdin,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE if command.talks else subprocess.STDOUT,
-                    pass_fds=enclosure.passed_fds,
-                    start_new_session=True,
-                    preexec_fn=keeper.begin,
-                )
-        except (OSError, ValueError, subprocess.SubprocessError) as error:
-            raise _not_started(command, error, pipe) from error
-        pipe.close_written()
-        return Running(command.name, mark, process, pipe.read)
 
     def _result(self, command: Command, text: str, report: Report | None) -> ToolResult:
         denied: list[str] = []
@@ -166,34 +143,6 @@ class ProcessRunner:
         return ToolResult(output=text, values=values)
 
 
-class ReportPipe:
-    """Where a keeper writes and we read."""
-
-    def __init__(self) -> None:
-        self.read, self.written = os.pipe()
-        self._open = True
-
-    def close_written(self) -> None:
-        """So that the end of the keeper is the end of what can be read."""
-        if self._open:
-            os.close(self.written)
-            self._open = False
-
-    def said(self) -> bytes:
-        """What the keeper wrote, once it cannot write any more."""
-        return os.read(self.read, 4096)
-
-
-@contextmanager
-def report_pipe() -> Generator[ReportPipe]:
-    pipe = ReportPipe()
-    try:
-        yield pipe
-    finally:
-        pipe.close_written()
-        os.close(pipe.read)
-
-
 @contextmanager
 def _stdin(command: Command) -> Generator[int | IO[bytes]]:
     if command.talks or not command.input:
@@ -203,19 +152,6 @@ def _stdin(command: Command) -> Generator[int | IO[bytes]]:
         file.write(command.input)
         file.seek(0)
         yield file
-
-
-@contextmanager
-def ending() -> Generator[list[Running]]:
-    """Whatever is put on the list has ended when the block is left."""
-    known: list[Running] = []
-    try:
-        yield known
-    finally:
-        with signals_held_back():
-            for running in known:
-                running.end()
-                running.close()
 
 
 def writable_places(sandboxes: Mapping[str, str]) -> list[str]:
@@ -239,53 +175,21 @@ def _environment(command: Command, enclosure: Enclosure) -> dict[str, str]:
     return kept | sandboxes | dict(command.variables)
 
 
-def _not_started(command: Command, error: Exception, pipe: ReportPipe) -> ToolError:
-    pipe.close_written()
-    said = read_report(pipe.said())
-    if isinstance(said, str):
+def _not_started(command: Command, error: NotStartedError) -> ToolError:
+    if not error.held:
         return ToolNotStartedError(
-            f"{command.name} could not be held inside: {said}",
+            f"{command.name} could not be held inside: {error.reason}",
             "see `agents plan status`; `confinement: off` runs it without",
         )
-    reason = getattr(error, "strerror", None) or str(error)
-    if isinstance(error, OSError) and error.filename == command.folder:
+    if error.at == command.folder:
         return ToolNotStartedError(
-            f"{command.name} could not be started: its folder {command.folder}: {reason}",
+            f"{command.name} could not be started: its folder {command.folder}: {error.reason}",
             "see what is wrong with `agents doctor`",
         )
     return ToolNotStartedError(
-        f"{command.name} could not be started: {command.argv[0]}: {reason}",
+        f"{command.name} could not be started: {command.argv[0]}: {error.reason}",
         "check the command in the action file",
     )
-
-
-@contextmanager
-def signals_held_back() -> Generator[None]:
-    """An interruption that comes now is felt at the end of the block.
-
-    By the main thread alone, which is the one that is interrupted. To block the signals is not
-    enough: any other thread would take them, and hand them on to this one.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    felt: list[int] = []
-    before = {n: signal.signal(n, lambda number, _: felt.append(number)) for n in _INTERRUPTIONS}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)
-        for number in felt[:1]:
-            _feel(number, before[signal.Signals(number)])
-
-
-def _feel(number: int, handler: "_Handler") -> None:
-    """What would have happened; not by one more signal, as signals are counted."""
-    if callable(handler):
-        handler(number, None)
-    else:
-        signal.raise_signal(number)
 
 
 def _variable(name: str) -> str:

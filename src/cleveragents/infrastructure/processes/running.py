@@ -3,24 +3,28 @@
 import os
 import select
 import signal
+import socket
 import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from cleveragents.domain.errors import ToolLimitError, ToolTimeoutError
-from cleveragents.infrastructure.processes.keeper import (
+from cleveragents.domain.errors import ToolLimitError, ToolNotEndedError, ToolTimeoutError
+from cleveragents.infrastructure.processes import standstill
+from cleveragents.infrastructure.processes.first_process import DONE, RESUME, SUSPEND
+from cleveragents.infrastructure.processes.marked import end_processes
+from cleveragents.infrastructure.processes.reports import (
     END,
     GRACE_SECONDS,
     STOP,
+    NotEnded,
     Report,
     read_report,
 )
-from cleveragents.infrastructure.processes.marked import end_processes
 
 _CHUNK = 1 << 18
 # To what it takes to end gently, and then by force, comes what a busy machine makes of it.
-_PATIENCE_SECONDS = GRACE_SECONDS + 15
+_PATIENCE_SECONDS = GRACE_SECONDS + 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,15 +60,24 @@ class Tail:
 
 
 class Running:
-    """`name` is the tool's, `mark` what its processes carry, `report` where its keeper writes."""
+    """`name` is the tool's, `mark` what its processes carry, `report` where its keeper writes.
+
+    `first` leads to the first process, where they have a process table of their own.
+    """
 
     def __init__(
-        self, name: str, mark: str, process: "subprocess.Popen[bytes]", report: int
+        self,
+        name: str,
+        mark: str,
+        process: "subprocess.Popen[bytes]",
+        report: int,
+        first: socket.socket | None,
     ) -> None:
         self.process = process
         self._name = name
         self._mark = mark
         self._report = report
+        self._first = first
         self._ending: tuple[Report | None] | None = None
 
     @property
@@ -112,41 +125,66 @@ class Running:
         again."""
         return self.end(END)
 
-    def close(self) -> None:
+    def suspend(self) -> None:
+        """Until it is resumed none of it moves; raises ToolNotEndedError if that cannot be."""
+        if not self._ask(SUSPEND):
+            self.kill()
+            raise ToolNotEndedError(self._name)
+
+    def resume(self) -> None:
+        self._ask(RESUME)
+
+    def leave(self) -> None:
+        """See that it has ended, and let go of what led to it."""
+        try:
+            self.end()
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        os.close(self._report)
+        if self._first is not None:
+            self._first.close()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream is not None:
                 with suppress(BrokenPipeError):
                     stream.close()
 
     def _ended(self, told: signal.Signals) -> Report | None:
-        # A keeper that has reported ends by itself; told to stop, others do so within a while.
-        if self._has_reported():
-            self.process.wait()
-        else:
-            self._stop(told)
-        found = read_report(self._said())
-        if isinstance(found, Report):
-            return found
-        end_processes(self._mark)  # nobody looks after them any more
+        # A keeper that has reported ends by itself; told to stop, others do so within a while. One
+        # that does not is left at its work: without it, nobody would end what is still there.
+        if not self._has_reported(0):
+            self.process.send_signal(told)
+            if not self._has_reported(_PATIENCE_SECONDS):
+                raise ToolNotEndedError(self._name)
+        said = read_report(os.read(self._report, 4096))
+        if isinstance(said, NotEnded):
+            raise ToolNotEndedError(self._name)
+        self.process.wait()
+        if isinstance(said, Report):
+            return said
+        # Nobody looks after them any more.
+        if not end_processes(self._mark):
+            raise ToolNotEndedError(self._name)
         return None
 
-    def _stop(self, told: signal.Signals) -> None:
-        self.process.send_signal(told)
-        try:
-            self.process.wait(timeout=_PATIENCE_SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
+    def _has_reported(self, seconds: float) -> bool:
+        waiting = select.poll()
+        waiting.register(self._report, select.POLLIN)
+        return bool(waiting.poll(seconds * 1000))
 
-    def _has_reported(self) -> bool:
-        return bool(select.select([self._report], [], [], 0)[0])
-
-    def _said(self) -> bytes:
-        os.set_blocking(self._report, False)
+    def _ask(self, wanted: bytes) -> bool:
+        if self._first is None:
+            below = standstill.Below(self.process.pid)
+            return standstill.suspend(below) if wanted == SUSPEND else standstill.resume(below)
         try:
-            return os.read(self._report, 4096)
-        except BlockingIOError:
-            return b""
+            self._first.settimeout(_PATIENCE_SECONDS)
+            self._first.sendall(wanted)
+            return self._first.recv(1) in (DONE, b"")  # or it has ended, and all have with it
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
 
 
 def _drain(output: int, tail: Tail, most: int, *, whole: bool) -> bool:

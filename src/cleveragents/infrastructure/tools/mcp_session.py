@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any, cast
 
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
-from cleveragents.infrastructure.processes.process_tree import resume, suspend
 from cleveragents.infrastructure.processes.running import Running, Tail
 
 PROTOCOL = "2025-06-18"
@@ -34,7 +33,7 @@ class McpSession:
         assert process.stdout is not None
         assert process.stderr is not None
         self._name = name
-        self._process = process
+        self._running = running
         self._stdin: IO[bytes] = process.stdin
         self._stdout = process.stdout.fileno()
         self._data = bytearray()
@@ -65,7 +64,7 @@ class McpSession:
         self.tools = found
 
     def call(self, tool: str, arguments: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
-        resume(self._process.pid)
+        self._running.resume()
         try:
             asked = {"name": tool, "arguments": dict(arguments)}
             return self._request("tools/call", asked, time.monotonic() + seconds, seconds)
@@ -73,7 +72,7 @@ class McpSession:
             self.rest()
 
     def rest(self) -> None:
-        suspend(self._process.pid)
+        self._running.suspend()
 
     # --- messages -------------------------------------------------------------------------------
 

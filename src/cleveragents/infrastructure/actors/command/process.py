@@ -2,15 +2,13 @@
 
 import os
 import select
-import signal
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
-from cleveragents.infrastructure.processes.process_tree import descendants
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner, last_lines
 
 _CHUNK = 1 << 16
@@ -93,10 +91,12 @@ class AgentProcess:
         self._printed.clear()
         return f"[{left_out} bytes left out]\n{text}" if left_out else text
 
-    def signal(self, number: signal.Signals) -> None:
-        for process in descendants(self._running.process.pid):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(process, number)
+    def suspend(self) -> None:
+        """Until it is resumed, nothing of it moves."""
+        self._running.suspend()
+
+    def resume(self) -> None:
+        self._running.resume()
 
     def close(self) -> None:
         """End it, if it has not ended by itself; unheard, since the checkpoint may be taken."""

@@ -1,6 +1,5 @@
 """Owns how an agent's work falls into steps: as its hooks tell it, or by when nothing moves."""
 
-import signal
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -144,11 +143,11 @@ class QuietSession:
     def carry_out(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002  there is but one
         self._stillness.forget()
         process = self._process = self._process or self._start()
-        process.signal(signal.SIGCONT)
+        process.resume()
         while process.end is None:
             process.wait(time.monotonic() + _LOOK_SECONDS)
             if self._stillness.lasts(self._seconds):
-                process.signal(signal.SIGSTOP)
+                process.suspend()
                 return ToolResult(output=process.said())
         process.refuse_unless_well(WORK)
         return ToolResult(output=process.end.said, values={"exit_code": 0})
