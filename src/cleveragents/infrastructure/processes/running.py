@@ -78,6 +78,7 @@ class Running:
         self._mark = mark
         self._report = report
         self._first = first
+        self.is_suspended = False
         self._ending: tuple[Report | None] | None = None
 
     @property
@@ -126,13 +127,15 @@ class Running:
         return self.end(END)
 
     def suspend(self) -> None:
-        """Until it is resumed none of it moves; raises ToolNotEndedError if that cannot be."""
+        """Until it is resumed none of it moves; one that cannot be stopped is ended, and raises."""
         if not self._ask(SUSPEND):
             self.kill()
-            raise ToolNotEndedError(self._name)
+            raise ToolLimitError(self._name, "could not be brought to a standstill")
+        self.is_suspended = True
 
     def resume(self) -> None:
         self._ask(RESUME)
+        self.is_suspended = False
 
     def leave(self) -> None:
         """See that it has ended, and let go of what led to it."""
