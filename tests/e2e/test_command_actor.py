@@ -39,6 +39,7 @@ def test_each_tool_call_of_the_agent_is_a_decision_with_its_checkpoints(world: W
     assert plan.reasons == [
         "decision",
         *["decision", "on_tool_write", "on_tool_write_complete"] * 2,
+        "complete",
     ]
     calls = plan("artifacts").ok().data["artifacts"]
     assert [call["output"].splitlines()[0] for call in calls] == ["wrote one.txt", "wrote two.txt"]
@@ -156,11 +157,11 @@ def test_without_hooks_a_step_ends_when_nothing_moves(world: World) -> None:
     plan = use_command(world, ["sh", "-c", script], actor={"steps": "quiet", "quiet_seconds": 0.5})
     plan.execute().ok()
 
-    assert chosen(plan)[:2] == ["agent.work: work", "agent.work: work"]
-    plan.rollback("decision 1: work").ok()
+    assert chosen(plan) == ["agent.wrote: one.txt", "agent.wrote: two.txt"]
+    plan.rollback("decision 1: two.txt").ok()
     assert files(plan) == {"one.txt": "1\n"}
-    plan.rollback("decision 0: work").ok()
-    assert files(plan) == {}  # it was started only after that checkpoint
+    plan.rollback("decision 0: one.txt").ok()
+    assert files(plan) == {}
 
 
 def test_an_agent_without_hooks_that_breaks_off_is_told_with_its_last_words(world: World) -> None:

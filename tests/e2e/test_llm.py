@@ -67,7 +67,8 @@ def test_a_scripted_run_of_the_same_task_has_the_same_tree(llm: LlmWorld, world:
     )
 
     assert types(plan) == types(scripted)
-    assert plan.reasons == scripted.reasons
+    # What the model says at the end is part of the plan's last state.
+    assert plan.reasons == [*scripted.reasons, "complete"]
     assert plan.tree() == scripted.tree()
 
 

@@ -1,11 +1,12 @@
-"""The same task by a script, by a language model and by a coding agent: one tree, one way back."""
+"""The same task by a script, by a language model and by a coding agent, with hooks and without: one
+tree, one way back."""
 
 from collections.abc import Generator
 from typing import Any
 
 import pytest
 from tests.support.chat_server import ChatServer, call, say
-from tests.support.coding_agent import ONE, THREE, TWO, use
+from tests.support.coding_agent import ONE, THREE, TWO, use, use_command
 from tests.support.llm_world import LlmWorld, types
 from tests.support.trees import tree_of
 from tests.support.world import Group, PlanHandle, World, write
@@ -19,7 +20,7 @@ def server() -> Generator[ChatServer]:
         yield running
 
 
-@pytest.fixture(params=["scripted", "llm", "command"])
+@pytest.fixture(params=["scripted", "llm", "command", "silent"])
 def plan(request: pytest.FixtureRequest, world: World, server: ChatServer) -> PlanHandle:
     files = [(item["name"], item["content"]) for item in CALLS]
     if request.param == "scripted":
@@ -28,14 +29,18 @@ def plan(request: pytest.FixtureRequest, world: World, server: ChatServer) -> Pl
         asked = (call("file_write", "Next.", path=path, content=text) for path, text in files)
         server.script(*asked, say("Done."))
         return LlmWorld(world, server).run()
-    plan = use(world, *CALLS)
+    silent = "; sleep 1.5; ".join(f"printf {content} > {path}" for path, content in files)
+    quick = {"quiet_seconds": 0.3}
+    made = use(world, *CALLS) if request.param == "command" else None
+    plan = made or use_command(world, ["sh", "-c", silent], actor=quick)
     plan.execute().ok()
     return plan
 
 
 def test_one_shape_and_a_way_back_to_every_decision(plan: PlanHandle) -> None:
     assert types(plan) == ["tool_invocation"] * 3
-    assert plan.reasons == [
+    # An actor that says when it is done has one state more than its steps.
+    assert [reason for reason in plan.reasons if reason != "complete"] == [
         "decision",
         *["decision", "on_tool_write", "on_tool_write_complete"] * 3,
     ]

@@ -43,7 +43,7 @@ def test_exactly_the_named_triggers_fire(
 
 def test_a_tool_that_only_reads_fires_no_write_trigger(world: World) -> None:
     plan = world.run(READ)
-    assert plan.reasons == ["decision", "decision"]
+    assert plan.reasons == ["decision", "decision", "complete"]
 
 
 def test_before_apply_makes_its_group_before_anything_real_changes(world: World) -> None:
@@ -59,7 +59,7 @@ def test_the_empty_list_leaves_the_groups_of_the_decisions_and_they_still_work(
 ) -> None:
     agents = world.agents.having(**{VARIABLE: ""})
     plan = run(world, agents, write("a", "1", "one"), write("b", "2", "two"))
-    assert plan.reasons == ["decision"] * 3
+    assert plan.reasons == [*["decision"] * 3, "complete"]
     plan.rollback("decision 1: two").ok()
     assert (plan.sandbox / "a").exists()
     assert not (plan.sandbox / "b").exists()

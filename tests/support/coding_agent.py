@@ -44,6 +44,8 @@ for call in json.loads(sys.argv[1]):
         file.write(call["name"] + "\\n")
     if not call.get("silent"):
         hook("post-tool", **tool, tool_response={"stdout": "wrote " + call["name"]})
+    if "then" in call:
+        pathlib.Path(call["then"]).write_text("after the hook")
 """
 ONE = {"name": "one.txt", "content": "1"}
 TWO = {"name": "two.txt", "content": "2", "say": "now the second"}

@@ -120,6 +120,8 @@ class KnownPlan:
             return self.states[at]
         if group.reason == "on_tool_write_complete":
             return self.states[at + 1]
+        if group.reason == "complete":
+            return self.states[-1]
         return self.half_done if group.reason == "on_error" else None
 
     def shut(self, *, shut: bool) -> None:

@@ -146,6 +146,17 @@ class Histories(RuleBasedStateMachine):
         assert self.known.facts() == self.present
         assert self.plan.status["last_completed_step"] == self.done
 
+    @invariant()
+    def a_complete_plan_stands_on_its_own_state(self) -> None:
+        if getattr(self, "present", None) is None:
+            return
+        status = self.plan.status
+        if status["state"] == "complete":
+            told = self.plan("rollback", "--dry-run", "{}", status["last_checkpoint_id"]).ok().data
+            assert told["changes_reverted"] == []
+            assert told["impact"]["tool_calls_after_cp"] == "0 undone"
+            assert told["impact"]["decisions_after_cp"] == "0 discarded"
+
     def now_at(self, group: Group) -> None:
         self.present = self.held.get(group.group_id) or self.known.facts()
         self.done = self.plan.status["last_completed_step"]

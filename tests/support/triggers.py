@@ -14,4 +14,5 @@ def run(world: World, agents: Agents, *steps: object) -> PlanHandle:
 
 
 def triggered(plan: PlanHandle) -> list[str]:
-    return [reason for reason in plan.reasons if reason != "decision"]
+    """Neither those that decisions make, nor the last one, without which no plan is complete."""
+    return [reason for reason in plan.reasons if reason not in ("decision", "complete")]

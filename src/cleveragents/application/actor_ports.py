@@ -3,7 +3,15 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
+from cleveragents.domain.acting import (
+    Finished,
+    Memory,
+    Outcome,
+    Proposal,
+    Situation,
+    Strategy,
+    Unannounced,
+)
 from cleveragents.domain.action import Action
 from cleveragents.domain.ids import PlanId
 
@@ -18,8 +26,11 @@ class Actor(Protocol):
         """What it expects to do; nothing is changed. Asked each time that Execute begins."""
         ...
 
-    def decide(self, situation: Situation) -> Proposal | Finished:
-        """The next step, or that the work is done. Raises ActorError if it cannot say."""
+    def decide(self, situation: Situation) -> Proposal | Unannounced | Finished:
+        """The next step, or that one may have been taken already, or that the work is done.
+
+        Raises ActorError if it cannot say.
+        """
         ...
 
     def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:

@@ -208,6 +208,10 @@ class SnapshotStore(Protocol):
         """The sandbox as it is now; the same `ref` as before if nothing changed."""
         ...
 
+    def known(self, resource: PlanResource, ref: str) -> Snapshot:
+        """One that was captured before; what it had changed and cost is not told again."""
+        ...
+
     def adopt(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
     ) -> Snapshot:

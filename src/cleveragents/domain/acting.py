@@ -22,6 +22,9 @@ SUMMARY = "summary"
 AGENT_TOOL = "agent."
 """What the names of tools begin with that an agent's own program carries out."""
 
+UNANNOUNCED = AGENT_TOOL + "wrote"
+"""What a step is called that was seen only by what it had changed."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
@@ -63,6 +66,15 @@ class Proposal:
     alternatives: tuple[str, ...] = ()
     confidence: float | None = None
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unannounced:
+    """An actor rests, and may have done something that it did not tell beforehand: if the sandboxes
+    changed, that was a step. `said` is what it has said meanwhile."""
+
+    memory: Memory
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Owns what differs between two states of a resource."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -39,3 +40,13 @@ class ResourceDiff:
     files: tuple[FileDiff, ...] = ()
     patch: str = ""
     left_behind: tuple[str, ...] = ()
+
+
+_LONGEST_PATH = 60
+
+
+def in_words(changes: Sequence[FileChange]) -> str:
+    """What changed, in a few words: one path, and how many others."""
+    path = changes[0].path
+    shown = path if len(path) <= _LONGEST_PATH else f"…{path[1 - _LONGEST_PATH :]}"
+    return shown if len(changes) == 1 else f"{shown}, {len(changes) - 1} more"

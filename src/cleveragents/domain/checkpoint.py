@@ -39,9 +39,10 @@ TRIGGER_ALIASES = {
 
 
 class CheckpointReason(StrEnum):
-    """Why a group exists: a decision, a trigger, a person, or a rollback that may be undone."""
+    """Why a group exists: a decision, a trigger, a person, the end, or a rollback to be undone."""
 
     DECISION = "decision"
+    COMPLETE = "complete"
     MANUAL = "manual"
     BEFORE_ROLLBACK = "before_rollback"
     FILES_RESTORED = "files_restored"

@@ -66,6 +66,20 @@ def build_group(draft: GroupDraft, new_id: Callable[[], str]) -> CheckpointGroup
     )
 
 
+def holds(group: CheckpointGroup, plan: Plan, captured: Mapping[ResourceId, Snapshot]) -> bool:
+    """Whether going back to the group would change nothing: no file, nothing that the plan or its
+    actor knows, and nothing that happened, for nothing did since."""
+    files = {state.resource_id: state.state_hash for state in group.resource_states}
+    at_boundary = all(state.boundary == state.snapshot for state in group.resource_states)
+    own = next(item.state_hash for item in group.checkpoints if item.is_plan_state)
+    return (
+        group.position == plan.here
+        and at_boundary
+        and files == {key: snapshot.state_hash for key, snapshot in captured.items()}
+        and own == hash_of(plan_state(plan))
+    )
+
+
 def plan_state(plan: Plan) -> Mapping[str, Any]:
     """The part of a plan that a rollback takes back, the actor's own memory included."""
     return {

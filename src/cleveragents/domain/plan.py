@@ -112,9 +112,9 @@ class Plan:
             created_at=self.created_at,
         )
 
-    def tick(self) -> "Plan":
+    def tick(self, times: int = 1) -> "Plan":
         """One more thing happened; each gets a number of its own that is never used again."""
-        return replace(self, seq=self.seq + 1)
+        return replace(self, seq=self.seq + times)
 
     def refuse_if_final(self) -> None:
         if self.state is State.APPLIED:

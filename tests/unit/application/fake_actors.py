@@ -1,6 +1,6 @@
 """Tools, actors and actions in memory."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -39,6 +39,8 @@ class MemoryTools:
         self.broken: set[str] = set()
         self.contexts: list[ToolContext] = []
         self.ran: list[tuple[str, dict[str, Any]]] = []
+        # What happens behind everybody's back once a tool that only reads has answered.
+        self.then: Callable[[], object] = lambda: None
 
     def stop(self, plan_id: PlanId) -> None:
         """Nothing runs between two calls."""
@@ -78,6 +80,7 @@ class MemoryTools:
             if spec.name in self.broken:
                 raise ToolError(f"{spec.name} is broken", "mend it")
             self._faults.reach("ran a tool")
+            self.then()
             return ToolResult(output="seen\n", values={"size": 4})
         name = spec.resource or arguments.get("resource") or next(iter(context.sandboxes))
         files = self._disk.sandboxes[context.sandboxes[name]]

@@ -70,6 +70,11 @@ class MemorySnapshots:
         self._faults.reach("capture")
         return self._taken(resource)
 
+    def known(self, resource: PlanResource, ref: str) -> Snapshot:
+        return Snapshot(
+            ref=ref, state_hash=hash_files(self._content(resource, ref)), sandbox_ref=""
+        )
+
     def restore(self, resource: PlanResource, ref: str) -> Restored:
         return self._restored(resource, self._content(resource, ref))
 

@@ -134,19 +134,20 @@ def test_a_call_is_stored_with_what_it_did() -> None:
 # --- triggers -----------------------------------------------------------------------------------
 
 DECISIONS = ["decision", "decision"]
+END = "complete"
 
 
 @pytest.mark.parametrize(
     ("triggers", "expected"),
     [
-        ([], DECISIONS),
-        ([Trigger.ON_TOOL_WRITE], [*DECISIONS, "on_tool_write"]),
+        ([], [*DECISIONS, END]),
+        ([Trigger.ON_TOOL_WRITE], [*DECISIONS, "on_tool_write", END]),
         ([Trigger.ON_TOOL_WRITE_COMPLETE], [*DECISIONS, "on_tool_write_complete"]),
-        ([Trigger.BEFORE_STEP], ["decision", "before_step", "decision"]),
+        ([Trigger.BEFORE_STEP], ["decision", "before_step", "decision", END]),
         ([Trigger.AFTER_STEP], [*DECISIONS, "after_step"]),
-        ([Trigger.ON_ERROR], DECISIONS),
-        ([Trigger.BEFORE_APPLY], DECISIONS),
-        ([Trigger.ON_SUBPLAN_SPAWN, Trigger.AFTER_SUBPLAN], DECISIONS),
+        ([Trigger.ON_ERROR], [*DECISIONS, END]),
+        ([Trigger.BEFORE_APPLY], [*DECISIONS, END]),
+        ([Trigger.ON_SUBPLAN_SPAWN, Trigger.AFTER_SUBPLAN], [*DECISIONS, END]),
         (DEFAULT_TRIGGERS, [*DECISIONS, "on_tool_write", "on_tool_write_complete"]),
         (
             Trigger,
@@ -196,7 +197,7 @@ def test_a_tool_that_only_reads_fires_no_write_trigger() -> None:
 
     world.run()
 
-    assert world.reasons == DECISIONS
+    assert world.reasons == [*DECISIONS, END]
     assert world.calls[0].result.values == {"size": 4}
     assert world.plan.last_completed_step == 0
 

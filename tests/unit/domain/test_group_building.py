@@ -19,7 +19,7 @@ from cleveragents.domain.checkpoint import (
     Snapshot,
 )
 from cleveragents.domain.decision import Position
-from cleveragents.domain.groups import GroupDraft, build_group, hash_of
+from cleveragents.domain.groups import GroupDraft, build_group, hash_of, holds
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId
 from cleveragents.domain.plan import Phase
 
@@ -313,3 +313,40 @@ def test_the_hash_of_a_group_changes_with_each_part_of_the_state(part: str) -> N
 def test_the_spelling_of_a_value_does_not_change_its_hash() -> None:
     assert hash_of({"a": 1, "ü": [2]}) == hash_of({"ü": [2], "a": 1})
     assert hash_of({"a": 1}) != hash_of({"a": "1"})
+
+
+# --- whether a group is exactly what is there -----------------------------------------------------
+
+
+def test_a_group_holds_the_plan_and_the_files_it_was_just_made_of() -> None:
+    assert holds(built(), PLAN, DRAFT.captured)
+
+
+def test_the_same_files_under_newer_refs_are_the_same() -> None:
+    newer = {key: replace(item, ref="newer") for key, item in DRAFT.captured.items()}
+    assert holds(built(), PLAN, newer)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seq": 10},
+        {"timeline": 3},
+        {"last_completed_step": 3},
+        {"attempt": 5},
+        {"actor_state": {"next_step": 4}},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_plan_that_went_on_is_another_state(change: dict[str, Any]) -> None:
+    assert not holds(built(), replace(PLAN, **change), DRAFT.captured)
+
+
+def test_another_file_is_another_state() -> None:
+    assert not holds(built(), PLAN, captured(code="h1", docs="other"))
+
+
+def test_one_that_was_taken_in_the_middle_of_a_step_is_no_end() -> None:
+    resources = (a_resource(CODE, boundary="before"), a_resource(DOCS, boundary="before"))
+    middle = built(moment=replace(MOMENT, mid_step=True), resources=resources)
+    assert not holds(middle, PLAN, DRAFT.captured)

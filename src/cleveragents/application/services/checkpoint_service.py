@@ -8,18 +8,18 @@ from cleveragents.application.ports import (
     EventSink,
     IdSource,
     SnapshotStore,
-    UnitOfWork,
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.additions import NOTHING_ELSE, Additions, store
+from cleveragents.application.services.capture import Capture
 from cleveragents.application.services.proving import damages
 from cleveragents.application.services.pruning import Explained, Pruning, RetentionLimits, pins
+from cleveragents.application.services.recording import Committed, PastStep, Recorder
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import (
     CheckpointGroup,
     CheckpointMoment,
     CheckpointReason,
-    Snapshot,
     Trigger,
 )
 from cleveragents.domain.checkpoint_lookup import find_group
@@ -29,10 +29,8 @@ from cleveragents.domain.errors import (
     PlanError,
     PlanStateError,
 )
-from cleveragents.domain.events import CheckpointRecorded, Recovered
-from cleveragents.domain.footprint import Touched
-from cleveragents.domain.groups import GroupDraft, build_group
-from cleveragents.domain.ids import GroupId, PlanId, ResourceId
+from cleveragents.domain.events import Recovered
+from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 from cleveragents.domain.selection import Selection
@@ -44,22 +42,6 @@ class CheckpointPolicy:
 
     triggers: frozenset[Trigger]
     limits: RetentionLimits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
-    """The plan as it is stored now, and what had changed since the snapshot before.
-
-    `notice` is what failed without being in the plan's way; `failed` says that it was the step.
-    """
-
-    plan: Plan
-    changes: tuple[FileChange, ...]
-    notice: str | None = None
-    failed: bool = False
-
-
-Captured = Mapping[ResourceId, Snapshot]
 
 
 class CheckpointService:
@@ -79,7 +61,7 @@ class CheckpointService:
         self._events = events
         self._triggers = policy.triggers
         self._pruning = Pruning(unit_of_work, snapshots, clock, policy.limits)
-        self._latest: CheckpointGroup | None = None
+        self._recorder = Recorder(unit_of_work, self._pruning, (clock, ids), events)
 
     # --- recording ------------------------------------------------------------------------------
 
@@ -126,6 +108,32 @@ class CheckpointService:
             uow.commit()
         return plan
 
+    def complete(self, plan: Plan, moment: CheckpointMoment, additions: Additions) -> Plan:
+        """Store that the plan is complete, together with a group that holds exactly its state.
+
+        That may be the one it stands on. The caller has ended all that could still write.
+        """
+        found = self.capture(plan.plan_id)
+        is_off = not plan.action.rollback_policy.enabled
+        moments = [] if is_off or self._recorder.stands_on(plan, found) else [moment]
+        return self._recorder.store(plan, moments, additions, found, is_boundary=True).plan
+
+    def record_past(self, plan: Plan, past: PastStep, found: Capture) -> Committed:
+        """Store a step that was seen only by what it has changed, which was `found`.
+
+        The groups before it hold what the step before it had left.
+        """
+        resources = found.resources
+        known = {r.resource_id: self._snapshots.known(r, r.boundary or "") for r in resources}
+        earlier = Capture(resources=resources, snapshots=known)
+        return self._recorder.store_past(plan, past, earlier, found)
+
+    def capture(self, plan_id: PlanId) -> Capture:
+        """Every sandbox of the plan as it is now, on disk but not on record."""
+        resources = self.resources(plan_id)
+        snapshots = {r.resource_id: self._snapshots.capture(r) for r in resources}
+        return Capture(resources=resources, snapshots=snapshots)
+
     def create(self, plan: Plan, label: str) -> CheckpointGroup:
         """A group by hand, labelled. The caller holds the plan's lock."""
         plan.refuse_if_final()
@@ -159,76 +167,11 @@ class CheckpointService:
         with_group: bool,
     ) -> Committed:
         """One transaction, with a group for each of the moments, which are one state of things."""
-        moment = moments[0]
-        # Files before record: a record whose files are missing cannot be restored (ADR 0002).
-        resources = self.resources(plan.plan_id)
-        captured: Captured = {}
-        if with_group or not moment.mid_step:
-            captured = {r.resource_id: self._snapshots.capture(r) for r in resources}
-        changes = _all_changes(resources, captured)
-        touched = _all_touched(resources, captured)
-        additions = additions.with_outcome(changes, touched)
-        groups: list[CheckpointGroup] = []
-        with self._unit_of_work() as uow:
-            plan = store(uow, plan, additions)
-            for each in moments if with_group else ():
-                plan, group = self._add_group(uow, plan, each, resources, captured)
-                groups.append(group)
-            if not moment.mid_step:
-                _move_boundaries(uow, resources, captured)
-            uow.plans.save(plan)
-            if additions.also is not None:
-                additions.also(uow, plan)
-            pruned = self._prune_records(uow, plan, moment) if groups else dict[GroupId, str]()
-            uow.commit()
-        if additions.tool_call is not None and additions.writers is not None:
-            additions.writers.add(additions.tool_call.decision_id, touched)
-        for group in groups:
-            self._announce(group, len(pruned) if group is groups[-1] else 0)
-        return Committed(plan=plan, changes=changes)
-
-    def _add_group(
-        self,
-        uow: UnitOfWork,
-        plan: Plan,
-        moment: CheckpointMoment,
-        resources: Sequence[PlanResource],
-        captured: Captured,
-    ) -> tuple[Plan, CheckpointGroup]:
-        plan = plan.tick()
-        draft = GroupDraft(
-            plan=plan,
-            moment=moment,
-            resources=resources,
-            captured=captured,
-            previous=self._previous(uow, plan),
-            created_at=self._clock.now(),
-        )
-        group = build_group(draft, self._ids.new)
-        uow.checkpoints.add(group)
-        self._latest = group
-        if moment.rollback_target is not None:
-            only = moment.rollback_only
-            plan = plan.begin_rollback(moment.rollback_target, group.group_id, only)
-        return plan.at(group.head), group
-
-    def _previous(self, uow: UnitOfWork, plan: Plan) -> CheckpointGroup | None:
-        if plan.head is None:
-            return None
-        # Nearly always the one that was just added; what it captured never changes.
-        if self._latest is not None and plan.head in self._latest.names():
-            return self._latest
-        return uow.checkpoints.holding(plan.head)
-
-    def _announce(self, group: CheckpointGroup, pruned: int) -> None:
-        self._events.emit(
-            CheckpointRecorded(
-                group_id=group.group_id,
-                reason=group.reason,
-                label=group.label,
-                pruned=pruned,
-            )
-        )
+        is_boundary = not moments[0].mid_step
+        look = with_group or is_boundary
+        found = self.capture(plan.plan_id) if look else Capture(resources=())
+        kept = moments if with_group else ()
+        return self._recorder.store(plan, kept, additions, found, is_boundary=is_boundary)
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -353,35 +296,3 @@ class CheckpointService:
             self.sweep(plan_id)
         except PlanError as error:
             self._events.emit(Recovered(message=f"old snapshots stay for now: {error.message}"))
-
-    def _prune_records(
-        self, uow: UnitOfWork, plan: Plan, moment: CheckpointMoment
-    ) -> Mapping[GroupId, str]:
-        # Records first, content later: `sweep` frees it off the hot path.
-        undo = moment.undo_group
-        also = {} if undo is None else {undo: "what was just done is undone with it"}
-        return self._pruning.prune_after_adding(uow, plan, also)
-
-
-def _move_boundaries(
-    uow: UnitOfWork, resources: Sequence[PlanResource], captured: Captured
-) -> None:
-    for resource in resources:
-        reached = captured[resource.resource_id].ref
-        if reached != resource.boundary:
-            uow.resources.save(resource.at_boundary(reached))
-
-
-def _all_changes(resources: Sequence[PlanResource], captured: Captured) -> tuple[FileChange, ...]:
-    many = len(resources) > 1
-    return tuple(
-        change._replace(path=f"{resource.name}:{change.path}") if many else change
-        for resource in resources
-        if resource.resource_id in captured
-        for change in captured[resource.resource_id].changes
-    )
-
-
-def _all_touched(resources: Sequence[PlanResource], captured: Captured) -> Touched:
-    found = {r.name: captured[r.resource_id].footprint for r in resources if captured}
-    return {name: footprint for name, footprint in found.items() if footprint}

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from cleveragents.application.ports import UnitOfWork
-from cleveragents.domain.acting import Guidance, PlacedStep, grown
+from cleveragents.domain.acting import UNANNOUNCED, Guidance, PlacedStep, grown
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus
 from cleveragents.domain.decision import (
@@ -25,13 +25,15 @@ class Course:
     """`done` has, for each step that need not run again, the decision that carried it out.
 
     `failed` has the last error of each step that was not done; `in_a_row` is how many have failed
-    one after the other since this run began.
+    one after the other since this run began. `unannounced` is how many were seen only by what they
+    had changed.
     """
 
     decisions: list[Decision]
     done: dict[int, DecisionId] = field(default_factory=dict[int, DecisionId])
     failed: dict[int, str] = field(default_factory=dict[int, str])
     in_a_row: int = 0
+    unannounced: int = field(default=0, init=False)
     writers: Writers = field(default_factory=Writers)
     corrections: Sequence[Correction] = ()
     # Looked up at every step: going through all decisions each time would make long plans slow.
@@ -77,6 +79,8 @@ class Course:
             self._advice.append(decision)
         elif decision.step_index is not None:
             self._of_steps[decision.step_index] = decision
+            decided = decision.decided
+            self.unannounced += decided is not None and decided.step.tool == UNANNOUNCED
 
     def first_open(self, index: int) -> int:
         """The first step from there on that is still to be done."""

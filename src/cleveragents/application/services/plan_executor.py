@@ -1,8 +1,8 @@
 """Owns Execute: decide, checkpoint, run the tool, commit the step."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from cleveragents.application.ports import (
     Clock,
@@ -12,12 +12,14 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.checkpoint_service import Additions, CheckpointService
 from cleveragents.application.services.course import Course
+from cleveragents.application.services.deciding import Deciding
 from cleveragents.application.services.tool_runner import Crossing, StepRunner, Task
 from cleveragents.application.services.turns import Turns
-from cleveragents.domain.acting import Finished, Message, Proposal, Strategy
-from cleveragents.domain.action import Action, Step
+from cleveragents.application.services.unannounced import UnannouncedSteps
+from cleveragents.domain.acting import Finished, Message, Proposal, Strategy, Unannounced
+from cleveragents.domain.action import Step
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
-from cleveragents.domain.decision import Decided, Decision, DecisionType, Dependency
+from cleveragents.domain.decision import Dependency
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
 from cleveragents.domain.errors import (
     EffectDoneError,
@@ -32,7 +34,7 @@ from cleveragents.domain.events import (
     StepFinished,
     StepStarted,
 )
-from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
 
 STEP_OUTDATED = "step-outdated"
@@ -52,7 +54,9 @@ class PlanExecutor:
         self._checkpoints = checkpoints
         self._runner = runner
         self._turns = turns
-        self._clock, self._ids = chronicle
+        self._clock, _ = chronicle
+        self._deciding = Deciding(*chronicle)
+        self._unannounced = UnannouncedSteps(checkpoints, turns, chronicle, events)
         self._events = events
 
     def execute(self, plan: Plan, choice: EffectChoice = EffectChoice.STOP) -> Plan:
@@ -77,7 +81,10 @@ class PlanExecutor:
             index = plan.last_completed_step + 1
             said = self._turns.next(plan, course)
             if isinstance(said, Finished):
-                return self._finish(plan, said)
+                return self._finish(plan, said, course)
+            if isinstance(said, Unannounced):
+                plan = self._unannounced.note(plan, said, course)
+                continue
             if index in course.done:
                 plan = self._pass(plan, said, index, course)
                 continue
@@ -117,14 +124,7 @@ class PlanExecutor:
         """Record how the actor means to go about it, if it has made up its mind about that."""
         if strategy.memory is None:
             return plan
-        decision = self._decision(
-            plan,
-            DecisionType.STRATEGY_CHOICE,
-            question="How shall it be done?",
-            chosen=strategy.chosen,
-            parent_id=course.root.decision_id,
-            context={"actor_state": dict(plan.actor_state)},
-        )
+        decision = self._deciding.of_strategy(plan, strategy, course)
         moment = CheckpointMoment(
             reason=CheckpointReason.DECISION,
             source="strategize",
@@ -149,9 +149,16 @@ class PlanExecutor:
         plan = plan.advance(index, memory.state)
         return self._checkpoints.save_progress(plan, Additions(messages=memory.added))
 
-    def _finish(self, plan: Plan, said: Finished) -> Plan:
+    def _finish(self, plan: Plan, said: Finished, course: Course) -> Plan:
         plan = plan.remembering(said.memory.state).complete(self._clock.now())
-        return self._checkpoints.save_progress(plan, Additions(messages=said.memory.added))
+        moment = CheckpointMoment(
+            reason=CheckpointReason.COMPLETE,
+            source="plan",
+            label="complete",
+            decision_id=course.latest.decision_id,
+            step_index=max(plan.last_completed_step, 0),
+        )
+        return self._checkpoints.complete(plan, moment, Additions(messages=said.memory.added))
 
     def settle(self, plan_id: PlanId) -> Sequence[Effect]:
         """Effects whose end is not known are uncertain from now on; gives back those found."""
@@ -239,7 +246,7 @@ class PlanExecutor:
         task = Task(
             step=step,
             step_index=index,
-            decision=pending or self._decided(plan, proposal, index, course),
+            decision=pending or self._deciding.of_step(plan, proposal, index, course),
             remember=self._turns.remembering(plan, proposal.memory.state),
             recovers=self._turns.recovers(plan, course.in_a_row),
             resources=self._checkpoints.sandboxes(plan.plan_id),
@@ -268,22 +275,6 @@ class PlanExecutor:
         )
         return plan
 
-    def _decided(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Decision:
-        decided = Decided(step=proposal.step, state=proposal.memory.state)
-        return self._decision(
-            plan,
-            _decision_type(plan.action, proposal.step, failed=index - 1 in course.failed),
-            question=proposal.question,
-            chosen=f"{proposal.step.tool}: {proposal.step.name}",
-            alternatives=proposal.alternatives,
-            rationale=proposal.rationale,
-            confidence=proposal.confidence,
-            parent_id=course.parent_of(index),
-            context=_context(plan, proposal, course.guidance(index)),
-            step_index=index,
-            decided=decided if plan.action.decides else None,
-        )
-
     def _record(
         self, plan: Plan, task: Task, course: Course, messages: tuple[Message, ...]
     ) -> tuple[Plan, Task]:
@@ -297,19 +288,6 @@ class PlanExecutor:
         course.add(task.decision)
         plan = plan.with_action(course.action_with(plan.action, task.decision))
         return plan, replace(task, is_prepared=is_prepared)
-
-    def _decision(self, plan: Plan, kind: DecisionType, **told: Any) -> Decision:
-        told = {"step_index": None, **told}
-        return Decision(
-            decision_id=DecisionId(self._ids.new()),
-            plan_id=plan.plan_id,
-            position=plan.here,
-            type=kind,
-            phase=plan.phase,
-            attempt=plan.attempt,
-            created_at=self._clock.now(),
-            **told,
-        )
 
     def _at_step(
         self,
@@ -335,33 +313,10 @@ def _skipping(crossing: Crossing) -> Effect | None:
     return crossing.standing if crossing.passage is Passage.SKIP else None
 
 
-def _decision_type(action: Action, step: Step, *, failed: bool) -> DecisionType:
-    if action.validation(step.tool) is not None:
-        return DecisionType.VALIDATION_RESPONSE
-    if failed and action.decides:
-        return DecisionType.ERROR_RECOVERY
-    if step.subplans is None:
-        return DecisionType.TOOL_INVOCATION
-    parallel = step.subplans.parallel
-    return DecisionType.SUBPLAN_PARALLEL_SPAWN if parallel else DecisionType.SUBPLAN_SPAWN
-
-
 def _resumed(plan: Plan, following: int) -> Resumed:
     steps = plan.action.steps
     name = steps[following].name if following < len(steps) else ""
     return Resumed(step_index=following, steps=len(steps), name=name)
-
-
-def _context(plan: Plan, proposal: Proposal, guidance: Sequence[str]) -> Mapping[str, Any]:
-    """What the actor knew when it decided: its own state, and what people have told it."""
-    known: dict[str, Any] = {
-        "tool": proposal.step.tool,
-        "actor_state": dict(plan.actor_state),
-        **proposal.notes,
-    }
-    if guidance:
-        known["guidance"] = list(guidance)
-    return known
 
 
 def _outdated(plan: Plan, step: Step, index: int, reason: Dependency) -> PlanFailure:

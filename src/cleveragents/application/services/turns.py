@@ -15,6 +15,7 @@ from cleveragents.domain.acting import (
     Proposal,
     Situation,
     Strategy,
+    Unannounced,
 )
 from cleveragents.domain.action import Step
 from cleveragents.domain.decision import Decision, ToolResult
@@ -50,7 +51,7 @@ class Turns:
     def strategy(self, plan: Plan, course: Course) -> Strategy:
         return self._actor(plan).strategize(self._situation(plan, course))
 
-    def next(self, plan: Plan, course: Course) -> Proposal | Finished:
+    def next(self, plan: Plan, course: Course) -> Proposal | Unannounced | Finished:
         """What was decided before and is still to be done comes first: nobody is asked twice."""
         pending = course.pending(plan.last_completed_step + 1)
         if pending is not None and pending.decided is not None:
@@ -60,7 +61,7 @@ class Turns:
                 rationale=pending.rationale,
                 memory=Memory(state=pending.decided.state),
             )
-        self._refuse_without_steps_left(plan)
+        self._refuse_without_steps_left(plan, course)
         return self._actor(plan).decide(self._situation(plan, course))
 
     def overruled(self, plan: Plan, course: Course) -> Decision | None:
@@ -116,12 +117,13 @@ class Turns:
         with self._unit_of_work.reading() as uow:
             return uow.messages.chain(plan.plan_id, head)
 
-    def _refuse_without_steps_left(self, plan: Plan) -> None:
+    def _refuse_without_steps_left(self, plan: Plan, course: Course) -> None:
         if not plan.action.decides:
             return
         wanted = plan.action.actor.max_steps or self._limits.default_steps
         limit = self._limits.max_steps or wanted
-        used = plan.last_completed_step + 1
+        # What is seen only afterwards nobody could have kept an actor from doing.
+        used = plan.last_completed_step + 1 - course.unannounced
         if used >= limit:
             raise BudgetExhaustedError(
                 plan.plan_id, "steps", str(used), str(limit), "actor.max-steps"

@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from cleveragents.application.actor_ports import Actor
-from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
+from cleveragents.domain.acting import (
+    Finished,
+    Memory,
+    Outcome,
+    Proposal,
+    Situation,
+    Strategy,
+    Unannounced,
+)
 from cleveragents.domain.action import Action
 
 
@@ -17,7 +25,7 @@ class GivenSteps:
     def strategize(self, situation: Situation) -> Strategy:
         return self._actor.strategize(situation)
 
-    def decide(self, situation: Situation) -> Proposal | Finished:
+    def decide(self, situation: Situation) -> Proposal | Unannounced | Finished:
         index, steps = situation.step_index, situation.action.steps
         if index >= len(steps):
             return self._actor.decide(situation)

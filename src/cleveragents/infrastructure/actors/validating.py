@@ -1,21 +1,30 @@
-"""Owns the validations at the end of Execute: they follow the last step of any other actor."""
+"""Owns the end of Execute: an actor that has finished stays so, and the validations follow."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from cleveragents.application.actor_ports import Actor
-from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
+from cleveragents.domain.acting import (
+    Finished,
+    Memory,
+    Outcome,
+    Proposal,
+    Situation,
+    Strategy,
+    Unannounced,
+)
 from cleveragents.domain.action import Action, Validation
 
 _DONE = "validations_done"
-_TOLD = "validated_after"
+_FINISHED = "finished_after"
 
 
 class ValidatingActor:
-    """Remembers in the actor's state how many of the action's validations have run; a rollback
-    takes that back with everything else, so that they run again after any change. An actor that
-    decides its own steps goes on with its work if a person says something after that."""
+    """Remembers in the actor's state how many of the action's validations have run, and what people
+    had said when it finished; a rollback takes that back with everything else. So validations run
+    again after any change, and a plan that comes back to its end is complete without asking
+    anybody. An actor that decides its own steps goes on if a person says or adds something."""
 
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
@@ -27,21 +36,20 @@ class ValidatingActor:
             steps=(*strategy.steps, *judged), chosen=strategy.chosen, memory=strategy.memory
         )
 
-    def decide(self, situation: Situation) -> Proposal | Finished:
+    def decide(self, situation: Situation) -> Proposal | Unannounced | Finished:
         situation = _listening(situation)
-        action, state = situation.action, situation.state
-        done = int(state.get(_DONE, 0))
-        said = Finished(memory=Memory(state=state)) if done else self._actor.decide(situation)
-        if isinstance(said, Proposal) or done >= len(action.validations):
+        action = situation.action
+        done = int(situation.state.get(_DONE, 0))
+        said = self._said(situation)
+        if not isinstance(said, Finished) or done >= len(action.validations):
             return said
         step = action.validations[done]
         memory = said.memory
-        progress = {_DONE: done + 1, **({_TOLD: _latest(situation)} if action.decides else {})}
         return Proposal(
             step=step,
             question=f"Does the result pass {step.name}?",
             rationale=f"the action says that it is {action.validation(step.tool)}",
-            memory=Memory(state={**memory.state, **progress}, added=memory.added),
+            memory=Memory(state={**memory.state, _DONE: done + 1}, added=memory.added),
             confidence=1.0,
         )
 
@@ -55,15 +63,29 @@ class ValidatingActor:
         # The work goes on, so that all of them have to run again after it.
         return self._actor.hear(action, _working(state), outcome)
 
+    def _said(self, situation: Situation) -> Proposal | Unannounced | Finished:
+        state = situation.state
+        if _FINISHED in state or _DONE in state:
+            return Finished(memory=Memory(state=state))
+        said = self._actor.decide(situation)
+        if not isinstance(said, Finished) or not situation.action.decides:
+            return said
+        known = {**said.memory.state, _FINISHED: _latest(situation)}
+        return replace(said, memory=Memory(state=known, added=said.memory.added))
+
 
 def _listening(situation: Situation) -> Situation:
-    if not situation.action.decides or _latest(situation) <= situation.state.get(_TOLD, 0):
+    if not situation.action.decides:
+        return situation
+    is_told = _latest(situation) > situation.state.get(_FINISHED, 0)
+    is_given = situation.step_index < len(situation.action.steps)
+    if not is_told and not is_given:
         return situation
     return replace(situation, state=_working(situation.state))
 
 
 def _working(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: value for key, value in state.items() if key not in (_DONE, _TOLD)}
+    return {key: value for key, value in state.items() if key not in (_DONE, _FINISHED)}
 
 
 def _latest(situation: Situation) -> int:

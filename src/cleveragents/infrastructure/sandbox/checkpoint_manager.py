@@ -23,6 +23,7 @@ class SnapshotEngine(Protocol):
     """What the store needs to know about one type of resource; the contract is SnapshotStore's."""
 
     def capture(self, resource: PlanResource) -> Snapshot: ...
+    def known(self, resource: PlanResource, ref: str) -> Snapshot: ...
     def adopt(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
     ) -> Snapshot: ...
@@ -70,6 +71,9 @@ class CheckpointManager:
 
     def capture(self, resource: PlanResource) -> Snapshot:
         return self._engine(resource).capture(resource)
+
+    def known(self, resource: PlanResource, ref: str) -> Snapshot:
+        return self._engine(resource).known(resource, ref)
 
     def adopt(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]

@@ -41,6 +41,10 @@ class PagesEngine:
         changes = () if unchanged or before is None else _changes(resource, before, captured.state)
         return _snapshot(captured.state, captured.stored, changes, captured.skipped)
 
+    def known(self, resource: PlanResource, ref: str) -> Snapshot:
+        with self._reading(resource) as session:
+            return _snapshot(session.snapshot(ref), 0, ())
+
     def adopt(
         self,
         parent: PlanResource,  # noqa: ARG002 - a copy of a database need not be the same bytes

@@ -97,6 +97,11 @@ class TreeEngine:
             notes=found.notes,
         )
 
+    def known(self, resource: PlanResource, ref: str) -> Snapshot:
+        with self.reading(resource) as reader:
+            row = reader.session.snapshot(ref)
+        return Snapshot(ref=ref, state_hash=row.state_hash, sandbox_ref=row.sandbox_ref)
+
     def adopt(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, Any]
     ) -> Snapshot:

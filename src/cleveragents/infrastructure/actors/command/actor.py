@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,12 +11,14 @@ from cleveragents.domain.acting import (
     AGENT_TOOL,
     HEAD,
     SUMMARY,
+    UNANNOUNCED,
     Finished,
     Memory,
     Outcome,
     Proposal,
     Situation,
     Strategy,
+    Unannounced,
 )
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.decision import ToolResult
@@ -23,16 +26,13 @@ from cleveragents.domain.errors import ActorError, ToolError
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder
 from cleveragents.infrastructure.actors.command.memory import MemoryFolder
+from cleveragents.infrastructure.actors.command.pauses import Pauses
 from cleveragents.infrastructure.actors.command.process import (
     AgentCommand,
     AgentEnd,
     AgentProcess,
 )
-from cleveragents.infrastructure.actors.command.sessions import (
-    HookedSession,
-    QuietSession,
-    Session,
-)
+from cleveragents.infrastructure.actors.command.sessions import AgentSession, Rest
 from cleveragents.infrastructure.actors.command.stillness import Stillness
 from cleveragents.infrastructure.hook_client import FOLDER_VARIABLE
 from cleveragents.infrastructure.processes.runner import ProcessRunner, last_lines
@@ -48,7 +48,7 @@ _LONGEST_NAME, _LONGEST_RATIONALE, _LONGEST_SUMMARY = 60, 4000, 20_000
 class _Live:
     """A session and the folder that its agent remembers things in."""
 
-    session: Session
+    session: AgentSession
     memory: MemoryFolder
 
 
@@ -73,7 +73,7 @@ class CommandActor:
         self._situations[situation.plan_id] = situation
         return Strategy(steps=())
 
-    def decide(self, situation: Situation) -> Proposal | Finished:
+    def decide(self, situation: Situation) -> Proposal | Unannounced | Finished:
         self._situations[situation.plan_id] = situation
         self._refuse_if_broken(situation.plan_id)
         live = self._session(situation)
@@ -84,6 +84,8 @@ class CommandActor:
             raise ActorError(error.message, error.hint) from error
         if isinstance(said, AgentEnd):
             return self._finished(situation, live, said)
+        if isinstance(said, Rest):
+            return Unannounced(memory=Memory(state=_running(situation)), said=_words(said))
         return self._proposal(situation, said, live.session.said())
 
     def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002  each plan has its own
@@ -92,16 +94,17 @@ class CommandActor:
         if outcome.error is not None and not outcome.step.tool.startswith(AGENT_TOOL):
             # A validation that failed, or a person's step: the agent is told when it starts.
             return Memory(state={**state, _PROBLEM: f"{outcome.step.name}: {outcome.error}"})
-        return Memory(state=state) if live is None else _remembered(live.memory, state)
+        if live is None:
+            return Memory(state=state)
+        if outcome.step.tool == UNANNOUNCED:
+            live.session.noted()
+        return _remembered(live.memory, state)
 
     def carry_out(self, plan_id: PlanId, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
         """The step that the agent is about to do. Raises ToolError."""
         situation = self._situations[plan_id]
-        is_new = plan_id not in self._live
         live = self._session(situation)
         try:
-            if is_new:
-                live.session.next_call()  # decided before we were interrupted
             return live.session.carry_out(tool, arguments)
         except ToolError as error:
             if live.session.is_over:
@@ -119,7 +122,7 @@ class CommandActor:
     # --- what it says ---------------------------------------------------------------------------
 
     def _proposal(self, situation: Situation, call: HookEvent, said: str) -> Proposal:
-        state = {**_settled(situation.state), _PLAN: situation.plan_id, _STARTED: True}
+        state = _running(situation)
         if call.session:
             state["session"] = call.session
         return Proposal(
@@ -137,7 +140,7 @@ class CommandActor:
                 f"agents plan resume {situation.plan_id} starts it again",
             )
         said = end.said[-_LONGEST_SUMMARY:]
-        state = {**_settled(situation.state), _PLAN: situation.plan_id, _STARTED: True}
+        state = _running(situation)
         memory = _remembered(live.memory, {**state, SUMMARY: said} if said else state)
         self.release(situation.plan_id)
         return Finished(memory=memory, summary=said)
@@ -171,22 +174,20 @@ class CommandActor:
 
     def _started(
         self, situation: Situation, options: Mapping[str, Any], memory: MemoryFolder
-    ) -> Session:
-        sandboxes = self._sandboxes(situation.plan_id)
-        if options.get("steps", "hooks") == "quiet":
-            command = self._command(situation, memory, None)
-            return QuietSession(
-                lambda: AgentProcess(self._runner, command),
-                Stillness(_folders(sandboxes)),
-                options.get("quiet_seconds", _DEFAULT_QUIET),
-            )
-        hooks = HookFolder(self._scratch)
-        try:
+    ) -> AgentSession:
+        folders = _folders(self._sandboxes(situation.plan_id))
+        pauses = Pauses(lambda: Stillness(folders), options.get("quiet_seconds", _DEFAULT_QUIET))
+        tells = options.get("steps", "hooks") == "hooks"
+        with ExitStack() as undone:
+            undone.callback(pauses.close)
+            hooks = HookFolder(self._scratch) if tells else None
+            if hooks is None:
+                pauses.begin()
+            else:
+                undone.callback(hooks.close)
             process = AgentProcess(self._runner, self._command(situation, memory, hooks))
-        except BaseException:
-            hooks.close()
-            raise
-        return HookedSession(process, hooks)
+            undone.pop_all()
+        return AgentSession(process, hooks, pauses)
 
     def _command(
         self, situation: Situation, memory: MemoryFolder, hooks: HookFolder | None
@@ -222,8 +223,10 @@ def _remembered(folder: MemoryFolder, state: Mapping[str, Any]) -> Memory:
     return Memory(state={**known, HEAD: message.key}, added=(message,))
 
 
-def _settled(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: value for key, value in state.items() if key != _PROBLEM}
+def _running(situation: Situation) -> dict[str, Any]:
+    """What is known once the agent was started; of a problem it was told then."""
+    settled = {key: value for key, value in situation.state.items() if key != _PROBLEM}
+    return {**settled, _PLAN: situation.plan_id, _STARTED: True}
 
 
 def _argv(options: Mapping[str, Any], *, started: bool) -> Sequence[str]:
@@ -249,6 +252,11 @@ def _guidance(situation: Situation) -> str:
     texts = [item.text for item in situation.guidance]
     problem = situation.state.get(_PROBLEM)
     return "\n".join([*texts, *([f"This failed: {problem}"] if problem else [])])
+
+
+def _words(rest: Rest) -> str:
+    said = rest.said[-_LONGEST_RATIONALE:]
+    return f"{said}\n[{rest.problem}]".lstrip() if rest.problem else said
 
 
 def _folder(action: Action, options: Mapping[str, Any], sandboxes: Mapping[str, str]) -> str:

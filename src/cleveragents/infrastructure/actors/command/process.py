@@ -46,6 +46,7 @@ class AgentProcess:
         self._deadline = time.monotonic() + command.timeout
         self._printed = bytearray()
         self._left_out = 0
+        self._is_suspended = False
         self.end: AgentEnd | None = None
         self._stack = ExitStack()
         limits = runner.limits(command.timeout)
@@ -94,9 +95,12 @@ class AgentProcess:
     def suspend(self) -> None:
         """Until it is resumed, nothing of it moves."""
         self._running.suspend()
+        self._is_suspended = True
 
     def resume(self) -> None:
-        self._running.resume()
+        if self._is_suspended:
+            self._is_suspended = False
+            self._running.resume()
 
     def close(self) -> None:
         """End it, if it has not ended by itself; unheard, since the checkpoint may be taken."""

@@ -1,94 +1,122 @@
-"""Owns how an agent's work falls into steps: as its hooks tell it, or by when nothing moves."""
+"""Owns how an agent's work falls into steps: as its hooks tell it, or by what is there when it
+rests.
+
+The agent waits at its hooks: before a call until the decision is on record, and after it until
+what came of it is. What it does without calling one may be anything; so whenever it is about to
+make a call, has ended, or nothing moves any more for a while, whoever asks is told to look first.
+"""
 
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError
 from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder, HookKind
+from cleveragents.infrastructure.actors.command.pauses import Pauses
 from cleveragents.infrastructure.actors.command.process import AgentEnd, AgentProcess
-from cleveragents.infrastructure.actors.command.stillness import Stillness
 
-WORK = "work"
 # An agent that begins another call without a word on the end of the last one may have given
 # that up, or may still be at it: it gets this long to tell.
 _PATIENCE_SECONDS = 2.0
 _LOOK_SECONDS = 0.1
+_LONGEST_SAID = 20_000
 
 
-class Session(Protocol):
-    """One run of an agent; between two steps it waits for us."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """The agent does nothing now; what it has done before may be more than it told. `problem` is
+    why its pauses cannot be seen."""
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the program has ended, or could not even be started."""
-        ...
-
-    def said(self) -> str:
-        """What it has printed since somebody asked the last time."""
-        ...
-
-    def next_call(self) -> HookEvent | AgentEnd:
-        """Let the agent go on until it is about to do something, or has ended."""
-        ...
-
-    def carry_out(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """Let it do that; back once it is done. Raises ToolError."""
-        ...
-
-    def close(self) -> None: ...
+    said: str
+    problem: str = ""
 
 
-class HookedSession:
-    """The agent waits at its hooks: before a call until the decision is on record, and after it
-    until what came of it is."""
+class AgentSession:
+    """One run of an agent; between two steps it waits for us. Without `hooks` it tells nothing."""
 
-    def __init__(self, process: AgentProcess, hooks: HookFolder) -> None:
+    def __init__(self, process: AgentProcess, hooks: HookFolder | None, pauses: Pauses) -> None:
         self._process = process
         self._hooks = hooks
+        self._pauses = pauses
+        self._at_rest = False
         self._begun: HookEvent | None = None
         self._told: HookEvent | None = None
         self._waiting: deque[HookEvent] = deque()
+        self._said = ""
 
     @property
     def is_over(self) -> bool:
+        """Whether the program has ended."""
         return self._process.end is not None
 
     def said(self) -> str:
-        return self._process.said()
+        """What it has printed since somebody asked the last time."""
+        said, self._said = self._heard(), ""
+        return said
 
-    def next_call(self) -> HookEvent | AgentEnd:
-        if self._told is not None:
-            self._hooks.answer(self._told)
-            self._told = None
+    def noted(self) -> None:
+        """What it did without a word is on record, and with it what it said meanwhile; but its
+        last words may as well be about the call that it is about to make."""
         if self._begun is None:
-            self._begun = self._await_call()
-        if self._begun is not None:
-            return self._begun
-        assert self._process.end is not None
-        return self._process.end
+            self._said = ""
+
+    def next_call(self) -> HookEvent | Rest | AgentEnd:
+        """Let the agent go on until it wants to do something, or has ended; a rest comes first."""
+        while True:
+            if not self._at_rest:
+                self._go_on()
+                self._at_rest = True
+                # Before they look: what moves from now on is for the next time.
+                self._pauses.forget()
+                if not self._broke_off:
+                    return Rest(said=self._heard(), problem=self._pauses.problem)
+            found = self._begun or self._process.end
+            if found is not None:
+                return found
+            self._at_rest = False
 
     def carry_out(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """Let it make the call that it is about to; back once it is done. Raises ToolError."""
+        while self._begun is None and not self._at_rest and not self.is_over:
+            self._go_on()  # started anew, for what was decided before we were interrupted
         begun = self._begun
-        if begun is None or not begun.is_call(tool, arguments):
+        if self._hooks is None or begun is None or not begun.is_call(tool, arguments):
             told = f"is about to call {begun.tool}" if begun else "has ended"
             raise ToolError(f"the agent was started anew and {told}", "it goes on from there")
         self._hooks.answer(begun)
-        self._begun = None
+        self._begun, self._at_rest = None, False
         return self._await_end(begun)
 
     def close(self) -> None:
         self._process.close()
-        self._hooks.close()
+        self._pauses.close()
+        if self._hooks is not None:
+            self._hooks.close()
 
-    def _await_call(self) -> HookEvent | None:
-        while not self._waiting:
-            if self._process.end is not None:
-                return None
-            self._listen(None, None)
-        return self._waiting.popleft()
+    @property
+    def _broke_off(self) -> bool:
+        end = self._process.end
+        return end is not None and end.code != 0
+
+    def _heard(self) -> str:
+        self._said = _joined(self._said, self._process.said())[-_LONGEST_SAID:]
+        return _joined(self._said, self._process.end.said if self._process.end else "")
+
+    def _go_on(self) -> None:
+        """Until it wants something, or nothing moves: then it is stopped, so that nothing will."""
+        if self._told is not None and self._hooks is not None:
+            self._hooks.answer(self._told)
+            self._told = None
+        self._process.resume()
+        while not self._waiting and self._process.end is None:
+            self._listen(None, time.monotonic() + _LOOK_SECONDS)
+            if self._pauses.is_one_now():
+                self._process.suspend()
+                return
+        self._begun = self._waiting.popleft() if self._waiting else None
 
     def _await_end(self, begun: HookEvent) -> ToolResult:
         patience: float | None = None
@@ -98,64 +126,27 @@ class HookedSession:
             if patience is not None and time.monotonic() >= patience:
                 break
             self._listen(begun, patience)
+        self._pauses.forget()
         if self._told is not None:
             return _result(self._told, self._process.said())
         self._process.refuse_unless_well(begun.tool)
         return ToolResult(output=self._process.said(), values={"end": "not told"})
 
     def _listen(self, begun: HookEvent | None, until: float | None) -> None:
-        if not self._process.wait(until, [self._hooks.bell]):
+        hooks = self._hooks
+        if not self._process.wait(until, [hooks.bell] if hooks else []) or hooks is None:
             return
-        for event in self._hooks.messages():
+        for event in hooks.messages():
             if event.kind is HookKind.PRE_TOOL:
                 self._waiting.append(event)
             elif begun is not None and self._told is None and event.ends(begun):
                 self._told = event
             else:
-                self._hooks.answer(event)  # of a call that was taken for given up
+                hooks.answer(event)  # of a call that was taken for given up
 
 
-class QuietSession:
-    """For an agent that tells nothing: a step is what it does until nothing moves for a while.
-    Then it is stopped, so that nothing moves while the checkpoint is taken; and it is started
-    only once the first step is decided, so that all it does comes after that checkpoint."""
-
-    def __init__(
-        self, start: Callable[[], AgentProcess], stillness: Stillness, seconds: float
-    ) -> None:
-        self._start = start
-        self._process: AgentProcess | None = None
-        self._stillness = stillness
-        self._seconds = seconds
-
-    @property
-    def is_over(self) -> bool:
-        return self._process is None or self._process.end is not None
-
-    def said(self) -> str:
-        return self._process.said() if self._process is not None else ""
-
-    def next_call(self) -> HookEvent | AgentEnd:
-        if self._process is not None and self._process.end is not None:
-            return self._process.end
-        return HookEvent(kind=HookKind.PRE_TOOL, tool=WORK)
-
-    def carry_out(self, tool: str, arguments: Mapping[str, Any]) -> ToolResult:  # noqa: ARG002  there is but one
-        self._stillness.forget()
-        process = self._process = self._process or self._start()
-        process.resume()
-        while process.end is None:
-            process.wait(time.monotonic() + _LOOK_SECONDS)
-            if self._stillness.lasts(self._seconds):
-                process.suspend()
-                return ToolResult(output=process.said())
-        process.refuse_unless_well(WORK)
-        return ToolResult(output=process.end.said, values={"exit_code": 0})
-
-    def close(self) -> None:
-        if self._process is not None:
-            self._process.close()
-        self._stillness.close()
+def _joined(*texts: str) -> str:
+    return "\n".join(text for text in texts if text)
 
 
 def _result(event: HookEvent, said: str) -> ToolResult:
@@ -163,7 +154,7 @@ def _result(event: HookEvent, said: str) -> ToolResult:
     if event.error:
         # It failed for the agent, which has seen that and goes on from what is there.
         values["error"] = event.error
-    output = "\n".join(text for text in (event.error or _shown(event.response), said) if text)
+    output = _joined(event.error or _shown(event.response), said)
     return ToolResult(output=output, values=values)
 
 

@@ -40,6 +40,10 @@ class Stillness:
         self._listen()
         self._last_move = None
 
+    def suspect(self) -> None:
+        """Something may have moved before, as if it was just now."""
+        self._last_move = time.monotonic()
+
     def lasts(self, seconds: float) -> bool:
         """Whether something has moved, and then nothing for so long."""
         self._listen()
