@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from tests.support.runners import runner_with
 
+from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ActorError
-from cleveragents.infrastructure.actors.command.hooks import HookFolder
+from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder
 from cleveragents.infrastructure.actors.command.pauses import Pauses
 from cleveragents.infrastructure.actors.command.process import (
     AgentCommand,
@@ -24,8 +25,10 @@ from cleveragents.infrastructure.actors.command.process import (
 )
 from cleveragents.infrastructure.actors.command.sessions import AgentSession, Rest
 from cleveragents.infrastructure.actors.command.stillness import Stillness
+from cleveragents.infrastructure.hook_client import FOLDER_VARIABLE
 
 Start = Callable[..., AgentSession]
+CALL = """printf '{"tool_name": "T"}' | """ + f"{sys.executable} -m cleveragents hook "
 
 
 def unwatchable() -> Stillness:
@@ -55,6 +58,8 @@ def start(tmp_path: Path) -> Generator[Start]:
                 folder=str(folder),
                 sandboxes={"code": str(folder)},
                 timeout=60,
+                confinement=Confinement(write=(hooks.path,) if hooks else ()),
+                variables={FOLDER_VARIABLE: hooks.path} if hooks else {},
             )
             process = AgentProcess(runner_with(os.environ, 10_000), command)
             session = AgentSession(process, hooks, pauses)
@@ -101,6 +106,29 @@ def test_while_it_rests_it_does_nothing(start: Start, tmp_path: Path) -> None:
     before = (tmp_path / "code" / "one").read_bytes()
     time.sleep(1.5)
     assert (tmp_path / "code" / "one").read_bytes() == before
+
+
+def test_while_it_waits_at_a_hook_what_it_started_beside_does_nothing(
+    start: Start, tmp_path: Path
+) -> None:
+    beside = "(while true; do echo x >> one; sleep 0.02; done) & "
+    session = start(f"{beside} {CALL} pre-tool; echo did; {CALL} post-tool", hooked=True)
+    file = tmp_path / "code" / "one"
+
+    def moves() -> bool:
+        before = file.read_bytes()
+        time.sleep(0.5)
+        return file.read_bytes() != before
+
+    assert isinstance(session.next_call(), Rest)
+    assert not moves()
+    call = session.next_call()
+    assert isinstance(call, HookEvent)
+    assert not moves()
+    assert session.carry_out("T", {}).output == "did"
+    assert not moves()
+    assert isinstance(session.next_call(), Rest)
+    assert ends(session)
 
 
 def test_one_that_changes_nothing_rests_at_its_end_only(start: Start) -> None:

@@ -94,8 +94,9 @@ class AgentProcess:
 
     def suspend(self) -> None:
         """Until it is resumed, nothing of it moves."""
-        self._running.suspend()
-        self._is_suspended = True
+        if not self._is_suspended:
+            self._running.suspend()
+            self._is_suspended = True
 
     def resume(self) -> None:
         if self._is_suspended:

@@ -4,6 +4,7 @@ rests.
 The agent waits at its hooks: before a call until the decision is on record, and after it until
 what came of it is. What it does without calling one may be anything; so whenever it is about to
 make a call, has ended, or nothing moves any more for a while, whoever asks is told to look first.
+As long as it waits all of it is suspended: what it started beside the call could write as well.
 """
 
 import time
@@ -68,6 +69,7 @@ class AgentSession:
         while True:
             if not self._at_rest:
                 self._go_on()
+                self._suspend()
                 self._at_rest = True
                 # Before they look: what moves from now on is for the next time.
                 self._pauses.forget()
@@ -88,7 +90,11 @@ class AgentSession:
             raise ToolError(f"the agent was started anew and {told}", "it goes on from there")
         self._hooks.answer(begun)
         self._begun, self._at_rest = None, False
-        return self._await_end(begun)
+        self._process.resume()
+        try:
+            return self._await_end(begun)
+        finally:
+            self._suspend()
 
     def close(self) -> None:
         self._process.close()
@@ -105,8 +111,12 @@ class AgentSession:
         self._said = _joined(self._said, self._process.said())[-_LONGEST_SAID:]
         return _joined(self._said, self._process.end.said if self._process.end else "")
 
+    def _suspend(self) -> None:
+        if self._process.end is None:
+            self._process.suspend()
+
     def _go_on(self) -> None:
-        """Until it wants something, or nothing moves: then it is stopped, so that nothing will."""
+        """Until it wants something, has ended, or nothing moves."""
         if self._told is not None and self._hooks is not None:
             self._hooks.answer(self._told)
             self._told = None
@@ -114,7 +124,6 @@ class AgentSession:
         while not self._waiting and self._process.end is None:
             self._listen(None, time.monotonic() + _LOOK_SECONDS)
             if self._pauses.is_one_now():
-                self._process.suspend()
                 return
         self._begun = self._waiting.popleft() if self._waiting else None
 
