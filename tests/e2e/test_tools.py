@@ -2,6 +2,7 @@
 
 import http.server
 import json
+import re
 import sys
 import threading
 import time
@@ -181,6 +182,21 @@ def vanish():
     os._exit(0)
 def odd():
     return object()
+def forge():
+    print('{"result": "forged"}')
+    raise SystemExit(0)
+def echo():
+    import subprocess
+    subprocess.run(["sh", "-c", "echo 1; for f in 3 4 5 6 7 8 9; do echo 1 >&$f; done"])
+    os._exit(0)
+def large(size):
+    return "x" * size
+def by_hand(text):
+    import sys
+    os.write(int(sys.argv[1]), text.encode())
+    os._exit(0)
+def surrogate():
+    return ["\\ud800"]
 """
 
 
@@ -191,7 +207,7 @@ def package(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     info.mkdir(parents=True)
     (place / "mine.py").write_text(FUNCTIONS)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
-    names = ("count", "greet", "escape", "vanish", "odd")
+    names = re.findall(r"def (\w+)\(", FUNCTIONS)
     points = "".join(f"{name} = mine:{name}\n" for name in names)
     (info / "entry_points.txt").write_text(f"[cleveragents.tools]\n{points}gone = mine:gone\n")
     monkeypatch.syspath_prepend(str(place))
@@ -238,6 +254,22 @@ def test_functions_that_fail_say_why(world: World) -> None:
 
 
 @pytest.mark.usefixtures("package")
+def test_what_a_function_prints_is_not_its_result(world: World) -> None:
+    def error(name: str, **arguments: Any) -> str:
+        return failed(world.use(call(name, **arguments), tools=python(name)))
+
+    assert "gave no result back" in error("forge")
+    assert "gave no result back" in error("echo")
+    assert "gave back more than 1048576 bytes" in error("large", size=2 << 20)
+    for text in ("{", "[" * 100_000, "1" * 5000, "NaN", "\0", '"a" 1'):
+        assert "gave back what is no JSON" in error("by_hand", text=text)
+    plan = world.run(call("large", size=1 << 19), tools=python("large"))
+    assert outputs(plan) == ["x" * (1 << 19)]
+    odd = world.run(call("surrogate"), tools=python("surrogate"))
+    assert last(odd)["values"]["result"] == ["\\ud800"]
+
+
+@pytest.mark.usefixtures("package")
 def test_a_function_that_is_not_there_is_told_at_once(world: World) -> None:
     tools = {"x": {"python": "coutn"}}
     assert "did you mean `count`?" in refused(world, call("x"), tools=tools)
@@ -248,7 +280,7 @@ def test_a_function_that_is_not_there_is_told_at_once(world: World) -> None:
 
 def mcp(mood: str = "good", **tools: Mapping[str, Any]) -> dict[str, Any]:
     servers = {"notes": {"command": [sys.executable, SERVER, mood]}}
-    names = ("note", "count", "escape", "die", "hang", "babble")
+    names = ("note", "count", "escape", "die", "hang", "babble", "repeat")
     own = {name: {"server": "notes", "tool": name, "timeout": 20} for name in names}
     return {"mcp_servers": servers, "tools": {**own, **tools}}
 
@@ -266,6 +298,15 @@ def test_the_tools_of_a_server_are_tools(world: World) -> None:
     assert last(plan)["values"] == {"result": {"calls": 3}}
     plan.rollback("start").ok()
     assert not (plan.sandbox / "notes.txt").exists()
+
+
+def test_what_a_server_says_is_limited_as_all_output_is(world: World) -> None:
+    world.agents.environ["CLEVERAGENTS_TOOL_OUTPUT_LIMIT"] = "2000"
+    plan = world.run(call("repeat", text="ab HALF", times=300), **mcp())
+    spelled = "ab \\ud800" * 300
+    assert outputs(plan) == [f"[{len(spelled) - 2000} bytes left out]\n{spelled[-2000:]}"]
+    much = world.use(call("repeat", text="x", times=3000, structured=True), **mcp())
+    assert "gave back more than 2000 bytes" in failed(much)
 
 
 def test_a_server_is_held_inside(world: World) -> None:

@@ -13,6 +13,7 @@ TOOLS = [
     {"name": "die", "description": "end", "inputSchema": {}},
     {"name": "hang", "description": "never answer", "inputSchema": {}},
     {"name": "babble", "description": "no JSON", "inputSchema": {}},
+    {"name": "repeat", "description": "say a text again and again", "inputSchema": {}},
 ]
 calls = 0
 
@@ -20,6 +21,13 @@ calls = 0
 def say(message: object) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
+
+
+def repeated(given: dict[str, str]) -> dict[str, object]:
+    text = given["text"].replace("HALF", "\ud800") * int(given["times"])
+    if given.get("structured"):
+        return {"content": [], "structuredContent": {"text": text}}
+    return {"content": [{"type": "text", "text": text}]}
 
 
 def call(name: str, given: dict[str, str]) -> dict[str, object]:
@@ -33,6 +41,8 @@ def call(name: str, given: dict[str, str]) -> dict[str, object]:
         image = {"type": "image", "mimeType": "image/png", "data": ""}
         content = [{"type": "text", "text": str(calls)}, image]
         return {"content": content, "structuredContent": {"calls": calls}}
+    if name == "repeat":
+        return repeated(given)
     if name == "die":
         sys.stderr.write("out of ink\n")
         sys.exit(3)

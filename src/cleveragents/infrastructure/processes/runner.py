@@ -33,7 +33,7 @@ _PRINTED_PER_KEPT = 64
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """What to run; `name` is the tool's, for messages. One that `talks` is written to and read;
-    others find `input` on their standard input."""
+    others find `input` on their standard input. `passed` are open files that it gets."""
 
     name: str
     argv: Sequence[str]
@@ -44,6 +44,7 @@ class Command:
     confinement: Confinement = Confinement()
     talks: bool = False
     input: bytes = b""
+    passed: tuple[int, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -97,6 +98,7 @@ class ProcessRunner:
                 stdin=stdin,
                 stderr=subprocess.PIPE if command.talks else subprocess.STDOUT,
                 most_processes=limits.processes,
+                passed=command.passed,
             )
             try:
                 running = stack.enter_context(started(enclosure, start))

@@ -25,8 +25,8 @@ _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """`name` is for messages; `mark` is what its processes carry; `environ` comes on top of what
-    the enclosure lets it see."""
+    """`name` is for messages; `mark` is what its processes carry; `passed` are open files that it
+    gets beside the usual three."""
 
     name: str
     folder: str
@@ -35,6 +35,7 @@ class Start:
     stdin: int | IO[bytes]
     stderr: int
     most_processes: int
+    passed: tuple[int, ...] = ()
 
 
 class NotStartedError(Exception):
@@ -68,7 +69,8 @@ def _start(enclosure: Enclosure, start: Start) -> Running:
     report, written = os.pipe()
     ours, theirs = socket.socketpair() if enclosure.is_apart else (None, None)
     environ = {**start.environ, MARK: start.mark}
-    program = Program(argv=enclosure.argv, environ=environ, passed=enclosure.passed_fds)
+    passed = (*enclosure.passed_fds, *start.passed)
+    program = Program(argv=enclosure.argv, environ=environ, passed=passed)
     keeper = Keeper(
         report=written,
         most_processes=start.most_processes,
@@ -85,7 +87,7 @@ def _start(enclosure: Enclosure, start: Start) -> Running:
             stdin=start.stdin,
             stdout=subprocess.PIPE,
             stderr=start.stderr,
-            pass_fds=enclosure.passed_fds,
+            pass_fds=passed,
             start_new_session=True,
             preexec_fn=keeper.begin,
         )

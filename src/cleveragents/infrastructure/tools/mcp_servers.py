@@ -1,5 +1,6 @@
 """Owns the MCP servers of running plans: started when first called, and held inside."""
 
+import json
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -9,8 +10,9 @@ from typing import Any, cast
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolArgumentError, ToolError, ToolTimeoutError
+from cleveragents.infrastructure.processes.foreign_json import TooMuchGivenBackError
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
-from cleveragents.infrastructure.processes.running import Running
+from cleveragents.infrastructure.processes.running import Running, Tail
 from cleveragents.infrastructure.tools.mcp_session import McpError, McpSession
 
 Key = tuple[str, str]
@@ -50,7 +52,7 @@ class McpServers:
             self._processes.refuse_if_stopped(command.plan_id)
             raise
         self._processes.refuse_if_stopped(command.plan_id)
-        return _result(command.name, answer)
+        return _result(command.name, answer, self._processes.output_limit)
 
     def end(self, plan_id: str) -> None:
         for key in [key for key in list(self._servers) if key[0] == plan_id]:
@@ -90,14 +92,20 @@ def _check_tool(name: str, server: str, tool: str, session: McpSession) -> None:
     raise ToolArgumentError(name, f"the MCP server `{server}` has no tool `{tool}`; {meant}")
 
 
-def _result(name: str, answer: Mapping[str, Any]) -> ToolResult:
+def _result(name: str, answer: Mapping[str, Any], most: int) -> ToolResult:
+    """`most` is how many bytes are kept, as of all output."""
     content: object = answer.get("content")
     items = cast("list[object]", content) if isinstance(content, list) else []
-    text = "\n".join(_shown(item) for item in items)
+    said = Tail(most)
+    said.add("\n".join(_shown(item) for item in items).encode("utf-8", "backslashreplace"))
     if answer.get("isError"):
-        raise ToolError(f"{name}: {text}", "correct the arguments, then resume the plan")
+        raise ToolError(f"{name}: {said.text}", "correct the arguments, then resume the plan")
     structured = answer.get("structuredContent")
-    return ToolResult(output=text, values={} if structured is None else {"result": structured})
+    if structured is None:
+        return ToolResult(output=said.text)
+    if len(json.dumps(structured)) > most:
+        raise TooMuchGivenBackError(name, most)
+    return ToolResult(output=said.text, values={"result": structured})
 
 
 def _shown(item: object) -> str:

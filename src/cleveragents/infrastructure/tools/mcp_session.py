@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import IO, Any, cast
 
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
+from cleveragents.infrastructure.processes.foreign_json import NotJsonError, read_json
 from cleveragents.infrastructure.processes.running import Running, Tail
 
 PROTOCOL = "2025-06-18"
@@ -124,22 +125,26 @@ class McpSession:
     def _message(self, deadline: float, seconds: float) -> Mapping[str, Any]:
         line = self._line(deadline, seconds)
         try:
-            message: object = json.loads(line)
-        except ValueError:
+            message = read_json(line)
+        except NotJsonError:
             raise self._nonsense(line[:200].decode("utf-8", "backslashreplace")) from None
         if not isinstance(message, dict):
             raise self._nonsense(line[:200].decode("utf-8", "backslashreplace"))
         return cast("dict[str, Any]", message)
 
     def _line(self, deadline: float, seconds: float) -> bytes:
+        looked = 0  # so much of it has no end of a line
         while True:
-            line, found, rest = self._data.partition(b"\n")
-            if found:
-                self._data = rest
+            end = self._data.find(b"\n", looked)
+            if end >= 0:
+                line = bytes(self._data[:end])
+                del self._data[: end + 1]
+                looked = 0
                 if line.strip():
-                    return bytes(line)
+                    return line
                 continue
-            if len(self._data) > _LONGEST_MESSAGE:
+            looked = len(self._data)
+            if looked > _LONGEST_MESSAGE:
                 raise self._nonsense("a message without an end")
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._stdout], [], [], left)[0]:

@@ -1,6 +1,7 @@
 """Owns the process in which a Python function runs as a tool: JSON in, JSON out.
 
-It is started by its path and loads nothing of this package: what it runs may be anything.
+It is started by its path and loads nothing of this package: what it runs may be anything. The
+result goes to an open file of its own, whose number it is given: what is printed is output.
 """
 
 import importlib
@@ -13,22 +14,20 @@ from typing import Any
 FAILED = 1
 
 
-def main() -> int:
+def main(answer: int) -> int:
+    os.set_inheritable(answer, False)  # noqa: FBT003 - the library takes it so
     call: dict[str, Any] = json.load(sys.stdin)
-    # What the function prints is output; the result has a line of its own.
-    answer = os.fdopen(os.dup(1), "w", encoding="utf-8")
     try:
         function = _function(call["target"])
         result = function(**call["arguments"])
-        line = json.dumps(result, allow_nan=False)
+        text = json.dumps(result, allow_nan=False)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the function's own
         sys.stdout.flush()
         traceback.print_exception(error, limit=-3, file=sys.stdout)
         sys.stdout.flush()
         return FAILED
-    sys.stdout.flush()
-    answer.write(f"\n{call['token']} {line}\n")
-    answer.close()
+    with os.fdopen(answer, "w", encoding="ascii") as file:
+        file.write(text)
     return 0
 
 
@@ -41,4 +40,4 @@ def _function(target: str) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(int(sys.argv[1])))
