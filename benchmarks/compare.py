@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import zstandard
+from workers import database_workers
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
@@ -67,7 +68,9 @@ class World:
 
     def new_store(self) -> CheckpointManager:
         """As in a new process: nothing is known and nothing is watched."""
-        return CheckpointManager(str(self.top / "snapshots"), str(self.top / "scratch"))
+        return CheckpointManager(
+            str(self.top / "snapshots"), str(self.top / "scratch"), database_workers()
+        )
 
     def directory(self, name: str) -> dict[str, str]:
         return {"GIT_DIR": str(self.top / name), "GIT_WORK_TREE": str(self.sandbox)}

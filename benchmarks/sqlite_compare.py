@@ -21,6 +21,8 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from workers import database_workers
+
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
@@ -57,7 +59,7 @@ def _measure(top: Path, megabytes: int) -> None:
         base="",
         sandbox_path=str(path),
     )
-    store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"))
+    store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"), database_workers())
     first = _timed(lambda: store.capture(resource))
     _round(store, resource, path, top / "copy.db")
     rounds = [_round(store, resource, path, top / "copy.db") for _ in range(ROUNDS)]

@@ -4,6 +4,8 @@ import json
 import sys
 from pathlib import Path
 
+from workers import database_workers
+
 from benchmarks.peers.places import PeerError, Place, bytes_on_disk
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
@@ -40,7 +42,9 @@ class Engine:
             details={"git_dir": str(place.project / ".git")},
         )
         make_repository(self._resource)
-        self._manager = CheckpointManager(str(self._snapshots), str(place.store / "scratch"))
+        self._manager = CheckpointManager(
+            str(self._snapshots), str(place.store / "scratch"), database_workers()
+        )
 
     def snapshot(self) -> str:
         return self._manager.capture(self._resource).ref

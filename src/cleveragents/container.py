@@ -90,7 +90,9 @@ class Container(ToolWiring):
         from cleveragents.application.services.plan_diff_service import PlanDiffService
         from cleveragents.infrastructure.sandbox.snapshot_diff import SnapshotComparison
 
-        comparison = SnapshotComparison(self._snapshots, self._in_data_dir("scratch"))
+        comparison = SnapshotComparison(
+            self._snapshots, self._in_data_dir("scratch"), self._databases
+        )
         return PlanDiffService(self._unit_of_work, self._sandboxes, comparison)
 
     @cached_property
@@ -355,6 +357,7 @@ class Container(ToolWiring):
             self._in_data_dir("scratch"),
             self._snapshots.folders,
             self._snapshots.databases,
+            self._databases,
         )
 
     @cached_property
@@ -364,6 +367,7 @@ class Container(ToolWiring):
         return CheckpointManager(
             self._in_data_dir("snapshots"),
             self._in_data_dir("scratch"),
+            self._databases,
             self._settings.store_max_size,
         )
 

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock
     from cleveragents.infrastructure.confinement.confiner import Confiner
+    from cleveragents.infrastructure.processes.own_work import OwnWork
     from cleveragents.infrastructure.processes.runner import ProcessRunner
+    from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
 class ToolWiring(ABC):
@@ -32,7 +34,7 @@ class ToolWiring(ABC):
         from cleveragents.infrastructure.actors.agent_tools import AgentTools
         from cleveragents.infrastructure.tools.toolbox import ToolBox
 
-        return AgentTools(ToolBox(self._processes), lambda: self._command_actor)
+        return AgentTools(ToolBox(self._processes, self._databases), lambda: self._command_actor)
 
     def action_json_schema(self) -> Mapping[str, Any]:
         """What an editor has to know of action files."""
@@ -44,6 +46,8 @@ class ToolWiring(ABC):
         """End what tools have left running between their calls."""
         if "tools" in self.__dict__:
             self.tools.close()
+        if "_databases" in self.__dict__:
+            self._databases.close()
 
     @cached_property
     def confinements(self) -> "Confiner":
@@ -104,6 +108,18 @@ class ToolWiring(ABC):
         from cleveragents.infrastructure.processes.runner import ProcessRunner
 
         return ProcessRunner(self.confinements, self._settings.tool_output_limit)
+
+    @cached_property
+    def _databases(self) -> "DatabaseWorkers":
+        from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
+
+        return DatabaseWorkers(self._own_work)
+
+    @cached_property
+    def _own_work(self) -> "OwnWork":
+        from cleveragents.infrastructure.processes.own_work import OwnWork
+
+        return OwnWork(self.confinements)
 
     @abstractmethod
     def _sandbox_paths(self, plan_id: "PlanId") -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.runners import database_workers
 from tests.support.trees import Tree, facts
 
 from cleveragents.domain.action import ResourceSpec, ResourceType
@@ -28,12 +29,16 @@ class FolderWorld:
         self.project = root / "my project"
         self.project.mkdir(parents=True)
         data = root / "data"
-        self.snapshots = CheckpointManager(str(data / "snapshots"), str(data / "scratch"))
+        self.workers = database_workers()
+        self.snapshots = CheckpointManager(
+            str(data / "snapshots"), str(data / "scratch"), self.workers
+        )
         self.registry = SandboxRegistry(
             str(data / "sandboxes"),
             str(data / "scratch"),
             self.snapshots.folders,
             self.snapshots.databases,
+            self.workers,
         )
         self.resource = self._resource(())
 

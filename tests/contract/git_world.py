@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.support.runners import database_workers
 
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
@@ -106,12 +107,16 @@ class World:
         self.home = root / "home"
         self.sandboxes = root / "data" / "sandboxes"
         self.scratch = root / "data" / "scratch"
-        self.snapshots = CheckpointManager(str(root / "data" / "snapshots"), str(self.scratch))
+        self.workers = database_workers()
+        self.snapshots = CheckpointManager(
+            str(root / "data" / "snapshots"), str(self.scratch), self.workers
+        )
         self.registry = SandboxRegistry(
             str(self.sandboxes),
             str(self.scratch),
             self.snapshots.folders,
             self.snapshots.databases,
+            self.workers,
         )
 
     def project(self, name: str = "my project", **files: str) -> Project:

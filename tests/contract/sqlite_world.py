@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.runners import database_workers
 
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
@@ -26,12 +27,16 @@ class World:
         self.folder = top / "my project"
         self.folder.mkdir()
         self.path = self.folder / "app ?#%.db"
-        self.snapshots = CheckpointManager(str(top / "data/snapshots"), str(top / "data/scratch"))
+        self.workers = database_workers()
+        self.snapshots = CheckpointManager(
+            str(top / "data/snapshots"), str(top / "data/scratch"), self.workers
+        )
         self.registry = SandboxRegistry(
             str(top / "data/sandboxes"),
             str(top / "data/scratch"),
             self.snapshots.folders,
             self.snapshots.databases,
+            self.workers,
         )
 
     def make(self, journal: str = "delete") -> None:
@@ -89,8 +94,10 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
-    return World(tmp_path)
+def world(tmp_path: Path) -> Generator[World]:
+    made = World(tmp_path)
+    yield made
+    made.workers.close()
 
 
 @contextmanager

@@ -307,6 +307,7 @@ def test_the_registry_makes_its_folders_when_they_are_needed(world: World) -> No
         str(world.root / "x/z"),
         world.snapshots.folders,
         world.snapshots.databases,
+        world.workers,
     )
     assert not (world.root / "x").exists()
     found = registry.inspect(world.spec(project.path), PLAN, include_uncommitted=True)

@@ -101,6 +101,11 @@ class App:
             finally:
                 self.container.close()
 
+    def close(self) -> None:
+        """End what the services have left running."""
+        if "container" in self.__dict__:
+            self.container.close()
+
     def confirm(
         self, question: str, *, yes: bool, show: Callable[[], Outcome] | None = None
     ) -> bool:

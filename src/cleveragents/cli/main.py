@@ -47,6 +47,7 @@ def root(ctx: click.Context, data_dir: str | None, config_path: str | None, verb
     app: App = ctx.find_object(App) or App()
     app.use_options(data_dir=data_dir, config_path=config_path, verbose=verbose)
     ctx.obj = app
+    ctx.call_on_close(app.close)
 
 
 def main() -> None:

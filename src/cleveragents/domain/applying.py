@@ -1,6 +1,6 @@
 """Owns what an apply is asked for, and what of it is prepared before anything real changes."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,13 +23,22 @@ class PreparedApply:
     """A merge that was computed and checked, and has changed nothing real yet.
 
     `token` is opaque and durable: `carry_out`, `take_back` and `settle` can be repeated with it
-    after a crash. `snapshots` are needed until it is settled.
+    after a crash. `snapshots` are needed until it is settled. `alone` are paths to which no other
+    resource of the plan may bring anything.
     """
 
     resource_id: ResourceId
     token: Mapping[str, Any]
     diff: ResourceDiff
     snapshots: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+
+
+def trespassers(place: str, diff: ResourceDiff, alone: Collection[str]) -> list[str]:
+    """Which of the changes at `place` are at one of these paths, or take the place of a folder
+    above one."""
+    paths = [f"{place}/{file.path}" for file in diff.files]
+    return [path for path in paths if any(f"{one}/".startswith(f"{path}/") for one in alone)]
 
 
 def intended(resource_id: ResourceId, token: Mapping[str, Any]) -> PreparedApply:

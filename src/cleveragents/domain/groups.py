@@ -163,8 +163,19 @@ def _plan_checkpoint(
         step_index=draft.moment.step_index,
         state_hash=hash_of(state),
         label=draft.moment.label,
-        metadata=_metadata(draft, {"plan_state": dict(state)}),
+        metadata=_metadata(draft, {"plan_state": dict(state), **_notes(draft)}),
     )
+
+
+def _notes(draft: GroupDraft) -> Mapping[str, Any]:
+    """What was unusual about resources that have no checkpoint of their own in the group."""
+    quiet = [resource for resource in draft.resources if not _is_modified(draft, resource)]
+    found = [
+        f"{resource.name}: {note}"
+        for resource in quiet
+        for note in draft.captured[resource.resource_id].notes
+    ]
+    return {"notes": found} if found else {}
 
 
 def _metadata(draft: GroupDraft, extra: Mapping[str, Any]) -> Mapping[str, Any]:

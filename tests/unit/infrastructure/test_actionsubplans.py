@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.runners import runner_with
+from tests.support.runners import database_workers, runner_with
 
 from cleveragents.domain.action import MergeStrategy, Step, Subplans
 from cleveragents.domain.errors import ActionFileError
@@ -29,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 def read(file: Path, steps: str) -> tuple[Step, ...]:
     file.write_text(HEAD + steps)
-    tools = ToolBox(runner_with({}, 1000))
+    tools = ToolBox(runner_with({}, 1000), database_workers())
     names = {spec.name for spec in BUILT_IN}
     reader = YamlActionReader(base_dir="/base", builtin_names=names, check_step=tools.check)
     return reader.read(str(file), {}).steps

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.runners import runner_with
+from tests.support.runners import database_workers, runner_with
 
 from cleveragents.application.ports import ToolContext
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
@@ -25,7 +25,8 @@ class Bench:
             db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, name TEXT, size REAL)")
             db.execute("INSERT INTO t (name, size) VALUES ('ann', 1.5), ('bob', NULL)")
             db.commit()
-        self.tools = ToolBox(runner_with({"PATH": "/usr/bin:/bin"}, 10_000))
+        self.workers = database_workers()
+        self.tools = ToolBox(runner_with({"PATH": "/usr/bin:/bin"}, 10_000), self.workers)
         self.action = Action(
             name="a",
             description="d",

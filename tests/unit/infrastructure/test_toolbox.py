@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.runners import runner_with
+from tests.support.runners import database_workers, runner_with
 
 from cleveragents.application.ports import ToolContext
 from cleveragents.domain.action import (
@@ -58,7 +58,7 @@ def an_action(*resources: str, tools: tuple[ToolSpec, ...] = ()) -> Action:
 
 @pytest.fixture
 def box() -> ToolBox:
-    return ToolBox(runner_with({"PATH": os.environ["PATH"]}, 10_000))
+    return ToolBox(runner_with({"PATH": os.environ["PATH"]}, 10_000), database_workers())
 
 
 Run = Callable[..., ToolResult]

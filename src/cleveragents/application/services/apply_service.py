@@ -18,7 +18,7 @@ from cleveragents.application.services.checkpoint_service import CheckpointServi
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
 from cleveragents.domain.action import ResourceType
-from cleveragents.domain.applying import ApplyOptions, PreparedApply, intended
+from cleveragents.domain.applying import ApplyOptions, PreparedApply, intended, trespassers
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.errors import (
@@ -108,7 +108,9 @@ class ApplyService:
         self, plan: Plan, resources: Sequence[PlanResource], options: ApplyOptions
     ) -> Mapping[str, PreparedApply]:
         try:
-            return {r.name: self._sandboxes.prepare_apply(r, options) for r in resources}
+            found = {r.name: self._sandboxes.prepare_apply(r, options) for r in resources}
+            _refuse_trespass(resources, found)
+            return found
         except (ApplyConflictError, ApplyRefusedError) as error:
             self._save(plan.constrain(_failure(error)))
             raise
@@ -234,6 +236,28 @@ def _tokens(resources: Sequence[PlanResource]) -> Mapping[str, PreparedApply]:
         for resource in resources
         if resource.intent is not None
     }
+
+
+def _refuse_trespass(
+    resources: Sequence[PlanResource], prepared: Mapping[str, PreparedApply]
+) -> None:
+    """What one resource brings must not be led astray by what another one does: a journal that
+    appears beside a database decides what becomes of it."""
+    for owner in resources:
+        for other in resources:
+            if other is owner:
+                continue
+            diff, alone = prepared[other.name].diff, prepared[owner.name].alone
+            found = trespassers(other.location, diff, alone)
+            if found:
+                raise ApplyConflictError(
+                    owner.plan_id,
+                    other.name,
+                    found,
+                    f"they belong to `{owner.name}`",
+                    "take them out of the sandbox of "
+                    f"`{other.name}`: agents plan rollback {owner.plan_id} CHECKPOINT",
+                )
 
 
 def _reason(plan_id: PlanId, cause: BaseException) -> PlanError:

@@ -1,8 +1,9 @@
 """Owns what happens to a database that a child changed: taken over whole, or a plain refusal."""
 
 import os
+import stat
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,8 +13,9 @@ from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.snapshots.pages_base import copy_bytes
+from cleveragents.infrastructure.snapshots.pages_file import clear, drop_journals
 
-_JOURNALS = ("-wal", "-shm", "-journal")
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DatabaseStates(Protocol):
@@ -81,9 +83,12 @@ class DatabaseMerge:
 
 
 def _replace(target: str, source: str) -> None:
+    """Without following what a step may have put beside the database, or in its place."""
     beside = target + ".cleveragents-new"
-    mode = os.stat(target).st_mode if os.path.exists(target) else 0o600
-    fd = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    clear(beside)
+    found = os.lstat(target) if os.path.lexists(target) else None
+    mode = found.st_mode if found and stat.S_ISREG(found.st_mode) else 0o600
+    fd = os.open(beside, _NEW, 0o600)
     try:
         with open(source, "rb") as file:
             copy_bytes(file.fileno(), fd, os.fstat(file.fileno()).st_size)
@@ -92,9 +97,9 @@ def _replace(target: str, source: str) -> None:
     finally:
         os.close(fd)
     # Journals first: one of the old database would be replayed into the new one.
-    for suffix in _JOURNALS:
-        with suppress(FileNotFoundError):
-            os.unlink(target + suffix)
+    drop_journals(target)
+    if os.path.isdir(target) and not os.path.islink(target):
+        clear(target)
     os.replace(beside, target)
     folder = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -11,7 +11,7 @@ from cleveragents.infrastructure.sandbox.branch_copy import BranchCopy
 from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
 from cleveragents.infrastructure.sandbox.git_repository import branch_repository
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
-from cleveragents.infrastructure.sandbox.sqlite_database import copy_settled
+from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, branch_settled
 from cleveragents.infrastructure.sandbox.subvolumes import snapshot, snapshot_marks
 from cleveragents.infrastructure.snapshots.adoption import Marks
 from cleveragents.infrastructure.snapshots.collector import uncollected
@@ -22,7 +22,12 @@ Copied = Mapping[bytes, Marks]
 
 
 class Branches:
-    """The caller has removed what an interrupted attempt left at the child's place."""
+    """The caller has removed what an interrupted attempt left at the child's place.
+
+    `databases` are the snapshots of databases."""
+
+    def __init__(self, databases: DatabaseSnapshots) -> None:
+        self._databases = databases
 
     def make(self, parent: PlanResource, child: PlanResource) -> Copied:
         if parent.type is ResourceType.GIT_CHECKOUT:
@@ -34,7 +39,7 @@ class Branches:
             make_parent(Path(child.sandbox_path))
             shared = snapshot(parent.sandbox_path, child.sandbox_path)
             return _copy(parent.sandbox_path, child, frozenset(), shared=shared)
-        copy_settled(parent.sandbox_path, child)
+        branch_settled(parent, child, self._databases)
         return {}
 
 

@@ -17,6 +17,7 @@ from cleveragents.infrastructure.snapshots.proven import Proven
 from cleveragents.infrastructure.snapshots.side import NoSide
 from cleveragents.infrastructure.snapshots.tree_engine import TreeEngine
 from cleveragents.infrastructure.snapshots.watcher import Watcher
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
 class SnapshotEngine(Protocol):
@@ -53,16 +54,23 @@ class SnapshotEngine(Protocol):
 
 
 class CheckpointManager:
-    """The SnapshotStore. `scratch_dir` should be on the file system of the sandboxes."""
+    """The SnapshotStore. `scratch_dir` should be on the file system of the sandboxes; `workers` are
+    who asks SQLite."""
 
-    def __init__(self, snapshots_dir: str, scratch_dir: str, limit_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        snapshots_dir: str,
+        scratch_dir: str,
+        workers: DatabaseWorkers,
+        limit_bytes: int = 0,
+    ) -> None:
         watcher = Watcher(scratch_dir)
         self._connections = Connections(limit_bytes)
         self.checkouts = TreeEngine(
             snapshots_dir, scratch_dir, GitState, watcher, self._connections
         )
         self.folders = TreeEngine(snapshots_dir, scratch_dir, _no_side, watcher, self._connections)
-        self.databases = PagesEngine(snapshots_dir, self._connections)
+        self.databases = PagesEngine(snapshots_dir, self._connections, workers)
         self._engines: dict[ResourceType, SnapshotEngine] = {
             ResourceType.GIT_CHECKOUT: self.checkouts,
             ResourceType.FS_DIRECTORY: self.folders,

@@ -19,6 +19,7 @@ from cleveragents.infrastructure.sandbox.git_apply import GitApply
 from cleveragents.infrastructure.sandbox.git_checkout import GitCheckouts
 from cleveragents.infrastructure.sandbox.sqlite_apply import SqliteApply
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, SqliteDatabases
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
 class SandboxMaker(Protocol):
@@ -45,7 +46,8 @@ class Applier(Protocol):
 
 
 class SandboxRegistry:
-    """`folders` and `databases` are the snapshots from which diffs and applies are told."""
+    """`folders` and `databases` are the snapshots from which diffs and applies are told, `workers`
+    who asks SQLite about a sandbox."""
 
     def __init__(
         self,
@@ -53,10 +55,11 @@ class SandboxRegistry:
         scratch_dir: str,
         folders: FolderSnapshots,
         databases: DatabaseSnapshots,
+        workers: DatabaseWorkers,
     ) -> None:
-        sqlite = SqliteDatabases(sandboxes_dir, scratch_dir, databases)
+        sqlite = SqliteDatabases(sandboxes_dir, scratch_dir, databases, workers)
         self._sandboxes = Path(sandboxes_dir)
-        self._branches = Branches()
+        self._branches = Branches(databases)
         # Two that let go of references in one repository at once trip over its lock.
         self._removing = threading.Lock()
         self._checkouts: dict[ResourceType, SandboxMaker] = {
@@ -67,7 +70,7 @@ class SandboxRegistry:
         self._applies: dict[ResourceType, Applier] = {
             ResourceType.GIT_CHECKOUT: GitApply(scratch_dir),
             ResourceType.FS_DIRECTORY: FolderApply(folders),
-            ResourceType.SQLITE: SqliteApply(scratch_dir, databases, sqlite.diff),
+            ResourceType.SQLITE: SqliteApply(scratch_dir, databases, sqlite.diff, workers),
         }
 
     def inspect(

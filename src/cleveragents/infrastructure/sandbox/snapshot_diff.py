@@ -12,6 +12,7 @@ from cleveragents.infrastructure.sandbox.fs_directory import contents_of
 from cleveragents.infrastructure.sandbox.sqlite_diff import diff_of_databases
 from cleveragents.infrastructure.sandbox.sqlite_read import private_folder
 from cleveragents.infrastructure.snapshots.session import open_sandbox
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, place_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class SnapshotComparison:
 
     snapshots: CheckpointManager
     scratch_dir: str
+    workers: DatabaseWorkers
 
     def since(self, resource: PlanResource, ref: str) -> ResourceDiff:
         if resource.type is ResourceType.SQLITE:
@@ -33,4 +35,4 @@ class SnapshotComparison:
         with private_folder(self.scratch_dir) as folder:
             draft = os.path.join(folder, "before.db")
             with self.snapshots.databases.copy_of(resource, ref, draft) as before:
-                return diff_of_databases(before, resource.sandbox_path)
+                return diff_of_databases(self.workers, before, place_of(resource))

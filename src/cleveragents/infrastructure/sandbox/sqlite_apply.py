@@ -1,11 +1,16 @@
 """Owns bringing a plan's database back: into the user's own one, in one transaction of SQLite's,
-and only if that has not changed since the plan began."""
+and only if that has not changed since the plan began.
+
+What is brought is a copy of the snapshot, proven by its hash and found healthy inside. Here SQLite
+moves its pages and looks at nothing but their header (ADR 0053).
+"""
 
 import os
 import sqlite3
 import time
 from collections.abc import Callable, Generator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
+from functools import cache
 
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
@@ -15,7 +20,12 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.fs_diff import stored
-from cleveragents.infrastructure.sandbox.sqlite_bytes import same_content, shares_change
+from cleveragents.infrastructure.sandbox.sqlite_bytes import (
+    copy_without_log,
+    pages_of,
+    same_content,
+    shares_change,
+)
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots
 from cleveragents.infrastructure.sandbox.sqlite_read import (
     BUSY_SECONDS,
@@ -25,9 +35,12 @@ from cleveragents.infrastructure.sandbox.sqlite_read import (
     is_busy,
     open_database,
     private_folder,
-    probe,
     uses_wal,
 )
+from cleveragents.infrastructure.snapshots.entry import shown
+from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
+from cleveragents.infrastructure.sqlite.side_files import RESERVED, SIDE_FILES, is_hot, lock_of
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, place_of
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 # Few enough to stay in the cache: until the check is made, nothing may reach the file.
@@ -37,29 +50,29 @@ _READ = os.O_RDONLY | os.O_CLOEXEC
 
 
 class SqliteApply:
-    """`diff` tells what the plan changed in a database."""
+    """`diff` tells what the plan changed in a database, `workers` are who asks SQLite about it."""
 
     def __init__(
         self,
         scratch_dir: str,
         snapshots: DatabaseSnapshots,
         diff: Callable[[PlanResource], ResourceDiff],
+        workers: DatabaseWorkers,
     ) -> None:
         self._scratch = scratch_dir
         self._snapshots = snapshots
         self._diff = diff
+        self._workers = workers
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:  # noqa: ARG002 - a database has no branches and no commits
         state = self._snapshots.capture(resource)
         base = resource.base_snapshot or ""
         changes = self._snapshots.changes_between(resource, base, state.ref)
         diff = self._diff(resource)
-        mode = ""
         if changes:
-            _refuse_unhealthy(resource)
+            self._refuse_unhealthy(resource, state.ref)
             _refuse_closed(resource)
             with _reported(resource), self._copy(resource, base) as copy:
-                mode = probe(resource.location)
                 self._refuse_moved_on(resource, copy)
         return PreparedApply(
             resource_id=resource.resource_id,
@@ -67,11 +80,13 @@ class SqliteApply:
                 "kind": "replace" if changes else "nothing",
                 "state": state.state_hash,
                 "result": state.ref,
-                "journal_mode": mode,
                 "diff": stored(diff),
             },
             diff=diff,
             snapshots=tuple(ref for ref in (base, state.ref) if ref),
+            alone=tuple(
+                shown(os.fsencode(resource.location + suffix)) for suffix in ("", *SIDE_FILES)
+            ),
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
@@ -84,14 +99,13 @@ class SqliteApply:
                 f"agents plan apply {resource.plan_id}",
             )
         _refuse_closed(resource)
-        with _reported(resource):
-            if not self._holds(resource, resource.sandbox_path):
-                with (
-                    self._copy(resource, resource.base_snapshot or "") as base,
-                    closing(open_database(resource.sandbox_path, "mode=rw")) as source,
-                ):
-                    self._write(resource, source, base)
-            _keep_journal_mode(resource.location, prepared.token["journal_mode"])
+        with (
+            _reported(resource),
+            self._copied(resource, prepared.token["result"]) as result,
+        ):
+            if not self._holds(resource, result):
+                with self._copy(resource, resource.base_snapshot or "") as base:
+                    self._write(resource, result, base)
         return f"sqlite:{state}"
 
     def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
@@ -112,7 +126,6 @@ class SqliteApply:
                 self._return(resource, before, result)
             except ApplyConflictError:
                 return (resource.location,)
-            _keep_journal_mode(resource.location, prepared.token["journal_mode"])
         return ()
 
     def _has_ours(self, resource: PlanResource, before: str, result: int) -> bool:
@@ -126,9 +139,9 @@ class SqliteApply:
         """Snapshots are all that it is taken back by, and those have their own life."""
 
     def _return(self, resource: PlanResource, before: str, result: int) -> None:
+        _refuse_planted(resource)
         if os.path.getsize(before):
-            with closing(open_database(before, "immutable=1")) as source:
-                self._write(resource, source, result)
+            self._write(resource, before, result)
             return
         # An empty database has no page that could be written; it is a file without content.
         path = resource.location
@@ -151,21 +164,55 @@ class SqliteApply:
             if not same_content(present, expected):
                 raise _conflict(resource)
 
-    def _write(self, resource: PlanResource, source: sqlite3.Connection, expected: int) -> None:
-        """What `source` holds, if the database still is what `expected` holds."""
+    def _write(self, resource: PlanResource, content: str, expected: int) -> None:
+        """What the file `content` holds, if the database still is what `expected` holds."""
         path = resource.location
-        source.execute("BEGIN")
-        pages = int(source.execute("PRAGMA page_count").fetchone()[0])
+        pages = pages_of(content)
         if pages <= 1:
             # A single page is written before the first look that is allowed in between.
             self._refuse_moved_on(resource, expected)
-        # The file is closed after the connection, whose locks would end with it.
-        with _opened(path) as raw, closing(_target(path)) as target:
-            mode = target.execute("PRAGMA journal_mode").fetchone()[0]
-            check = _WalCheck(path, self._scratch) if mode == "wal" else _FileCheck(raw)
+        wal = uses_wal(path)
+        with (
+            self._in_mode(content, wal=wal) as copy,
+            closing(open_database(copy, "immutable=1")) as source,
+            # The file is closed after the connection, whose locks would end with it.
+            _opened(path) as raw,
+            closing(_target(path)) as target,
+        ):
+            check = _WalCheck(path, self._scratch) if wal else _FileCheck(raw)
             watch = _Watch(resource, expected, check)
             step = _PAGES if pages > _PAGES else 1
             source.backup(target, pages=step, progress=watch, sleep=_PAUSE)
+
+    @contextmanager
+    def _in_mode(self, content: str, *, wal: bool) -> Generator[str]:
+        """The same file, or a copy of it with another journal mode: it comes along with the pages,
+        and how the journal is kept is the user's choice."""
+        if wal or not uses_wal(content):  # into a log SQLite writes the mode itself
+            yield content
+            return
+        with private_folder(self._scratch) as folder:
+            copy = os.path.join(folder, "dressed.db")
+            copy_without_log(content, copy)
+            yield copy
+
+    def _refuse_unhealthy(self, resource: PlanResource, ref: str) -> None:
+        path = resource.sandbox_path
+        problem = "it is gone"
+        if os.path.isfile(path) and not os.path.islink(path):
+            with self._copied(resource, ref) as copy:
+                problem = self._checked(resource, copy)
+        if problem != "ok":
+            raise ApplyRefusedError(
+                f"the plan left no healthy database in `{resource.name}`: {problem}",
+                f"roll back: `agents plan checkpoint list {resource.plan_id}`",
+            )
+
+    def _checked(self, resource: PlanResource, copy: str) -> str:
+        try:
+            return self._workers.check(place_of(resource), copy)
+        except (RefusedInsideError, LostInsideError) as error:
+            return str(error)
 
     @contextmanager
     def _copy(self, resource: PlanResource, ref: str) -> Generator[int]:
@@ -228,35 +275,19 @@ class _WalCheck:
                 return same_content(present, base)
 
 
-def _keep_journal_mode(path: str, mode: str) -> None:
-    """Another one may have come along with the pages; how the journal is kept is the user's
-    choice."""
-    if uses_wal(path) == (mode == "wal"):
-        return
-    with suppress(sqlite3.Error), closing(_target(path)) as target:
-        target.execute(f"PRAGMA journal_mode={mode}")
-
-
 def _target(path: str) -> sqlite3.Connection:
     target = open_database(path, "mode=rw", timeout=_PAUSE)
-    target.execute("PRAGMA synchronous=FULL")
+    if not _syncs_by_itself():
+        target.execute("PRAGMA synchronous=FULL")
     return target
 
 
-def _refuse_unhealthy(resource: PlanResource) -> None:
-    path = resource.sandbox_path
-    problem = "it is gone"
-    if os.path.isfile(path) and not os.path.islink(path):
-        try:
-            with closing(open_database(path, "mode=rw")) as db:
-                problem = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
-        except sqlite3.Error as error:
-            problem = str(error)
-    if problem != "ok":
-        raise ApplyRefusedError(
-            f"the plan left no healthy database in `{resource.name}`: {problem}",
-            f"roll back: `agents plan checkpoint list {resource.plan_id}`",
-        )
+@cache
+def _syncs_by_itself() -> bool:
+    """Nearly every SQLite is made so; to tell it would read a schema that may be a step's."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        made = {option for (option,) in db.execute("PRAGMA compile_options")}
+    return made >= {"DEFAULT_SYNCHRONOUS=2", "DEFAULT_WAL_SYNCHRONOUS=2"}
 
 
 def _refuse_closed(resource: PlanResource) -> None:
@@ -269,6 +300,24 @@ def _refuse_closed(resource: PlanResource) -> None:
         raise ApplyRefusedError(
             f"{path} cannot be written, or its folder cannot", f"ls -ld {path} and its folder"
         )
+    _refuse_planted(resource)
+
+
+def _refuse_planted(resource: PlanResource) -> None:
+    """A journal that waits to be rolled back may have come with the plan's files, and SQLite would
+    do what it says. Whoever is just writing has one too, and locks it."""
+    path = resource.location
+    deadline = time.monotonic() + BUSY_SECONDS
+    while is_hot(path):
+        with _opened(path) as fd:
+            in_use = lock_of(fd, RESERVED, RESERVED)
+        if not in_use or time.monotonic() > deadline:
+            raise ApplyRefusedError(
+                f"beside {path} is a journal that is not finished with",
+                f'look at {path}-journal; if it is yours, sqlite3 {path} "PRAGMA quick_check" '
+                f"rolls it back, then `agents plan apply {resource.plan_id}`",
+            )
+        time.sleep(_PAUSE)
 
 
 @contextmanager

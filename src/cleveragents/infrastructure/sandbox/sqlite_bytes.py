@@ -1,8 +1,11 @@
-"""Owns comparing database files page for page."""
+"""Owns database files as pages of bytes: comparing them, and what their header says."""
 
 import os
 
+from cleveragents.infrastructure.snapshots.pages_base import copy_bytes
+
 _STEP = 1024 * 1024
+_JOURNAL_MODE = 18
 # In the header, what writing or copying changes although the content stays: the journal mode, the
 # change counter, the schema cookie, and by which version of SQLite it was written.
 _MASKED = ((18, 20), (24, 28), (40, 44), (92, 100))
@@ -39,6 +42,29 @@ def shares_change(present: int, old: int, new: int) -> bool:
         if _masked(os.pread(present, size, start), start, _lock_page(new)) == wanted:
             return True
     return False
+
+
+def pages_of(path: str) -> int:
+    """How many there are, going by the size of the file."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.fstat(fd).st_size // _page_size(fd)
+    finally:
+        os.close(fd)
+
+
+def copy_without_log(source: str, target: str) -> None:
+    """A new file with the same pages, whose header does not ask for a write-ahead log."""
+    one = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        two = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            copy_bytes(one, two, os.fstat(one).st_size)
+            os.pwrite(two, b"\1\1", _JOURNAL_MODE)
+        finally:
+            os.close(two)
+    finally:
+        os.close(one)
 
 
 def _page_size(fd: int) -> int:

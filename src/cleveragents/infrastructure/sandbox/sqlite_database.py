@@ -29,7 +29,9 @@ from cleveragents.infrastructure.sandbox.sqlite_read import (
     private_folder,
     probe,
 )
-from cleveragents.infrastructure.snapshots.pages_file import DatabaseFile
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, place_of
+
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DatabaseSnapshots(Protocol):
@@ -42,13 +44,22 @@ class DatabaseSnapshots(Protocol):
     def copy_of(
         self, resource: PlanResource, ref: str, draft: str
     ) -> AbstractContextManager[str]: ...
+    def copy_present(self, resource: PlanResource, target: int) -> int: ...
+    def strangers(self, resource: PlanResource) -> tuple[str, ...]: ...
 
 
 class SqliteDatabases:
-    def __init__(self, sandboxes_dir: str, scratch_dir: str, snapshots: DatabaseSnapshots) -> None:
+    def __init__(
+        self,
+        sandboxes_dir: str,
+        scratch_dir: str,
+        snapshots: DatabaseSnapshots,
+        workers: DatabaseWorkers,
+    ) -> None:
         self._sandboxes = Path(sandboxes_dir)
         self._scratch = scratch_dir
         self._snapshots = snapshots
+        self._workers = workers
 
     def inspect(
         self,
@@ -109,27 +120,44 @@ class SqliteDatabases:
     def diff(self, resource: PlanResource) -> ResourceDiff:
         if resource.base_snapshot is None:
             return ResourceDiff()
-        strangers = DatabaseFile(resource).strangers()
+        strangers = self._snapshots.strangers(resource)
         with (
             private_folder(self._scratch) as folder,
             self._snapshots.copy_of(
                 resource, resource.base_snapshot, os.path.join(folder, "base.db")
             ) as base,
         ):
-            return diff_of_databases(base, resource.sandbox_path, strangers)
+            return diff_of_databases(self._workers, base, place_of(resource), strangers)
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
         return recalled(resource.details["apply"]["diff"])
 
 
 def copy_settled(source: str, resource: PlanResource) -> None:
-    """Fill the sandbox, of which there is nothing yet, with a consistent and durable copy."""
+    """Fill the sandbox, of which there is nothing yet, with a consistent and durable copy of the
+    user's database."""
     path = Path(resource.sandbox_path)
     with _reported(resource):
         make_parent(path.parent)
         path.parent.mkdir(mode=0o700)
         copy_database(source, str(path))
         _settle(path, os.stat(source).st_mode)
+
+
+def branch_settled(
+    parent: PlanResource, resource: PlanResource, snapshots: DatabaseSnapshots
+) -> None:
+    """The same from another sandbox, where a step may have written: that one is bytes to us."""
+    path = Path(resource.sandbox_path)
+    with _reported(resource):
+        make_parent(path.parent)
+        path.parent.mkdir(mode=0o700)
+        fd = os.open(path, _NEW, 0o600)
+        try:
+            mode = snapshots.copy_present(parent, fd)
+        finally:
+            os.close(fd)
+        _settle(path, mode)
 
 
 def _existing_file(spec: ResourceSpec) -> str:

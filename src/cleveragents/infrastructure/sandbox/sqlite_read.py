@@ -1,8 +1,11 @@
 """Owns reading a user's database without leaving a trace in it or beside it.
 
-A write-ahead log is never folded, and no `-wal` or `-shm` appears where there was none.
+A write-ahead log is never folded, and no `-wal` or `-shm` appears where there was none. Of its
+pages SQLite looks at nothing but the header here: once a plan is applied, a step may have written
+them. Any statement that asks for the schema would read on (ADR 0053).
 """
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -95,13 +98,11 @@ def copy_in_use(path: str, target: str, deadline: float) -> None:
             raise BusyError(path)
 
     with closing(open_database(path, "mode=ro")) as source, closing(_new(target)) as copy:
-        wal = source.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
-        if not source.execute("PRAGMA page_count").fetchone()[0]:
+        if not os.path.getsize(path):
             return  # SQLite would make a page of nothing
-        # All at once: a copy in parts begins again with every write of somebody else.
+        # All at once: a copy in parts begins again with every write of somebody else. The header
+        # comes along, and in it the journal mode.
         source.backup(copy, progress=wait, sleep=_PAUSE)
-        if wal:
-            copy.execute("PRAGMA journal_mode=WAL")
 
 
 @contextmanager
@@ -136,7 +137,10 @@ def _copy_idle(path: str, fd: int, target: str) -> None:
     if os.path.exists(path + "-shm") or _marks(path) != before:
         raise MovedError
     with closing(open_database(target, "mode=rw")) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        # Whoever closes the last connection folds the log in; asking for that reads the schema.
+        db.execute("PRAGMA schema_version").fetchone()
+    if os.path.exists(target + "-wal"):
+        raise OSError(errno.EIO, "the log of the copy could not be folded", target)
 
 
 def _copy_file(source: int, target: str) -> None:

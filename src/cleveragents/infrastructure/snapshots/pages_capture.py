@@ -11,7 +11,10 @@ from dataclasses import dataclass, replace
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind
+from cleveragents.infrastructure.snapshots.pages_base import copy_bytes
 from cleveragents.infrastructure.snapshots.pages_file import (
+    DatabaseFile,
+    MovedError,
     kind_of,
     marks_of,
     reliable_marks,
@@ -35,10 +38,6 @@ _ATTEMPTS = 5
 _PAUSE = 0.02
 
 
-class MovedError(Exception):
-    """The file changed while it was read."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captured:
     """`state` is the newest snapshot from now on; `stored` are the bytes that it cost."""
@@ -46,6 +45,7 @@ class Captured:
     state: FileState
     stored: int
     skipped: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def capture(session: PageSession) -> Captured:
@@ -53,8 +53,25 @@ def capture(session: PageSession) -> Captured:
         time.sleep(_PAUSE * attempt)
         with suppress(MovedError, FileNotFoundError), _undone_if_moved(session):
             return _readable(session)
-    raise SnapshotFailedError(
-        f"no snapshot could be taken: {session.file.path} keeps changing while it is read",
+    raise _restless(session.file)
+
+
+def copy_present(file: DatabaseFile, target: int) -> int:
+    """Without a snapshot: fill the open file `target`; gives back the mode."""
+    for attempt in range(_ATTEMPTS):
+        time.sleep(_PAUSE * attempt)
+        with suppress(MovedError), file.held() as held:
+            before = os.fstat(held.fd)
+            os.ftruncate(target, 0)
+            copy_bytes(held.fd, target, before.st_size)
+            if marks_of(os.fstat(held.fd)) == marks_of(before):
+                return before.st_mode
+    raise _restless(file)
+
+
+def _restless(file: DatabaseFile) -> SnapshotFailedError:
+    return SnapshotFailedError(
+        f"no snapshot could be taken: {file.path} keeps changing while it is read",
         "stop what writes to the file, then resume the plan",
     )
 
@@ -105,20 +122,20 @@ def _capture(session: PageSession) -> Captured:
 
 
 def _capture_file(session: PageSession) -> Captured:
-    with session.file.held() as fd:
+    with session.file.held() as held:
         # Before the bytes are read: a write in between must show in the times.
-        marks = reliable_marks(fd)
-        before = os.fstat(fd)
+        marks = reliable_marks(held.fd)
+        before = os.fstat(held.fd)
         if session.head is None:
-            state, known = _first(session, fd, before)
+            state, known = _first(session, held.fd, before)
         else:
-            state, known = _next(session, fd, before)
+            state, known = _next(session, held.fd, before)
         after = os.lstat(session.file.path)
         if marks_of(after) != marks_of(before):
             raise MovedError
     recorded = session.record(state, replace(known, marks=marks))
     stored = session.contents.stored_bytes if session.head else before.st_size
-    return Captured(state=recorded, stored=stored if recorded is state else 0)
+    return Captured(state=recorded, stored=stored if recorded is state else 0, notes=held.notes)
 
 
 def _first(session: PageSession, fd: int, found: os.stat_result) -> tuple[FileState, Known]:

@@ -3,7 +3,8 @@
 import os
 import sqlite3
 from collections.abc import Collection, Generator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 
 from cleveragents.application.ports import Expected, Restored
 from cleveragents.domain.changes import ChangeKind, FileChange
@@ -16,7 +17,8 @@ from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind, shown
 from cleveragents.infrastructure.snapshots.pages_base import forget_bases
 from cleveragents.infrastructure.snapshots.pages_build import build_file
-from cleveragents.infrastructure.snapshots.pages_capture import capture
+from cleveragents.infrastructure.snapshots.pages_capture import capture, copy_present
+from cleveragents.infrastructure.snapshots.pages_file import DatabaseFile, clear
 from cleveragents.infrastructure.snapshots.pages_restore import checked_way_back, differs, restore
 from cleveragents.infrastructure.snapshots.pages_session import PageSession, page_session
 from cleveragents.infrastructure.snapshots.pages_units import BLOCK_PAGES, blocks_in, token
@@ -24,14 +26,18 @@ from cleveragents.infrastructure.snapshots.pages_versions import FileState
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.proven import Proven
 from cleveragents.infrastructure.snapshots.versions import sweep
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
 class PagesEngine:
     """Keeps its rows in the plan's snapshot file, and one copy of each database beside it."""
 
-    def __init__(self, snapshots_dir: str, connections: Connections) -> None:
+    def __init__(
+        self, snapshots_dir: str, connections: Connections, workers: DatabaseWorkers
+    ) -> None:
         self._snapshots_dir = snapshots_dir
         self._connections = connections
+        self._workers = workers
 
     def capture(self, resource: PlanResource) -> Snapshot:
         with self._working(resource) as session:
@@ -39,7 +45,9 @@ class PagesEngine:
             captured = capture(session)
         unchanged = captured.state is before
         changes = () if unchanged or before is None else _changes(resource, before, captured.state)
-        return _snapshot(captured.state, captured.stored, changes, captured.skipped)
+        snapshot = _snapshot(captured.state, captured.stored, changes)
+        skipped = tuple(shown(os.fsencode(name)) for name in captured.skipped)
+        return replace(snapshot, skipped=skipped, notes=captured.notes)
 
     def known(self, resource: PlanResource, ref: str) -> Snapshot:
         with self._reading(resource) as session:
@@ -171,18 +179,23 @@ class PagesEngine:
     def _session(
         self, db: sqlite3.Connection, resource: PlanResource
     ) -> AbstractContextManager[PageSession]:
-        return page_session(db, resource, self._snapshots_dir, self._connections.limit_bytes)
+        file = DatabaseFile(resource, self._workers)
+        return page_session(db, file, self._snapshots_dir, self._connections.limit_bytes)
+
+    def strangers(self, resource: PlanResource) -> tuple[str, ...]:
+        """Names beside the database that belong to no snapshot."""
+        return DatabaseFile(resource, self._workers).strangers()
+
+    def copy_present(self, resource: PlanResource, target: int) -> int:
+        """Fill the open file with what the sandbox holds now, its journals included; gives back
+        the mode. Raises SnapshotFailedError or OSError."""
+        return copy_present(DatabaseFile(resource, self._workers), target)
 
     def _store(self, resource: PlanResource) -> PlanStore:
         return PlanStore(self._snapshots_dir, resource.store_id, resource.name, self._connections)
 
 
-def _snapshot(
-    state: FileState,
-    stored: int,
-    changes: tuple[FileChange, ...],
-    skipped: tuple[str, ...] = (),
-) -> Snapshot:
+def _snapshot(state: FileState, stored: int, changes: tuple[FileChange, ...]) -> Snapshot:
     return Snapshot(
         ref=str(state.seq),
         state_hash=state.state_hash,
@@ -190,7 +203,6 @@ def _snapshot(
         size_bytes=stored,
         changes=changes,
         footprint=Footprint(whole=bool(changes)),
-        skipped=tuple(shown(os.fsencode(name)) for name in skipped),
     )
 
 
@@ -236,13 +248,11 @@ def _checked_block(session: PageSession, state: FileState, block: int, proven: P
 @contextmanager
 def _only_meanwhile(path: str) -> Generator[None]:
     """There is nothing at `path` before and after, whatever an earlier process left there."""
-    with suppress(FileNotFoundError):
-        os.unlink(path)
+    clear(path)
     try:
         yield
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+        clear(path)
 
 
 def _used_bytes(db: sqlite3.Connection) -> int:

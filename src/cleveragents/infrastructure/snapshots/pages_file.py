@@ -1,14 +1,16 @@
-"""Owns the database file of a sandbox: what is there, its locks, its journals, and its marks."""
+"""Owns the database file of a sandbox: what is there, its locks, its journals, and its marks.
+
+A step wrote it, so that here it is bytes; whoever asks SQLite about it does so inside (ADR 0052).
+"""
 
 import fcntl
 import os
-import sqlite3
+import shutil
 import stat
-import struct
 import time
 from collections.abc import Generator
-from contextlib import closing, contextmanager, suppress
-from urllib.parse import quote
+from contextlib import ExitStack, contextmanager
+from typing import NamedTuple
 
 from cleveragents.domain.errors import (
     RestoreFailedError,
@@ -17,15 +19,23 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.entry import Kind
+from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
+from cleveragents.infrastructure.sqlite.messages import BUSY, NO_DATABASE
+from cleveragents.infrastructure.sqlite.side_files import (
+    LAST,
+    PENDING,
+    SHARED,
+    SIDE_FILES,
+    is_alone,
+    is_quiet,
+    lock_request,
+    posing,
+)
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, place_of
 
 LOCK_SECONDS = 10.0
 _PAUSE = 0.02
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-# Where SQLite itself locks: the pending byte, the reserved byte and 510 shared ones.
-_LOCK_START, _LOCK_LENGTH = 0x40000000, 512
-_SIDE_FILES = ("-wal", "-shm", "-journal")
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_NOT_SQLITE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 _KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFLNK: Kind.LINK, stat.S_IFDIR: Kind.DIR}
 # CLOCK_REALTIME_COARSE of Linux: the times of files are taken from it.
 _COARSE_CLOCK = 5
@@ -33,11 +43,23 @@ _COARSE_CLOCK = 5
 _WORTH_WAITING = 16 * 1024 * 1024
 
 
+class MovedError(Exception):
+    """The file changed while it was read."""
+
+
+class Held(NamedTuple):
+    """The open file, held still; `notes` tell what was unusual about it."""
+
+    fd: int
+    notes: tuple[str, ...] = ()
+
+
 class DatabaseFile:
-    def __init__(self, resource: PlanResource) -> None:
+    def __init__(self, resource: PlanResource, workers: DatabaseWorkers) -> None:
         self.path = resource.sandbox_path
         self.folder, self.name = os.path.split(resource.sandbox_path)
         self.resource = resource
+        self._workers = workers
 
     def look(self) -> os.stat_result | None:
         """The status of what is there; raises SandboxMissingError without the folder around it."""
@@ -50,21 +72,33 @@ class DatabaseFile:
 
     def strangers(self) -> tuple[str, ...]:
         """Names beside the database that belong to no snapshot."""
-        ours = {self.name, *(self.name + suffix for suffix in _SIDE_FILES)}
+        strange = {self.name + suffix for suffix in posing(self.path)}
+        ours = {self.name, *(self.name + suffix for suffix in SIDE_FILES)} - strange
         return tuple(sorted(set(os.listdir(self.folder)) - ours))
 
     def is_quiet(self) -> bool:
         """No journal holds anything, so that the file is all there is."""
-        return not any(_size(self.path + suffix) for suffix in ("-wal", "-journal"))
+        return is_quiet(self.path)
 
     @contextmanager
-    def held(self) -> Generator[int]:
-        """The open file, folded and held still for reading. Raises SnapshotFailedError."""
+    def held(self) -> Generator[Held]:
+        """The file with all that its journals held. Raises SnapshotFailedError, and MovedError if
+        it was not held still after all."""
         fd = self._open(os.O_RDONLY)
-        # Closed last: closing any descriptor of a file ends this process's locks on it.
         try:
-            with closing(self._folded()):
-                yield fd
+            if not self._locked(fd, fcntl.F_RDLCK, SHARED):
+                raise self._in_use()
+            if is_alone(self.path):
+                # With this lock nobody can write in the file, nor fold a log in and remove it.
+                yield Held(fd)
+                if not is_alone(self.path):
+                    raise MovedError
+            elif posing(self.path):
+                yield Held(fd)  # SQLite cannot have written what poses as its journals
+            else:
+                fcntl.fcntl(fd, fcntl.F_OFD_SETLK, lock_request(fcntl.F_UNLCK, SHARED, LAST))
+                with self._folded() as notes:
+                    yield Held(fd, notes)
         finally:
             os.close(fd)
 
@@ -74,16 +108,17 @@ class DatabaseFile:
         RestoreFailedError."""
         fd = self._open(os.O_RDWR)
         try:
-            self._lock(fd)
+            if not self._locked(fd, fcntl.F_WRLCK, PENDING):
+                raise RestoreFailedError(
+                    self.resource.name, f"{self.path} is in use by another process"
+                )
             yield fd
         finally:
             os.close(fd)
 
     def drop_journals(self) -> None:
         """They belong to other content than the file is about to have."""
-        for suffix in _SIDE_FILES:
-            with suppress(FileNotFoundError):
-                os.unlink(self.path + suffix)
+        drop_journals(self.path)
         self.sync_folder()
 
     def sync_folder(self) -> None:
@@ -103,64 +138,63 @@ class DatabaseFile:
             )
         return fd
 
-    def _folded(self) -> sqlite3.Connection:
-        address = f"file:{quote(os.fsencode(self.path))}?mode=rw"
-        db = sqlite3.connect(address, uri=True, timeout=LOCK_SECONDS, isolation_level=None)
-        try:
-            self._fold(db)
-        except sqlite3.Error as error:
-            db.close()
-            raise self._in_use(error) from error
-        except BaseException:
-            db.close()
-            raise
-        return db
+    @contextmanager
+    def _folded(self) -> Generator[tuple[str, ...]]:
+        """Bring everything into the file itself, and keep writers out from then on."""
+        place = place_of(self.resource)
+        with ExitStack() as stack:
+            try:
+                notes = stack.enter_context(self._workers.held(place, LOCK_SECONDS))
+            except RefusedInsideError as error:
+                if error.kind != NO_DATABASE:
+                    raise self._in_use(error) from error
+                notes = ()  # plain bytes then; whether they held still is seen afterwards
+            except LostInsideError as error:
+                if error.late:
+                    raise self._in_use(error) from error
+                # The same: what SQLite dies of is no database, and going back must stay possible.
+                notes = (f"{self.name} was taken as it is, without its journals: {error}",)
+            yield notes
 
-    def _fold(self, db: sqlite3.Connection) -> None:
-        """Bring everything into the file itself, and keep writers out from then on.
-
-        With an empty write-ahead log the reader keeps others from folding a new one in.
-        """
+    def _locked(self, fd: int, kind: int, first: int) -> bool:
+        """Wait for the lock of this open file alone; False if others keep theirs for too long."""
         deadline = time.monotonic() + LOCK_SECONDS
-        try:
-            while time.monotonic() < deadline:
-                busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-                db.execute("BEGIN")
-                db.execute("PRAGMA schema_version").fetchone()
-                if not busy and not _size(self.path + "-wal"):
-                    return
-                db.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            if error_code(error) in _NOT_SQLITE:
-                return  # plain bytes then; whether they held still is seen afterwards
-            raise
-        raise self._in_use(None)
-
-    def _lock(self, fd: int) -> None:
-        deadline = time.monotonic() + LOCK_SECONDS
-        request = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, _LOCK_START, _LOCK_LENGTH, 0)
+        request = lock_request(kind, first, LAST)
         while True:
             try:
                 fcntl.fcntl(fd, fcntl.F_OFD_SETLK, request)
-            except BlockingIOError as error:
+            except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise RestoreFailedError(
-                        self.resource.name, f"{self.path} is in use by another process"
-                    ) from error
+                    return False
                 time.sleep(_PAUSE)
             else:
-                return
+                return True
 
-    def _in_use(self, error: sqlite3.Error | None) -> SnapshotFailedError:
-        if error is None or error_code(error) in _BUSY:
+    def _in_use(self, error: Exception | None = None) -> SnapshotFailedError:
+        if error is None or getattr(error, "kind", "") == BUSY:
             return SnapshotFailedError(
                 f"no snapshot could be taken: {self.path} is in use by another process",
                 "end what the tool left running with the database open, then resume the plan",
             )
         return SnapshotFailedError(
             f"no snapshot could be taken: {self.path}: {error}",
-            "look at the file; rolling back brings an earlier state of it back",
+            f"look at the file and its journals in {self.folder}; without these, going back works",
         )
+
+
+def drop_journals(path: str) -> None:
+    """Whatever stands in their place too."""
+    for suffix in SIDE_FILES:
+        clear(path + suffix)
+
+
+def clear(path: str) -> None:
+    """Remove what is there, if anything, without following it."""
+    if os.path.islink(path) or not os.path.isdir(path):
+        if os.path.lexists(path):
+            os.unlink(path)
+        return
+    shutil.rmtree(path)
 
 
 def kind_of(found: os.stat_result | None) -> Kind | None:
@@ -184,14 +218,3 @@ def reliable_marks(fd: int) -> str:
             return ""
         time.sleep(0.001)
     return marks_of(found)
-
-
-def error_code(error: sqlite3.Error) -> int:
-    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
-
-
-def _size(path: str) -> int:
-    try:
-        return os.lstat(path).st_size
-    except FileNotFoundError:
-        return 0

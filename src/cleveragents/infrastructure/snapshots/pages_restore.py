@@ -4,7 +4,6 @@ Killed anywhere, it can be done again: what is on disk is compared anew each tim
 """
 
 import os
-import shutil
 import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.infrastructure.snapshots.entry import Kind
 from cleveragents.infrastructure.snapshots.pages_build import build_file
 from cleveragents.infrastructure.snapshots.pages_file import (
+    clear,
     kind_of,
     marks_of,
     reliable_marks,
@@ -231,7 +231,7 @@ def _replace(session: PageSession, target: FileState, before: Kind) -> Outcome:
     """Whatever is there gives way: nothing, a link, a folder, a file that is not ours alone."""
     path = session.file.path
     draft = os.path.join(session.file.folder, f".cleveragents-restore-{session.file.name}")
-    _clear(draft)
+    clear(draft)
     known = replace(session.known, fast=b"", marks="")
     if target.kind is Kind.FILE:
         fast = build_file(session, target, draft)
@@ -240,21 +240,13 @@ def _replace(session: PageSession, target: FileState, before: Kind) -> Outcome:
         os.symlink(target.target, os.fsencode(draft))
     session.file.drop_journals()
     if before is Kind.DIR or target.kind is Kind.GONE:
-        _clear(path)
+        clear(path)
     if target.kind is not Kind.GONE:
         os.rename(draft, path)
     session.file.sync_folder()
     state = _record(session, target, known)
     differed = before is not Kind.GONE or target.kind is not Kind.GONE
     return Outcome(state=state, before=before, differed=differed)
-
-
-def _clear(path: str) -> None:
-    if os.path.islink(path) or not os.path.isdir(path):
-        if os.path.lexists(path):
-            os.unlink(path)
-        return
-    shutil.rmtree(path)
 
 
 # --- both -----------------------------------------------------------------------------------------

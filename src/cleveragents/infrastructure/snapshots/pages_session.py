@@ -77,14 +77,15 @@ class PageSession:
 
 @contextmanager
 def page_session(
-    db: sqlite3.Connection, resource: PlanResource, snapshots_dir: str, limit_bytes: int
+    db: sqlite3.Connection, file: DatabaseFile, snapshots_dir: str, limit_bytes: int
 ) -> Generator[PageSession]:
+    resource = file.resource
     versions = PageVersions(db, str(resource.resource_id))
     base = BaseFile(snapshots_dir, resource, limit_bytes)
     with base.reading() as base_pages:
         yield PageSession(
             resource=resource,
-            file=DatabaseFile(resource),
+            file=file,
             versions=versions,
             contents=ContentStore(db, resource.name),
             base=base,

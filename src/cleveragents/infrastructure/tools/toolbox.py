@@ -21,6 +21,7 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
 from cleveragents.domain.toolschema import fits
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, Place
 from cleveragents.infrastructure.tools.built_in import BUILT_IN
 from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
 from cleveragents.infrastructure.tools.git_tools import GIT_TOOLS
@@ -49,8 +50,9 @@ _READS: Mapping[str, tuple[str, ...]] = {
 class ToolBox:
     """The built-in tools, and for an action its own ones beside them."""
 
-    def __init__(self, processes: ProcessRunner) -> None:
+    def __init__(self, processes: ProcessRunner, databases: DatabaseWorkers) -> None:
         self._processes = processes
+        self._databases = databases
         self._servers = McpServers(processes)
         self._built_in = {spec.name: spec for spec in BUILT_IN}
 
@@ -120,7 +122,8 @@ class ToolBox:
             return FILE_TOOLS[spec.name](root, arguments)
         if spec.name in SQL_TOOLS and spec.name in self._built_in:
             timeout = float(arguments.get("timeout", context.timeout))
-            return SQL_TOOLS[spec.name](root, arguments, timeout)
+            place = Place(root, context.confinement)
+            return SQL_TOOLS[spec.name](self._databases, place, arguments, timeout)
         return self._run_process(spec, arguments, context, root)
 
     def _run_process(

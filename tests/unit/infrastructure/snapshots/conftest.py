@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.runners import database_workers
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
@@ -59,7 +60,9 @@ class World:
         self.store = self.new_process()
 
     def new_process(self) -> CheckpointManager:
-        self.store = CheckpointManager(str(self.top / "snapshots"), str(self.top / "scratch"))
+        self.store = CheckpointManager(
+            str(self.top / "snapshots"), str(self.top / "scratch"), database_workers()
+        )
         return self.store
 
     def excluding(self, *patterns: str) -> None:

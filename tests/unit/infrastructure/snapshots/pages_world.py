@@ -2,10 +2,12 @@
 
 import sqlite3
 import stat
+from collections.abc import Generator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.runners import database_workers
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
@@ -37,7 +39,8 @@ class Database:
             base="",
             sandbox_path=str(self.path),
         )
-        self.store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"))
+        self.workers = database_workers()
+        self.store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"), self.workers)
 
     def sql(self, *statements: str) -> None:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as db:
@@ -70,5 +73,7 @@ class Database:
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
-    return Database(tmp_path / "d")
+def database(tmp_path: Path) -> Generator[Database]:
+    made = Database(tmp_path / "d")
+    yield made
+    made.workers.close()

@@ -114,7 +114,7 @@ def test_a_database_beyond_the_limit_of_the_store_is_refused_before_it_is_stored
 ) -> None:
     limit = database.path.stat().st_size // 2
     place = database.top / "small"
-    store = CheckpointManager(str(place), str(database.top / "scratch"), limit)
+    store = CheckpointManager(str(place), str(database.top / "scratch"), database.workers, limit)
     with pytest.raises(StoreFullError):
         store.capture(database.resource)
     store.close()

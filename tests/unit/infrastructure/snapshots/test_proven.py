@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from pages_world import FILE, PLAN, Database, database
+from tests.support.runners import database_workers
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
@@ -43,7 +44,9 @@ class Folder:
             base="",
             sandbox_path=str(self.sandbox),
         )
-        self.store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"))
+        self.store = CheckpointManager(
+            str(top / "snapshots"), str(top / "scratch"), database_workers()
+        )
 
     def capture(self) -> Snapshot:
         return self.store.capture(self.resource)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.runners import database_workers
 
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
@@ -114,7 +115,7 @@ def test_scratch_on_another_file_system(world) -> None:
     world.work("rm -r src a.txt link; mkdir link")
     scratch = tempfile.mkdtemp(dir=shm)
     try:
-        world.store = CheckpointManager(str(world.top / "snapshots"), scratch)
+        world.store = CheckpointManager(str(world.top / "snapshots"), scratch, database_workers())
         world.restore(first.ref)
     finally:
         shutil.rmtree(scratch)

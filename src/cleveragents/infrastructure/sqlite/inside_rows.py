@@ -1,34 +1,35 @@
-"""Owns telling the rows of one table apart in two attached databases, `old` and `new`."""
+"""Inside: tells the rows of one table apart in two attached databases, `old` and `new`."""
 
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 _SHOWN_ROWS = 20
 _SHOWN_CHARS = 80
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RowChanges:
     """Counts are of all rows; `lines` show the first few of them."""
 
-    added: int = 0
-    removed: int = 0
-    changed: int = 0
-    lines: tuple[str, ...] = ()
+    def __init__(
+        self, *, added: int = 0, removed: int = 0, changed: int = 0, lines: Sequence[str] = ()
+    ) -> None:
+        self.added = added
+        self.removed = removed
+        self.changed = changed
+        self.lines = lines
 
     @property
     def any(self) -> bool:
         return bool(self.added or self.removed or self.changed)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Table:
     """`key` names a row: the primary key of a table without row ids, or else the row id."""
 
-    name: str
-    key: tuple[str, ...]
-    columns: tuple[str, ...]
+    def __init__(self, name: str, key: tuple[str, ...], columns: tuple[str, ...]) -> None:
+        self.name = name
+        self.key = key
+        self.columns = columns
 
     def of(self, side: str) -> str:
         return f"{side}.{quoted(self.name)}"
@@ -94,9 +95,9 @@ def _table(db: sqlite3.Connection, side: str, table: str) -> _Table:
     taken = {column.lower() for column in columns}
     for name in ("rowid", "_rowid_", "oid"):
         if name not in taken and _has(db, f"{side}.{quoted(table)}", name):
-            return _Table(name=table, key=(name,), columns=columns)
+            return _Table(table, (name,), columns)
     primary = sorted((row[5], row[1]) for row in rows if row[5])
-    return _Table(name=table, key=tuple(name for _, name in primary) or columns, columns=columns)
+    return _Table(table, tuple(name for _, name in primary) or columns, columns)
 
 
 def _has(db: sqlite3.Connection, table: str, column: str) -> bool:

@@ -1,9 +1,7 @@
-"""Owns what SQL of a plan may do, and where one statement ends and the next begins."""
+"""Inside: what SQL of a plan may do, and where one statement ends and the next begins."""
 
 import sqlite3
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
 
 # Pragmas that only tell something; an argument names a table or an index.
 _TELLING = frozenset(
@@ -69,11 +67,8 @@ _READING = {
 _FORBIDDEN_FUNCTIONS = {"load_extension", "fts3_tokenizer"}
 
 
-class Refusal(NamedTuple):
-    what: str
-    hint: str
-
-
+# What may not be done, and what to do instead.
+Refusal = tuple[str, str]
 # Gives back why something may not be done, if so: the action's code, and what it is about.
 Allowed = Callable[[int, str | None, str | None], Refusal | None]
 
@@ -95,12 +90,11 @@ class Rules:
         self.refusal = refusal
         return sqlite3.SQLITE_DENY
 
-    @contextmanager
-    def in_transaction(self) -> Generator[None]:
-        """The statements that begin and end a transaction are ours meanwhile."""
+    def run_our_own(self, db: sqlite3.Connection, statement: str) -> None:
+        """One that begins or ends a transaction."""
         self._own_transaction = True
         try:
-            yield
+            db.execute(statement)
         finally:
             self._own_transaction = False
 
@@ -110,12 +104,13 @@ def may_write(action: int, one: str | None, two: str | None) -> Refusal | None:
         name = (one or "").lower()
         return None if name in _SETTABLE else _pragma(name, two)
     if action == sqlite3.SQLITE_TRANSACTION:
-        return Refusal(
-            "the call is one transaction already", "leave BEGIN, COMMIT and ROLLBACK out of `sql`"
+        return (
+            "the call is one transaction already",
+            "leave BEGIN, COMMIT and ROLLBACK out of `sql`",
         )
     # An empty name is a temporary database of SQLite's own, which VACUUM needs.
     if action == sqlite3.SQLITE_DETACH or (action == sqlite3.SQLITE_ATTACH and one != ""):
-        return Refusal("no other database file can be reached", "use only tables of this resource")
+        return ("no other database file can be reached", "use only tables of this resource")
     return _function(action, two)
 
 
@@ -125,19 +120,19 @@ def may_read(action: int, one: str | None, two: str | None) -> Refusal | None:
     # SQLite asks this about its own table functions, such as json_each; nothing is written then.
     declares = action == sqlite3.SQLITE_UPDATE and one == "sqlite_master"
     if action not in _READING and not declares:
-        return Refusal("the statement would write", "write with sql.execute")
+        return ("the statement would write", "write with sql.execute")
     return _function(action, two)
 
 
 def _pragma(name: str, argument: str | None) -> Refusal | None:
     if name in _TELLING and (argument is None or name in _WITH_NAME):
         return None
-    return Refusal(f"PRAGMA {name} is not allowed here", "pragmas that only tell something are")
+    return (f"PRAGMA {name} is not allowed here", "pragmas that only tell something are")
 
 
 def _function(action: int, name: str | None) -> Refusal | None:
     if action == sqlite3.SQLITE_FUNCTION and (name or "").lower() in _FORBIDDEN_FUNCTIONS:
-        return Refusal(f"the function {name} is not allowed", "use other functions")
+        return (f"the function {name} is not allowed", "use other functions")
     return None
 
 

@@ -1,0 +1,64 @@
+"""The program that runs inside: asked over its input, it answers over its output until that ends.
+
+It is started without site packages and imports next to nothing: a plan waits for it.
+"""
+
+import os
+import resource
+import sqlite3
+import sys
+from collections.abc import Callable
+
+from cleveragents.infrastructure.sqlite.inside_base import RefusedError
+from cleveragents.infrastructure.sqlite.inside_compare import check, compare
+from cleveragents.infrastructure.sqlite.inside_hold import Holding
+from cleveragents.infrastructure.sqlite.inside_statements import execute, query
+from cleveragents.infrastructure.sqlite.messages import HEAD, WRONG, Value, framed, read
+
+# A database can ask for as much memory as it likes; SQLite says that there is none rather than
+# take what others need.
+_MOST_MEMORY = 1 << 30
+
+
+class Desk:
+    """Where requests come in; what it has to be told between two of them, it remembers."""
+
+    def __init__(self) -> None:
+        holding = Holding()
+        self._tasks: dict[str, Callable[..., Value]] = {
+            "hold": holding.hold,
+            "release": holding.release,
+            "execute": execute,
+            "query": query,
+            "compare": compare,
+            "check": check,
+        }
+
+    def answer(self, request: Value) -> bytes:
+        assert isinstance(request, list)
+        task, *arguments = request
+        try:
+            return framed([True, self._tasks[str(task)](*arguments)])
+        except RefusedError as error:
+            return framed([False, error.kind, error.what, error.hint])
+        except (OSError, MemoryError, OverflowError) as error:
+            return framed([False, WRONG, str(error) or type(error).__name__, ""])
+
+
+def main() -> None:  # pragma: no cover - in a process that no tool looks into
+    asked = sys.stdin.buffer
+    with open(os.dup(1), "wb") as told:
+        os.dup2(2, 1)  # what anything prints is no answer
+        _limit()
+        desk = Desk()
+        while head := asked.read(HEAD.size):
+            told.write(desk.answer(read(asked.read(HEAD.unpack(head)[0]))))
+            told.flush()
+        os._exit(0)  # there is nothing to be put in order, and somebody waits for the end
+
+
+def _limit() -> None:  # pragma: no cover - as above
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # its dump would lie in the sandbox
+    db = sqlite3.connect(":memory:")
+    db.execute(f"PRAGMA hard_heap_limit={_MOST_MEMORY}")
+    db.close()
