@@ -26,9 +26,7 @@ def _tree_by_force(root: Path) -> Tree:
 
 
 def _complain(error: OSError) -> None:
-    """What is closed is told; a folder that is not there holds nothing."""
-    if isinstance(error, PermissionError):
-        raise error
+    raise error
 
 
 def _tree(root: Path) -> Tree:

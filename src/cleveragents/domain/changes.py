@@ -35,15 +35,11 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceDiff:
-    """What a plan would change in one resource; apply does not take the ignored `left_behind`.
-
-    `notes` are sentences for people about what the files do not show.
-    """
+    """What a plan would change in one resource; apply does not take the ignored `left_behind`."""
 
     files: tuple[FileDiff, ...] = ()
     patch: str = ""
     left_behind: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 _LONGEST_PATH = 60

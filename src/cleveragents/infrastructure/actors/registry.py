@@ -1,12 +1,13 @@
 """Owns which actors there are: the one that an action names, or what is missing for it."""
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from cleveragents.application.actor_ports import Actor
 from cleveragents.domain.action import SCRIPTED, Action, ActorSpec
 from cleveragents.domain.errors import ActorUnavailableError
+from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.actors.given import GivenSteps
 from cleveragents.infrastructure.actors.scripted import ScriptedActor
 from cleveragents.infrastructure.actors.validating import ValidatingActor
@@ -38,10 +39,14 @@ class ReadyKind:
 
 
 class ActorRegistry:
-    """Implements the port Actors; `kinds` are by the name that action files use."""
+    """Implements the port Actors; `kinds` are by the name that action files use. `releases` are
+    called for every plan, whoever its actor is."""
 
-    def __init__(self, kinds: Mapping[str, ActorKind]) -> None:
+    def __init__(
+        self, kinds: Mapping[str, ActorKind], releases: Sequence[Callable[[PlanId], None]] = ()
+    ) -> None:
         self._kinds = kinds
+        self._releases = releases
         self._scripted = ValidatingActor(ScriptedActor())
         self._made: list[tuple[ActorSpec, Actor]] = []
 
@@ -59,6 +64,10 @@ class ActorRegistry:
         made = ValidatingActor(GivenSteps(self._kind(action).make(action)))
         self._made.append((action.actor, made))
         return made
+
+    def release(self, plan_id: PlanId) -> None:
+        for release in self._releases:
+            release(plan_id)
 
     def _kind(self, action: Action) -> ActorKind:
         wanted = action.actor.type

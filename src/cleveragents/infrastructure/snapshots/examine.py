@@ -14,6 +14,7 @@ from cleveragents.infrastructure.snapshots.entry import (
     Seen,
     Status,
     file_seen,
+    same_state,
     shown,
     status_of,
 )
@@ -21,6 +22,7 @@ from cleveragents.infrastructure.snapshots.entry import (
 CHUNK = 4 * 1024 * 1024
 _ATTEMPTS = 5
 _PAUSE = 0.02
+_CHANGING = "keeps changing while it is read"
 
 # Takes the bytes of a file as chunks of CHUNK bytes, its path and its size; gives back the hash.
 Sink = Callable[[Iterable[bytes], bytes, int], bytes]
@@ -41,6 +43,18 @@ def examine_file(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
         return examine(anchor, path, sink)
 
 
+def examine_mapped(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
+    """The same for what somebody writes through memory, of which its times need not tell: it is
+    what it was read as twice."""
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(_PAUSE * attempt)
+        first, second = examine(anchor, path, hash_only), examine(anchor, path, sink)
+        if same_state(first, second):
+            return second
+    raise _failed(path, _CHANGING)
+
+
 def examine(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
     """What is at `path`; None if nothing that can be captured. Raises SnapshotFailedError."""
     for attempt in range(_ATTEMPTS):
@@ -59,7 +73,7 @@ def examine(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
             if error.errno == errno.ELOOP:
                 continue
             raise _failed(path, f"cannot be read ({error.strerror})") from error
-    raise _failed(path, "keeps changing while it is read")
+    raise _failed(path, _CHANGING)
 
 
 class _MovedError(Exception):

@@ -5,27 +5,41 @@ import os
 from functools import cache
 
 # Only what is changed through this kernel is told to watchers; on these nothing else can change.
-_LOCAL = frozenset(
+# On those of the first kind, whoever begins to write to a page through memory is stopped by the
+# kernel for a moment, in which the file gets its times.
+_TELLING = frozenset(
     {
         0xEF53,  # ext2, ext3, ext4
         0x58465342,  # xfs
         0x9123683E,  # btrfs
-        0x01021994,  # tmpfs
-        0x794C7630,  # overlayfs
         0xF2F52010,  # f2fs
-        0x2FC12FC1,  # zfs
-        0xCA451A4E,  # bcachefs
     }
 )
+_LOCAL = _TELLING | {
+    0x01021994,  # tmpfs
+    0x794C7630,  # overlayfs
+    0x2FC12FC1,  # zfs
+    0xCA451A4E,  # bcachefs
+}
 
 
 def is_local(fd: int) -> bool:
     """True if every change of what `fd` is open on goes through this kernel."""
+    return _kind_of(fd) in _LOCAL
+
+
+def tells_of_mapped_writes(fd: int) -> bool:
+    """True if the times of a file change when somebody begins to write to it through memory."""
+    return _kind_of(fd) in _TELLING
+
+
+def _kind_of(fd: int) -> int:
+    """0 if that is not to be had."""
     # `struct statfs` begins with the type as a long; the rest of it is much shorter than this.
     buffer = ctypes.create_string_buffer(512)
     if _libc().fstatfs(fd, buffer) != 0:
-        return False
-    return ctypes.c_long.from_buffer(buffer).value & 0xFFFFFFFF in _LOCAL
+        return 0
+    return ctypes.c_long.from_buffer(buffer).value & 0xFFFFFFFF
 
 
 def sync_all(fd: int) -> None:

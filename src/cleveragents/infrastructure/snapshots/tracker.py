@@ -15,12 +15,14 @@ from cleveragents.infrastructure.snapshots.sieve import Draft, Sieve
 class Candidates:
     """Paths to look at again, `special` ones that cannot be captured, in path order.
 
+    Of the paths, `mapped` ones are written through memory by somebody, which nothing else shows.
     `notes` tell people how they were found, if that was not the usual way. `outline` is the tree
     as it was when they were found, and `sieve` its folders, if that is worth keeping.
     """
 
     paths: tuple[bytes, ...]
     special: tuple[bytes, ...] = ()
+    mapped: frozenset[bytes] = frozenset()
     notes: tuple[str, ...] = ()
     outline: Outline | None = None
     sieve: Draft | None = None

@@ -29,7 +29,7 @@ from cleveragents.infrastructure.snapshots.chosen_paths import (
 from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown, token
-from cleveragents.infrastructure.snapshots.examine import examine, examine_file
+from cleveragents.infrastructure.snapshots.examine import examine, examine_file, examine_mapped
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest, enter, number_of
 from cleveragents.infrastructure.snapshots.proven import Proven
@@ -289,7 +289,10 @@ class TreeEngine:
             now = {
                 path: (examine_file if path in files else examine)(anchor, path, put)
                 for path in found.paths
+                if path not in found.mapped
             }
+            mapped = (path for path in found.paths if path in found.mapped)
+            now |= {path: examine_mapped(anchor, path, put) for path in mapped}
             return Delta(now=now, outline=found.outline, sieve=found.sieve), found
 
 

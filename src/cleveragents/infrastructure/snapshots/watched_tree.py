@@ -4,15 +4,14 @@ The invariant: outside of the pending paths, the tree is as the base says.
 """
 
 import errno
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.comparison import SMALL, look_at_all
-from cleveragents.infrastructure.snapshots.entry import RACY_NS, Kind, Seen, Status, parent_of
+from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, LostTrackError
-from cleveragents.infrastructure.snapshots.mappings import Bystanders, LiveMappings
+from cleveragents.infrastructure.snapshots.quiet_writes import QuietWrites
 from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
 from cleveragents.infrastructure.snapshots.walk import linked_files, status_at, walk
 
@@ -28,22 +27,21 @@ class WatchedTree:
         anchor: Anchor,
         exclude: Excludes,
         known: Known,
-        watched: tuple[FolderWatches, Bystanders],
+        watched: tuple[FolderWatches, QuietWrites],
         small: int = SMALL,
     ) -> None:
         """Compares the whole tree. Raises LostTrackError if it cannot be watched."""
         self._identity = anchor.identity()
         self._exclude = exclude
-        self._watches, bystanders = watched
+        self._watches, self._quiet = watched
         self._base: Mapping[bytes, Seen] = known.seen
-        watching = _Watching(self._watches, anchor.root, bystanders)
+        watching = _Watching(self._watches, self._quiet)
         look = look_at_all(anchor, exclude, known, watching, small)
         self.outline, self.sieve = look.outline, look.sieve
         self._special = look.special
         # A file with several names is reported under the one that was used, which may be outside.
         self._linked = look.linked
-        self._mappings = watching.mappings()
-        self._pending = look.paths | self._mapped(known)
+        self._pending = look.paths | self._quiet.look(anchor, known, self._linked)
         self._since: set[bytes] = set()
 
     def is_of(self, anchor: Anchor, exclude: Excludes, known: Known) -> bool:
@@ -61,7 +59,9 @@ class WatchedTree:
 
     def pending(self, more: Iterable[bytes] = ()) -> Candidates:
         return Candidates(
-            paths=tuple(sorted(self._pending.union(more))), special=tuple(sorted(self._special))
+            paths=tuple(sorted(self._pending.union(more))),
+            special=tuple(sorted(self._special)),
+            mapped=self._quiet.mapped,
         )
 
     def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
@@ -80,7 +80,7 @@ class WatchedTree:
         watches.drain()
         found: set[bytes] = set()
         known.load(watches.paths | watches.written | {parent_of(path) for path in watches.paths})
-        for path in watches.paths | self._mapped(known):
+        for path in watches.paths | self._quiet.look(anchor, known, self._linked):
             self._look(anchor, path, known, found)
         for path in watches.written - watches.paths:
             self._hear_of_write(anchor, path, known, found)
@@ -136,7 +136,7 @@ class WatchedTree:
         if not is_folder or (folder, True) in self._exclude:
             self._look(anchor, folder, known, found)
             return
-        watching = _Watching(self._watches, anchor.root, Bystanders())
+        watching = _Watching(self._watches, self._quiet)
         listing = walk(anchor, self._exclude, folder, watching.folder)
         for path in linked_files(listing):
             self._doubt_if_linked(path, listing.found[path])
@@ -157,19 +157,13 @@ class WatchedTree:
             if not same:
                 yield path
 
-    def _mapped(self, known: Known) -> set[bytes]:
-        return {path for path in self._mappings.paths() if path in known.seen}
-
 
 class _Watching:
     """The Watch of a full comparison: a folder that cannot be watched means lost track."""
 
-    def __init__(self, watches: FolderWatches, root: bytes, bystanders: Bystanders) -> None:
+    def __init__(self, watches: FolderWatches, quiet: QuietWrites) -> None:
         self._watches = watches
-        self._root = root
-        self._bystanders = bystanders
-        self._mappings: LiveMappings | None = None
-        self._mappings_ns = 0
+        self._quiet = quiet
 
     def folder(self, path: bytes, fd: int) -> None:
         try:
@@ -192,16 +186,7 @@ class _Watching:
         return {path for path in paths if path not in self._watches}
 
     def complete(self) -> None:
-        self._mappings_ns = time.monotonic_ns()
-        self._mappings = LiveMappings(self._root, self._bystanders)
-
-    def mappings(self) -> LiveMappings:
-        """Those of this moment, or of one so short ago that what was written through a mapping
-        since then is too young to be trusted anyway."""
-        if self._mappings is None:
-            return LiveMappings(self._root, self._bystanders)
-        fresh = time.monotonic_ns() - self._mappings_ns < RACY_NS // 2
-        return self._mappings if fresh else LiveMappings(self._root, Bystanders())
+        self._quiet.begin()
 
 
 def _unwatchable(error: OSError) -> LostTrackError:

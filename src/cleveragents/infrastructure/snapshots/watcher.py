@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.comparison import SMALL, FullComparison
+from cleveragents.infrastructure.snapshots.comparison import SMALL, look_at_all
 from cleveragents.infrastructure.snapshots.entry import Seen
 from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.filesystems import is_local
@@ -15,7 +15,9 @@ from cleveragents.infrastructure.snapshots.folder_watches import (
     open_watches,
 )
 from cleveragents.infrastructure.snapshots.mappings import Bystanders
+from cleveragents.infrastructure.snapshots.quiet_writes import QuietWrites
 from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
+from cleveragents.infrastructure.snapshots.watch import NoWatch
 from cleveragents.infrastructure.snapshots.watched_tree import WatchedTree
 
 _ONCE = "compared the whole tree: {}"
@@ -37,6 +39,7 @@ class Watcher:
         self._trees: dict[bytes, WatchedTree] = {}
         self._unwatched: dict[bytes, str] = {}
         self._bystanders = Bystanders()
+        self._quiet: dict[bytes, QuietWrites] = {}
         self._pid = os.getpid()
 
     def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
@@ -56,7 +59,12 @@ class Watcher:
         return replace(self._compare(anchor, exclude, known), notes=notes)
 
     def _compare(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
-        return FullComparison(self._small).candidates(anchor, exclude, known)
+        look, quiet = (
+            look_at_all(anchor, exclude, known, NoWatch(), self._small),
+            self._quiet_in(anchor),
+        )
+        paths = look.paths | quiet.look(anchor, known, look.linked)
+        return replace(look._replace(paths=paths).candidates(), mapped=quiet.mapped)
 
     def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
         tree = self._tree(anchor.root)
@@ -71,6 +79,8 @@ class Watcher:
         tree = self._tree(root)
         if tree is not None:
             tree.settle(seen)
+        if (quiet := self._quiet.get(root)) is not None:
+            quiet.settled()
 
     def release(self, root: bytes) -> None:
         self._unwatched.pop(root, None)
@@ -81,8 +91,11 @@ class Watcher:
     def _tree(self, root: bytes) -> WatchedTree | None:
         if self._pid != os.getpid():
             # A fork shares the queue with its parent: one would take the other's events.
-            self._pid, self._trees = os.getpid(), {}
+            self._pid, self._trees, self._quiet = os.getpid(), {}, {}
         return self._trees.get(root)
+
+    def _quiet_in(self, anchor: Anchor) -> QuietWrites:
+        return self._quiet.setdefault(anchor.root, QuietWrites(anchor.root, self._bystanders))
 
     def _attach(self, anchor: Anchor, exclude: Excludes, known: Known) -> None:
         if not is_local(anchor.folder(b"")):
@@ -94,7 +107,7 @@ class Watcher:
             self._unwatched[anchor.root] = f"nothing can be watched ({error.strerror})"
             return
         try:
-            watched = (watches, self._bystanders)
+            watched = (watches, self._quiet_in(anchor))
             self._trees[anchor.root] = WatchedTree(anchor, exclude, known, watched, self._small)
         except LostTrackError as error:
             watches.close()

@@ -217,7 +217,7 @@ def test_a_mapping_is_found_whatever_the_root_is_called(
     with subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe) as process:
         assert process.stdin and process.stdout
         process.stdout.readline()
-        assert mappings.paths() == {b"f"}
+        assert mappings.now().mapped == {b"f"}
         process.stdin.close()
 
 
