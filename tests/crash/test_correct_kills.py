@@ -1,7 +1,8 @@
 """A correction over a checkout, a folder and a database, killed at every moment: all or nothing.
 
-All: three chained steps are taken back in all three, and what has nothing to do with them stands.
-Nothing: everything is as it was. The next command decides it, whatever it is.
+All: three chained steps are taken back in all three, what has nothing to do with them stands, and
+so does what was to be kept, unchecked. Nothing: everything is as it was. The next command decides
+it, whatever it is.
 """
 
 import shutil
@@ -65,7 +66,8 @@ class Corrected:
 
     def correct(self) -> Answer:
         words = ("--mode", "revert", "--guidance", "again", "--yes", "--no-execute")
-        return self.world.agents("plan", "correct", *words, self.decision)
+        keep = ("--keep", "free asset")
+        return self.world.agents("plan", "correct", *words, *keep, self.decision)
 
     def live(self) -> list[str]:
         nodes = self.plan("tree").ok().data["tree"]["children"]
@@ -116,6 +118,7 @@ def test_a_correction_killed_anywhere_is_in_force_or_has_never_happened(
         outcomes.add(taken_back)
         assert corrected.gone() if taken_back else corrected.state() == corrected.before, point
         assert (corrected.decision in corrected.live()) != taken_back, point
+        assert ("unchecked" in corrected.plan.status) == taken_back, point
         answer = corrected.plan.execute().ok()
         assert answer.data["state"] == "complete", point
         assert corrected.state() == corrected.before, point

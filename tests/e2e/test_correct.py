@@ -207,7 +207,7 @@ class Mixed:
                 "sql.execute", "rows", ["asset"], resource="db", sql="insert into t values (1)"
             ),
             write("free.txt", "free\n", "free"),
-            self.step("shell", "free asset", [], resource="assets", command="echo f > free"),
+            self.step("file.write", "free asset", [], resource="assets", path="free", content="f"),
             resources={
                 "code": {"type": "git-checkout", "path": str(world.project.path)},
                 "assets": {"type": "fs-directory", "path": str(world.top / "assets")},
@@ -269,7 +269,7 @@ def test_what_cannot_be_corrected_is_refused_and_nothing_changes(world: World) -
 
 
 def test_a_subtree_with_an_applied_child_is_refused_and_nothing_changes(world: World) -> None:
-    grandchild = {"name": "deep", "steps": [shell("echo d > d.txt")]}
+    grandchild = {"name": "deep", "steps": [write("d.txt", "d")]}
     child = {"name": "c", "steps": [{"name": "deeper", "subplans": {"plans": [grandchild]}}]}
     plan = world.run(write("a", "1", "one"), {"name": "split", "subplans": {"plans": [child]}})
     (deep,) = plan.status["children"][0]["children"]

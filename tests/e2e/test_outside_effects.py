@@ -38,6 +38,7 @@ class Post:
             "put": self.tool(send, **effect, idempotent=True),
             "bad": self.tool(f"{send}; test -e {self.gate}", **effect),
             "post": self.tool(send, **effect, compensate="recall"),
+            "own-post": self.tool(send, **effect, compensate="recall", reads=[]),
             "recall": {"command": recall, "writes": False},
             "wrong": self.tool(send, **effect, compensate="cannot"),
             "cannot": {"command": ["false"], "writes": False},
@@ -187,7 +188,7 @@ def test_a_rollback_recalls_what_can_be_recalled_newest_first(post: Post) -> Non
 
 
 def test_a_correction_recalls_what_its_steps_sent_and_nothing_else(post: Post) -> None:
-    plan = post.use("post", "post", "post")
+    plan = post.use("own-post", "own-post", "own-post")
     plan.execute().ok()
     middle = plan("tree").ok().data["tree"]["children"][1]["id"]
     words = ("--mode", "revert", "--guidance", "again", "--yes")
@@ -195,8 +196,19 @@ def test_a_correction_recalls_what_its_steps_sent_and_nothing_else(post: Post) -
     told = post.world.agents("plan", "correct", *words, middle).ok().envelope["messages"]
 
     assert post.sent == ["to 0", "to 1", "to 2", "recall 1 id-1", "to 1"]
-    assert f"compensated: step 1 (post): {MAIL}" in told
+    assert f"compensated: step 1 (own-post): {MAIL}" in told
     assert states(plan) == ["done", "compensated", "done", "done"]
+
+
+def test_a_correction_recalls_what_may_have_built_on_it_and_sends_it_again(post: Post) -> None:
+    plan = post.use("post", "post")
+    plan.execute().ok()
+    first = plan("tree").ok().data["tree"]["children"][0]["id"]
+    words = ("--mode", "revert", "--guidance", "again", "--yes")
+
+    post.world.agents("plan", "correct", *words, first).ok()
+
+    assert post.sent == ["to 0", "to 1", "recall 1 id-1", "recall 0 id-0", "to 0", "to 1"]
 
 
 def test_a_recall_that_fails_is_told_and_the_rollback_goes_on(post: Post) -> None:

@@ -28,7 +28,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.confinement import Confinement, Enforcement
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.events import Event
-from cleveragents.domain.footprint import Reads
+from cleveragents.domain.footprint import Reach
 from cleveragents.domain.ids import (
     PlanId,
 )
@@ -334,8 +334,15 @@ class Tools(Protocol):
         """What is wrong with this call, judged without running it; empty if nothing is."""
         ...
 
-    def reads(self, action: Action, step: Step) -> Reads:
-        """What a tool is known to read: built-in ones say it, a validation reads everything."""
+    def reach(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        action: Action,
+        sandboxes: Mapping[str, str],
+    ) -> Reach:
+        """How far a call looks that was made in these sandboxes: built-in tools know, others may
+        declare it, a validation looks at everything."""
         ...
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:

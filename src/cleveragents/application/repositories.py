@@ -6,7 +6,7 @@ from typing import Protocol
 
 from cleveragents.domain.acting import Message
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
-from cleveragents.domain.correction import Correction, Supersession
+from cleveragents.domain.correction import Correction, Supersession, Unchecked
 from cleveragents.domain.decision import Decision, Dependency, Fork, ToolCall
 from cleveragents.domain.effects import Effect
 from cleveragents.domain.ids import (
@@ -148,6 +148,10 @@ class CorrectionRepository(Protocol):
 
     def supersede(self, plan_id: PlanId, items: Collection[Supersession]) -> None: ...
     def supersessions(self, plan_id: PlanId) -> Sequence[Supersession]: ...
+    def let_stand(self, plan_id: PlanId, items: Collection[Unchecked]) -> None: ...
+    def unchecked(self, plan_id: PlanId) -> Sequence[Unchecked]:
+        """Every mark that was made, oldest first, whether it counts now or not."""
+        ...
 
 
 class MessageRepository(Protocol):

@@ -59,7 +59,8 @@ class ToolSpec:
 
     An action's own tool is a `command`, a Python function (`python` is its entry point) or a tool
     of an MCP server (`server`, and its name there in `remote`). `open_ended`: it takes arguments
-    beyond its parameters. `network`: it is nothing without one.
+    beyond its parameters. `network`: it is nothing without one. `reads` are resources, or paths of
+    its own, `{name}` standing for an argument; None means that nobody knows.
     """
 
     name: str
@@ -68,6 +69,7 @@ class ToolSpec:
     writes: bool = False
     checkpointable: bool = True
     write_scope: tuple[str, ...] = ()
+    reads: tuple[str, ...] | None = None
     side_effects: tuple[str, ...] = ()
     idempotent: bool = False
     compensate: str | None = None

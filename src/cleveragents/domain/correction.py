@@ -1,13 +1,12 @@
 """Owns corrections: what one takes back, what it leaves alone, and what it puts in its place."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
 from cleveragents.domain.action import Step
-from cleveragents.domain.decision import Decision, Dependency, Position, is_live
-from cleveragents.domain.footprint import Touched
+from cleveragents.domain.decision import Decision, Position, ToolCall, is_live
 from cleveragents.domain.ids import CorrectionId, DecisionId, GroupId, PlanId
 
 
@@ -26,7 +25,8 @@ class CorrectionStatus(StrEnum):
 class Correction:
     """One decision that a person corrected.
 
-    `affected` is superseded by it and `steps` are done again. `restored` names, by resource, the
+    `affected` is superseded by it and `steps` are done again; `kept` are those that a person wants
+    to stay although nothing proves that they still hold. `restored` names, by resource, the
     paths that went back to `target_group`; None stands for all of the resource. `safety_group` is
     the state before, to compare with and to go back to. `replacement` takes the place of the
     step of the corrected decision.
@@ -42,6 +42,7 @@ class Correction:
     safety_group: GroupId | None = None
     intervention_id: DecisionId | None = None
     affected: tuple[DecisionId, ...] = ()
+    kept: tuple[DecisionId, ...] = ()
     steps: tuple[int, ...] = ()
     restored: Mapping[str, tuple[str, ...] | None] = field(
         default_factory=dict[str, tuple[str, ...] | None]
@@ -88,91 +89,28 @@ def superseded_decisions(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
-    """What a live decision did: its step, and what that changed. `seq` is when."""
+class Unchecked:
+    """At `position` a person let the result of a decision stand that may not hold any more."""
 
     decision_id: DecisionId
-    step_index: int | None
-    seq: int
-    touched: Touched
+    position: Position
+    why: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffectedSet:
-    """`restored` as in Correction."""
+def unchecked_decisions(
+    marks: Iterable[Unchecked],
+    calls: Iterable[ToolCall],
+    reach: Mapping[int, int | None],
+) -> Mapping[DecisionId, str]:
+    """Those whose result counts, was let stand, and was not made again since; with the reason.
 
-    decisions: frozenset[DecisionId]
-    restored: Mapping[str, tuple[str, ...] | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """The live decisions of a plan, what they did, and who used whose output."""
-
-    decisions: Sequence[Decision]
-    dependencies: Sequence[Dependency]
-    deeds: Mapping[DecisionId, Deed]
-
-    def affected_by(self, decision_id: DecisionId, *, since: int) -> AffectedSet:
-        """What goes with a decision whose files go back to the state at `since`.
-
-        Its subtree, and whatever used the output of any of these. Each decision and each
-        dependency is looked at once. Where single paths do not tell it all, the resource goes
-        back as a whole, and so does everybody who touched it since then.
-        """
-        followers = self._followers()
-        touchers = self._touchers(since)
-        whole: set[str] = set()
-        found = {decision_id}
-        waiting = [decision_id]
-        while waiting:
-            current = waiting.pop()
-            reached = list(followers.get(current, ()))
-            for resource, footprint in self._touched(current).items():
-                if footprint.whole and resource not in whole:
-                    whole.add(resource)
-                    reached += touchers.get(resource, ())
-            for other in reached:
-                if other not in found:
-                    found.add(other)
-                    waiting.append(other)
-        return AffectedSet(decisions=frozenset(found), restored=self._restored(found, whole))
-
-    def _followers(self) -> Mapping[DecisionId, list[DecisionId]]:
-        live = {decision.decision_id for decision in self.decisions}
-        followers: dict[DecisionId, list[DecisionId]] = {}
-        for decision in self.decisions:
-            if decision.parent_id is not None:
-                followers.setdefault(decision.parent_id, []).append(decision.decision_id)
-        for item in self.dependencies:
-            if item.decision_id in live and item.depends_on in live:
-                followers.setdefault(item.depends_on, []).append(item.decision_id)
-        return followers
-
-    def _touchers(self, since: int) -> Mapping[str, list[DecisionId]]:
-        found: dict[str, list[DecisionId]] = {}
-        for deed in self.deeds.values():
-            touched = deed.touched.items() if deed.seq > since else ()
-            for resource in [name for name, footprint in touched if footprint]:
-                found.setdefault(resource, []).append(deed.decision_id)
-        return found
-
-    def _touched(self, decision_id: DecisionId) -> Touched:
-        deed = self.deeds.get(decision_id)
-        return {} if deed is None else deed.touched
-
-    def _restored(
-        self, decisions: Iterable[DecisionId], whole: Iterable[str]
-    ) -> Mapping[str, tuple[str, ...] | None]:
-        paths: dict[str, set[str]] = {}
-        for decision_id in decisions:
-            for resource, footprint in self._touched(decision_id).items():
-                # A folder that came with its files goes with the last of them: `name/`.
-                folders = {f"{folder}/" for folder in footprint.folders}
-                paths.setdefault(resource, set()).update(footprint.paths | folders)
-        everything = set(whole)
-        return {
-            resource: None if resource in everything else tuple(sorted(found))
-            for resource, found in sorted(paths.items())
-            if found or resource in everything
-        }
+    `calls` are all of the plan. Going back to before a mark takes it away, going forward again
+    brings it back.
+    """
+    made = {call.decision_id: call.position.seq for call in calls if not call.undone}
+    return {
+        mark.decision_id: mark.why
+        for mark in marks
+        if is_live(mark.position, reach)
+        and made.get(mark.decision_id, mark.position.seq) < mark.position.seq
+    }

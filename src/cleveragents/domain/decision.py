@@ -8,7 +8,7 @@ from typing import Any
 
 from cleveragents.domain.action import Step
 from cleveragents.domain.changes import FileChange
-from cleveragents.domain.footprint import Footprint
+from cleveragents.domain.footprint import UNKNOWN, Deed, Footprint, Reach
 from cleveragents.domain.ids import DecisionId, PlanId, ToolCallId
 
 
@@ -94,7 +94,8 @@ class ToolResult:
 class ToolCall:
     """One call that ended. `undone` says that a rollback or a correction took its effects back.
 
-    `changes` is for people; `touched` has the same exactly, by the name of the resource.
+    `changes` is for people; `touched` has the same exactly, by the name of the resource. `reach` is
+    how far it may have looked.
     """
 
     call_id: ToolCallId
@@ -109,10 +110,21 @@ class ToolCall:
     error: str | None
     changes: tuple[FileChange, ...]
     touched: Mapping[str, Footprint] = field(default_factory=dict[str, Footprint])
+    reach: Reach = UNKNOWN
     side_effects: tuple[str, ...]
     started_at: datetime
     finished_at: datetime
     undone: bool = False
+
+    @property
+    def deed(self) -> Deed:
+        return Deed(
+            decision_id=self.decision_id,
+            step_index=self.step_index,
+            seq=self.position.seq,
+            touched=self.touched,
+            reach=self.reach,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Owns what a step touched in each resource, and which earlier steps that makes it depend on."""
+"""Owns what a step touched and how far it looked, and whose output that makes it depend on."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +34,52 @@ Reads = Mapping[str, tuple[str, ...]]
 """By the resource's name, the paths that a step read."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """How far a step may have looked, and whether it may have changed what nobody sees.
+
+    `reads` None means that nobody knows, so everything. `targets` is what it was told to write: if
+    the same was there already, it has touched nothing, which depends on who had put it there.
+    Hidden is what no snapshot shows: what is excluded, resources without checkpoints, and the world
+    outside the sandboxes.
+    """
+
+    reads: Reads | None = None
+    targets: Reads = field(default_factory=dict[str, tuple[str, ...]])
+    reads_hidden: bool = True
+    writes_hidden: bool = True
+
+    def joined(self, other: "Reach") -> "Reach":
+        """That of both together."""
+        known = self.reads is not None and other.reads is not None
+        return Reach(
+            reads=_both(self.reads or {}, other.reads or {}) if known else None,
+            targets=_both(self.targets, other.targets),
+            reads_hidden=self.reads_hidden or other.reads_hidden,
+            writes_hidden=self.writes_hidden or other.writes_hidden,
+        )
+
+
+UNKNOWN = Reach()
+NO_REACH = Reach(reads={}, reads_hidden=False, writes_hidden=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """What a live decision did: its step, what that changed, how far it looked, and when."""
+
+    decision_id: DecisionId
+    step_index: int | None
+    seq: int
+    touched: Touched
+    reach: Reach = UNKNOWN
+
+    @property
+    def left_something(self) -> bool:
+        """Whether there is anything that whoever comes later could find."""
+        return self.reach.writes_hidden or any(self.touched.values())
+
+
 @dataclass(slots=True)
 class _Trail:
     """Who changed what in one resource."""
@@ -67,27 +113,49 @@ class _Trail:
 class Writers:
     """The live steps of a plan in the order they ran, by what they changed."""
 
-    def __init__(self, known: Iterable[tuple[DecisionId, Touched]] = ()) -> None:
+    def __init__(self, known: Iterable[Deed] = ()) -> None:
         self._trails: dict[str, _Trail] = {}
-        for decision_id, touched in known:
-            self.add(decision_id, touched)
+        self._ran: list[Deed] = []
+        for deed in known:
+            self.add(deed)
 
-    def add(self, decision_id: DecisionId, touched: Touched) -> None:
-        for resource, footprint in touched.items():
+    def add(self, deed: Deed) -> None:
+        self._ran.append(deed)
+        for resource, footprint in deed.touched.items():
             if footprint:
-                self._trails.setdefault(resource, _Trail()).add(decision_id, footprint)
+                self._trails.setdefault(resource, _Trail()).add(deed.decision_id, footprint)
 
-    def behind(self, touched: Touched, reads: Reads) -> Mapping[DecisionId, str]:
-        """Those whose output a step used that read and changed this, each with the reason."""
+    def overtaken(self, decision_id: DecisionId, *, unproven: bool = True) -> str | None:
+        """Why a step cannot stay: one that comes before it has run after it.
+
+        With `unproven` it is enough that it may have used what that one did.
+        """
+        since = [n for n, deed in enumerate(self._ran) if deed.decision_id == decision_id]
+        if not since:
+            return None
+        mine = self._ran[since[-1]]
+        later = [deed for deed in self._ran[since[-1] + 1 :] if _comes_before(deed, mine)]
+        used = Writers(later).behind(mine.touched, mine.reach)
+        if used:
+            return next(iter(used.values()))
+        doubts = [doubt(mine.reach, deed) for deed in later] if unproven else []
+        return next(filter(None, doubts), None)
+
+    def behind(self, touched: Touched, reach: Reach) -> Mapping[DecisionId, str]:
+        """Those whose output a step is known to have used, each with the reason."""
+        changed = {
+            resource: (EVERYTHING,) if footprint.whole else tuple(sorted(footprint.paths))
+            for resource, footprint in touched.items()
+        }
         found: dict[DecisionId, str] = {}
-        for resource, paths in reads.items():
-            for path in paths:
+        for places, why in (
+            (reach.reads or {}, "reads {}"),
+            (changed, "changes {} after it"),
+            (reach.targets, "writes {} after it"),
+        ):
+            for resource, path in _each(places):
                 for decision_id in self._who(resource, path):
-                    found.setdefault(decision_id, f"reads {_named(resource, path)}")
-        for resource, footprint in touched.items():
-            for path in [EVERYTHING] if footprint.whole else sorted(footprint.paths):
-                for decision_id in self._who(resource, path):
-                    found.setdefault(decision_id, f"changes {_named(resource, path)} after it")
+                    found.setdefault(decision_id, why.format(_named(resource, path)))
         return found
 
     def _who(self, resource: str, path: str) -> Iterable[DecisionId]:
@@ -95,6 +163,35 @@ class Writers:
         if trail is None:
             return ()
         return trail.everybody if path == EVERYTHING else trail.near(path)
+
+
+UNDECLARED = "may read anything: no `reads` is declared"
+HIDDEN = "reads what no checkpoint shows"
+
+
+def doubt(reach: Reach, earlier: Deed) -> str | None:
+    """Why nothing proves that a step which looks so far did not use what an earlier one did."""
+    if reach.reads is None and earlier.left_something:
+        return UNDECLARED
+    return HIDDEN if reach.reads_hidden and earlier.reach.writes_hidden else None
+
+
+def _comes_before(deed: Deed, other: Deed) -> bool:
+    """In the order of the steps, whichever ran first."""
+    if deed.step_index is None or other.step_index is None:
+        return False
+    return deed.step_index < other.step_index
+
+
+def _both(one: Reads, two: Reads) -> Reads:
+    names = sorted({*one, *two})
+    return {name: (*one.get(name, ()), *two.get(name, ())) for name in names}
+
+
+def _each(places: Reads) -> Iterator[tuple[str, str]]:
+    for resource, paths in places.items():
+        for path in paths:
+            yield resource, path
 
 
 def parents(path: str) -> Iterator[str]:

@@ -36,6 +36,7 @@ KEYS: Mapping[str, str] = {
     "tool.writes": "Whether it changes anything; a tool that does not say is assumed to.",
     "tool.read_only": "The opposite of `writes`.",
     "tool.checkpointable": "Whether its calls are checkpointed; as `writes` if it is not said.",
+    "tool.reads": "All that it reads: paths or resources; [] for nothing. Not said: anything.",
     "tool.write_scope": "The paths or resources it writes; captured even if git ignores them.",
     "tool.side_effects": "Effects outside the sandboxes, which restoring files cannot undo.",
     "tool.idempotent": "Whether running it twice is the same as running it once.",

@@ -171,6 +171,7 @@ class Rules:
                 continue
             self._check_kind(name, shape, [server.name for server in servers])
             self._check_writes(name, shape)
+            self._check_reads(name, shape)
             self._check_compensation(name, shape, [other for other in raw if other != name])
             place = self._place(shape.resource, resource_names, ("tools", name, "resource"))
             specs.append(_tool_spec(name, shape, place))
@@ -208,6 +209,17 @@ class Rules:
         elif shape.write_scope and not _writes(shape):
             text = "a tool that does not write has no write_scope"
             self._find(text, "tools", name, "write_scope")
+
+    def _check_reads(self, name: str, shape: ToolShape) -> None:
+        if shape.reads is not None and shape.validation is not None:
+            text = "a validation judges everything, and is run again after every correction"
+            self._find(text, "tools", name, "reads")
+        known = [parameter.name for parameter in _parameters(shape)]
+        for position, entry in enumerate(shape.reads or ()):
+            for placeholder in PLACEHOLDER.findall(entry):
+                if placeholder not in known:
+                    text = f"{quoted(placeholder)} is no parameter{meant(placeholder, known)}"
+                    self._find(text, "tools", name, "reads", position)
 
     def _check_compensation(self, name: str, shape: ToolShape, others: Collection[str]) -> None:
         if shape.compensate is None:
@@ -324,6 +336,7 @@ def _tool_spec(name: str, shape: ToolShape, resource: str | None) -> ToolSpec:
         writes=writes,
         checkpointable=writes if shape.checkpointable is None else shape.checkpointable,
         write_scope=tuple(shape.write_scope),
+        reads=None if shape.reads is None else tuple(shape.reads),
         side_effects=tuple(shape.side_effects),
         idempotent=shape.idempotent,
         compensate=shape.compensate,

@@ -216,6 +216,7 @@ class ToolShape(Shape):
     read_only: bool | None = None
     checkpointable: bool | None = None
     write_scope: list[InsidePath] = []
+    reads: list[InsidePath] | None = None
     side_effects: list[Text] = []
     idempotent: bool = False
     compensate: str | None = None

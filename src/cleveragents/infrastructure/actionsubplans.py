@@ -169,7 +169,7 @@ def not_given(everything: Action, child: Action, step: Step) -> str | None:
     spec: ToolSpec | None = next((t for t in child.tools if t.name == step.tool), None)
     wanted = [step.arguments.get("resource"), *(step.arguments.get("write_scope") or ())]
     if spec is not None:
-        wanted += [spec.resource, *spec.write_scope]
+        wanted += [spec.resource, *spec.write_scope, *(spec.reads or ())]
     for name in wanted:
         if isinstance(name, str) and everything.resource(name) and not child.resource(name):
             return f"this child was not given `{name}`; name it in its `resources`"

@@ -23,6 +23,7 @@ from uow_values import (
     FULL_PLAN,
     FULL_RESOURCE,
     FULL_SUPERSESSION,
+    FULL_UNCHECKED,
     OTHER_PLAN,
     PLAN,
     ROOT,
@@ -170,6 +171,8 @@ def test_an_effect_is_replaced_whole_and_can_be_removed(factory: UnitOfWorkFacto
         assert uow.corrections.get(FULL_CORRECTION.correction_id) == FULL_CORRECTION
         assert list(uow.corrections.of_plan(PLAN)) == [FULL_CORRECTION]
         assert list(uow.corrections.supersessions(PLAN)) == [FULL_SUPERSESSION]
+        assert list(uow.corrections.unchecked(PLAN)) == [FULL_UNCHECKED]
+        assert list(uow.corrections.unchecked(OTHER_PLAN)) == []
         assert list(uow.corrections.of_plan(OTHER_PLAN)) == []
 
 

@@ -27,6 +27,7 @@ from cleveragents.domain.correction import (
     CorrectionMode,
     CorrectionStatus,
     Supersession,
+    Unchecked,
 )
 from cleveragents.domain.decision import (
     Decided,
@@ -40,7 +41,7 @@ from cleveragents.domain.decision import (
     ToolResult,
 )
 from cleveragents.domain.effects import Effect, EffectState
-from cleveragents.domain.footprint import Footprint
+from cleveragents.domain.footprint import Footprint, Reach
 from cleveragents.domain.ids import (
     CheckpointId,
     CorrectionId,
@@ -193,6 +194,12 @@ FULL_CALL = ToolCall(
     touched={
         "code": Footprint(paths=frozenset({"a", "b\udcff"}), folders=frozenset({"d"}), whole=True)
     },
+    reach=Reach(
+        reads={"code": ("a", "b\udcff")},
+        targets={"code": ("c",), "db": (".",)},
+        reads_hidden=False,
+        writes_hidden=False,
+    ),
     side_effects=("sent a mail",),
     started_at=WHEN,
     finished_at=WHEN + timedelta(seconds=3),
@@ -289,6 +296,7 @@ FULL_CORRECTION = Correction(
     safety_group=GroupId(ulid(101)),
     intervention_id=CHILD,
     affected=(CHILD, ROOT),
+    kept=(ROOT, CHILD),
     steps=(0, 3),
     restored={"code": ("a", "b\udcff"), "db": None},
     step_index=0,
@@ -300,6 +308,7 @@ FULL_SUPERSESSION = Supersession(
     correction_id=FULL_CORRECTION.correction_id,
     position=Position(timeline=2, seq=12),
 )
+FULL_UNCHECKED = Unchecked(decision_id=CHILD, position=Position(timeline=2, seq=13), why=TRICKY)
 FULL_DEPENDENCY = Dependency(decision_id=CHILD, depends_on=ROOT, why=TRICKY)
 
 
@@ -318,4 +327,5 @@ def fill(factory: UnitOfWorkFactory) -> None:
         uow.decisions.depend(PLAN, [FULL_DEPENDENCY])
         uow.corrections.add(FULL_CORRECTION)
         uow.corrections.supersede(PLAN, [FULL_SUPERSESSION])
+        uow.corrections.let_stand(PLAN, [FULL_UNCHECKED])
         uow.commit()

@@ -13,7 +13,7 @@ from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situ
 from cleveragents.domain.action import Action, Parameter, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolNotFoundError
-from cleveragents.domain.footprint import Reads
+from cleveragents.domain.footprint import NO_REACH, Reach
 from cleveragents.domain.ids import PlanId
 
 TOOLS = (
@@ -69,8 +69,14 @@ class MemoryTools:
     def check(self, action: Action, step: Step) -> Sequence[str]:
         return []
 
-    def reads(self, action: Action, step: Step) -> Reads:
-        return {}
+    def reach(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        action: Action,
+        sandboxes: Mapping[str, str],
+    ) -> Reach:
+        return NO_REACH
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         self._faults.reach("run a tool")

@@ -7,8 +7,15 @@ from datetime import datetime
 from cleveragents.domain.acting import Message, PlacedStep, grown
 from cleveragents.domain.action import Action
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
-from cleveragents.domain.correction import Correction, Supersession
-from cleveragents.domain.decision import Decision, DecisionType, Dependency, Fork, ToolCall
+from cleveragents.domain.correction import Correction, Supersession, Unchecked
+from cleveragents.domain.decision import (
+    Decision,
+    DecisionType,
+    Dependency,
+    Fork,
+    Position,
+    ToolCall,
+)
 from cleveragents.domain.effects import Effect
 from cleveragents.domain.errors import (
     CorrectionNotFoundError,
@@ -52,6 +59,9 @@ class Tables:
     supersessions: dict[tuple[str, str, str], Supersession] = field(
         default_factory=dict[tuple[str, str, str], Supersession]
     )
+    unchecked: dict[tuple[str, str, Position], Unchecked] = field(
+        default_factory=dict[tuple[str, str, Position], Unchecked]
+    )
     messages: dict[tuple[str, str], Message] = field(default_factory=dict[tuple[str, str], Message])
 
     def copy(self) -> "Tables":
@@ -69,6 +79,7 @@ class Tables:
             dict(self.dependencies),
             dict(self.corrections),
             dict(self.supersessions),
+            dict(self.unchecked),
             dict(self.messages),
         )
 
@@ -345,6 +356,15 @@ class MemoryCorrections:
         found = [
             item for (owner, _, _), item in self._tables.supersessions.items() if owner == plan_id
         ]
+        return sorted(found, key=lambda item: (item.position.seq, item.decision_id))
+
+    def let_stand(self, plan_id: PlanId, items: Collection[Unchecked]) -> None:
+        for item in items:
+            assert (plan_id, item.decision_id, item.position) not in self._tables.unchecked
+            self._tables.unchecked[(plan_id, item.decision_id, item.position)] = item
+
+    def unchecked(self, plan_id: PlanId) -> Sequence[Unchecked]:
+        found = [item for (owner, *_), item in self._tables.unchecked.items() if owner == plan_id]
         return sorted(found, key=lambda item: (item.position.seq, item.decision_id))
 
 

@@ -7,6 +7,7 @@ from fake_tables import Tables
 from fakes import Killed
 from service_world import CODE, DOCS, OPTIONS, TWO_PLACES, ServiceWorld, after, append
 
+from cleveragents.application.services.apply_service import ApplyQuestion
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Trigger
 from cleveragents.domain.errors import (
@@ -118,8 +119,8 @@ def test_a_sandbox_with_files_that_exist_nowhere_else_stays(world: ServiceWorld)
 def test_the_person_is_shown_every_diff_before_anything_is_stored(world: ServiceWorld) -> None:
     tables, shown = world.tables.copy(), {}
 
-    def no(diffs) -> bool:
-        shown.update(diffs)
+    def no(question: ApplyQuestion) -> bool:
+        shown.update(question.diffs)
         return False
 
     with pytest.raises(DeclinedError):

@@ -67,6 +67,7 @@ TOOLS = st.builds(
     writes=st.just(value=True),
     checkpointable=st.just(value=False),
     write_scope=MANY,
+    reads=MANY,
     side_effects=MANY,
     idempotent=st.just(value=True),
     compensate=NAMES,

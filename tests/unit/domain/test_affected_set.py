@@ -1,30 +1,28 @@
 """What a correction takes back: compared with the plain definition, and example by example."""
 
-from dataclasses import replace
-
 from domain_builders import NOW, PLAN, ulid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleveragents.domain.correction import (
-    Correction,
-    CorrectionMode,
-    CorrectionStatus,
-    Deed,
-    History,
-    Supersession,
-    superseded_decisions,
-)
+from cleveragents.domain.affected import AffectedSet, History
 from cleveragents.domain.decision import (
     Decision,
     DecisionType,
     Dependency,
-    Fork,
     Position,
-    lineage,
 )
-from cleveragents.domain.footprint import Footprint, Touched
-from cleveragents.domain.ids import CorrectionId, DecisionId
+from cleveragents.domain.footprint import (
+    HIDDEN,
+    NO_REACH,
+    UNDECLARED,
+    UNKNOWN,
+    Deed,
+    Footprint,
+    Reach,
+    Touched,
+    doubt,
+)
+from cleveragents.domain.ids import DecisionId
 
 
 def number(value: int) -> DecisionId:
@@ -51,8 +49,14 @@ def uses(later: int, earlier: int) -> Dependency:
     return Dependency(decision_id=number(later), depends_on=number(earlier), why="")
 
 
-def did(value: int, **touched: Footprint) -> Deed:
-    return Deed(decision_id=number(value), step_index=value, seq=value * 10 + 5, touched=touched)
+def did(value: int, reach: Reach = NO_REACH, /, **touched: Footprint) -> Deed:
+    return Deed(
+        decision_id=number(value),
+        step_index=value,
+        seq=value * 10 + 5,
+        touched=touched,
+        reach=reach,
+    )
 
 
 def history(
@@ -70,43 +74,63 @@ def paths(*names: str) -> Footprint:
 
 
 WHOLE = Footprint(whole=True)
+OPEN = Reach(reads={}, reads_hidden=True, writes_hidden=True)
 # A tree and a graph in which everything leads from an older to a younger decision.
 SIZES = st.integers(min_value=2, max_value=12)
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> tuple[History, int]:
+def histories(draw: st.DrawFn) -> tuple[History, int, set[DecisionId]]:
     size = draw(SIZES)
     decisions = [decided(0, None)]
     decisions += [decided(n, draw(st.integers(0, n - 1))) for n in range(1, size)]
     pairs = st.tuples(st.integers(1, size - 1), st.integers(1, size - 1))
     edges = [uses(max(a, b), min(a, b)) for a, b in draw(st.lists(pairs, max_size=12)) if a != b]
-    footprints = st.sampled_from([Footprint(), paths("a"), paths("b", "c"), WHOLE])
+    footprints = st.sampled_from([Footprint(), paths("a"), paths("b", "c/d"), paths("c"), WHOLE])
     touched = st.dictionaries(st.sampled_from(["code", "db"]), footprints, max_size=2)
-    deeds = [did(n, **draw(touched)) for n in range(1, size)]
-    return history(decisions, edges, deeds), draw(st.integers(1, size - 1))
+    reaches = st.sampled_from([NO_REACH, NO_REACH, OPEN, UNKNOWN])
+    deeds = [did(n, draw(reaches), **draw(touched)) for n in range(1, size)]
+    keep = draw(st.sets(st.integers(1, size - 1).map(number)))
+    return history(decisions, edges, deeds), draw(st.integers(1, size - 1)), keep
 
 
-def plainly(known: History, start: DecisionId, since: int) -> set[DecisionId]:
+def plainly(
+    known: History, start: DecisionId, since: int, keep: set[DecisionId]
+) -> set[DecisionId]:
     """Add whatever must go too, over and over, until nothing changes."""
     found = {start}
     while True:
         more = {d.decision_id for d in known.decisions if d.parent_id in found}
         more |= {d.decision_id for d in known.dependencies if d.depends_on in found}
-        whole = {
-            resource
-            for decision_id in found
-            for resource, footprint in touched(known, decision_id).items()
-            if footprint.whole
+        more |= {
+            deed.decision_id
+            for deed in known.deeds.values()
+            for gone in found
+            if deed.seq > since and is_lost(deed.touched, touched(known, gone))
         }
         more |= {
             deed.decision_id
             for deed in known.deeds.values()
-            if deed.seq > since and any(f for r, f in deed.touched.items() if r in whole)
+            for gone in found
+            if deed.decision_id not in keep
+            and gone < deed.decision_id
+            and (
+                doubt(deed.reach, known.deeds[gone]) or (gone == start and deed.reach.reads is None)
+            )
         }
         if more <= found:
             return found
         found |= more
+
+
+def is_lost(mine: Touched, gone: Touched) -> bool:
+    """Whether nothing is left of some change once the other goes back."""
+    for resource, footprint in gone.items():
+        other = mine.get(resource, Footprint())
+        below = any(p == q or p.startswith(f"{q}/") for p in other.paths for q in footprint.paths)
+        if (footprint.whole and other) or below:
+            return True
+    return False
 
 
 def touched(known: History, decision_id: DecisionId) -> Touched:
@@ -114,14 +138,17 @@ def touched(known: History, decision_id: DecisionId) -> Touched:
 
 
 @given(histories())
-def test_the_affected_set_is_what_the_plain_definition_says(drawn: tuple[History, int]) -> None:
-    known, start = drawn
+def test_the_affected_set_is_what_the_plain_definition_says(
+    drawn: tuple[History, int, set[DecisionId]],
+) -> None:
+    known, start, keep = drawn
     since = start * 10
 
-    affected = known.affected_by(number(start), since=since)
+    affected = known.affected_by(number(start), since=since, keep=keep)
 
-    assert affected.decisions == plainly(known, number(start), since)
+    assert affected.decisions.keys() == plainly(known, number(start), since, keep)
     assert number(0) not in affected.decisions
+    assert affected.kept.keys() <= keep - affected.decisions.keys()
     for resource, restored in affected.restored.items():
         others = [
             deed.touched[resource]
@@ -132,6 +159,9 @@ def test_the_affected_set_is_what_the_plain_definition_says(drawn: tuple[History
         ]
         if restored is None:
             assert not any(others), "a resource goes back whole only with all who touched it"
+        else:
+            gone = {resource: Footprint(paths=frozenset(restored))}
+            assert not any(is_lost({resource: other}, gone) for other in others)
 
 
 def test_unrelated_steps_before_and_after_stay() -> None:
@@ -143,7 +173,7 @@ def test_unrelated_steps_before_and_after_stay() -> None:
 
     affected = known.affected_by(number(2), since=20)
 
-    assert affected.decisions == {number(2), number(4)}
+    assert affected.decisions.keys() == {number(2), number(4)}
     assert affected.restored == {"code": ("b",)}
 
 
@@ -156,7 +186,7 @@ def test_a_chain_of_uses_goes_to_its_end() -> None:
 
     affected = known.affected_by(number(1), since=10)
 
-    assert affected.decisions == {number(n) for n in (1, 2, 3, 5)}
+    assert affected.decisions.keys() == {number(n) for n in (1, 2, 3, 5)}
     assert affected.restored == {"code": ("1", "2", "3", "5")}
 
 
@@ -174,7 +204,7 @@ def test_a_resource_that_goes_back_whole_takes_all_along_that_touched_it_since()
 
     affected = known.affected_by(number(2), since=20)
 
-    assert affected.decisions == {number(2), number(3), number(4)}
+    assert affected.decisions.keys() == {number(2), number(3), number(4)}
     assert affected.restored == {"code": None, "docs": ("c",)}
 
 
@@ -195,7 +225,7 @@ def test_a_step_that_takes_two_resources_back_whole_takes_along_who_touched_or_u
 
     affected = known.affected_by(number(1), since=10)
 
-    assert affected.decisions == {number(n) for n in (1, 2, 3, 4)}
+    assert affected.decisions.keys() == {number(n) for n in (1, 2, 3, 4)}
     assert affected.restored == {"code": None, "db": None, "docs": ("what it said",)}
 
 
@@ -204,7 +234,7 @@ def test_a_step_of_before_that_moment_takes_nobody_along() -> None:
         [decided(0, None), decided(1), decided(2)], [], [did(1, db=WHOLE), did(2, code=WHOLE)]
     )
 
-    assert known.affected_by(number(1), since=99).decisions == {number(1)}
+    assert known.affected_by(number(1), since=99).decisions.keys() == {number(1)}
 
 
 def test_what_happened_at_that_very_moment_is_part_of_the_state() -> None:
@@ -212,7 +242,7 @@ def test_what_happened_at_that_very_moment_is_part_of_the_state() -> None:
         [decided(0, None), decided(1), decided(2)], [], [did(1, db=WHOLE), did(2, db=WHOLE)]
     )
 
-    assert known.affected_by(number(2), since=15).decisions == {number(2)}
+    assert known.affected_by(number(2), since=15).decisions.keys() == {number(2)}
 
 
 def test_folders_that_came_with_their_files_are_named_apart() -> None:
@@ -225,56 +255,78 @@ def test_folders_that_came_with_their_files_are_named_apart() -> None:
 def test_dependencies_of_what_no_longer_counts_do_not_count() -> None:
     known = history([decided(0, None), decided(1), decided(3)], [uses(2, 1), uses(3, 2)], [])
 
-    assert known.affected_by(number(1), since=10).decisions == {number(1)}
+    assert known.affected_by(number(1), since=10).decisions.keys() == {number(1)}
 
 
-# --- what counts --------------------------------------------------------------------------------
-
-BY = CorrectionId(ulid(90))
+# --- what is not proven -------------------------------------------------------------------------
 
 
-def replaced_at(value: int, seq: int, timeline: int = 0) -> Supersession:
-    position = Position(timeline=timeline, seq=seq)
-    return Supersession(decision_id=number(value), correction_id=BY, position=position)
-
-
-def test_a_decision_is_gone_as_long_as_the_correction_of_it_counts() -> None:
-    decisions = [decided(0, None), decided(1), decided(2)]
-    gone = [replaced_at(1, seq=25)]
-
-    now = superseded_decisions(decisions, gone, lineage(0, []))
-    before_it = Fork(timeline=1, start=Position(timeline=0, seq=22))
-    after_it = Fork(timeline=2, start=Position(timeline=0, seq=26))
-
-    assert now == {number(1)}
-    assert superseded_decisions(decisions, gone, lineage(1, [before_it])) == set()
-    assert superseded_decisions(decisions, gone, lineage(2, [before_it, after_it])) == {number(1)}
-
-
-def test_what_a_rollback_left_behind_is_gone_with_or_without_a_correction() -> None:
-    decisions = [
-        decided(0, None),
-        decided(1),
-        decided(3),
-    ]
-    fork = Fork(timeline=1, start=Position(timeline=0, seq=12))
-
-    assert superseded_decisions(decisions, [], lineage(1, [fork])) == {number(3)}
-
-
-def test_a_correction_is_about_what_it_corrects_what_it_adds_and_what_it_takes_back() -> None:
-    correction = Correction(
-        correction_id=BY,
-        plan_id=PLAN,
-        decision_id=number(1),
-        mode=CorrectionMode.REVERT,
-        guidance="",
-        status=CorrectionStatus.PENDING,
-        intervention_id=number(2),
-        affected=(number(3), number(4)),
-        created_at=NOW,
+def chain(*deeds: Deed, keep: tuple[int, ...] = ()) -> AffectedSet:
+    """Of steps one after the other, the first of which is corrected."""
+    decisions = [decided(0, None), *(decided(n) for n in range(1, len(deeds) + 1))]
+    return history(decisions, [], list(deeds)).affected_by(
+        number(1), since=10, keep=[number(n) for n in keep]
     )
 
-    assert [n for n in range(6) if correction.is_about(number(n))] == [1, 2, 3, 4]
-    assert correction.done() == replace(correction, status=CorrectionStatus.DONE)
-    assert correction.abandoned() == replace(correction, status=CorrectionStatus.ABANDONED)
+
+def test_who_may_read_anything_goes_whatever_the_corrected_step_had_done() -> None:
+    affected = chain(did(1), did(2), did(3, UNKNOWN, code=paths("x")))
+
+    assert affected.decisions.keys() == {number(1), number(3)}
+    assert affected.decisions[number(3)].why == UNDECLARED
+    assert affected.decisions[number(3)].source == number(1)
+    assert not affected.decisions[number(3)].proven
+    assert affected.restored == {"code": ("x",)}
+
+
+def test_who_looks_at_what_nobody_sees_goes_with_who_may_have_changed_that() -> None:
+    affected = chain(did(1, OPEN), did(2, OPEN), did(3))
+
+    assert affected.decisions.keys() == {number(1), number(2)}
+    assert affected.decisions[number(2)].why == HIDDEN
+    assert chain(did(1), did(2, OPEN)).decisions.keys() == {number(1)}
+
+
+def test_steps_before_the_corrected_one_are_not_asked() -> None:
+    known = history(
+        [decided(0, None), decided(1), decided(2)], [], [did(1, UNKNOWN), did(2, UNKNOWN)]
+    )
+
+    assert known.affected_by(number(2), since=20).decisions.keys() == {number(2)}
+
+
+def test_a_change_that_would_be_lost_is_made_again_and_who_made_it_is_told_why() -> None:
+    affected = chain(did(1), did(2, code=paths("b")), did(3, UNKNOWN, code=paths("b")))
+
+    assert affected.decisions.keys() == {number(1), number(2), number(3)}
+    assert affected.decisions[number(2)].why == "changed code:b, which goes back"
+    assert affected.decisions[number(2)].proven
+
+
+def test_a_folder_that_goes_back_takes_along_who_changed_something_in_it() -> None:
+    affected = chain(did(1, code=paths("d")), did(2, code=paths("d/e")), did(3, code=paths("dd")))
+
+    assert affected.decisions.keys() == {number(1), number(2)}
+    above = chain(did(1, code=paths("d/e")), did(2, code=paths("d")))
+    assert above.decisions.keys() == {number(1)}
+
+
+def test_a_step_that_a_person_keeps_stays_and_so_does_what_only_it_takes_along() -> None:
+    deeds = (did(1), did(2, UNKNOWN, code=paths("b")), did(3, code=paths("b")))
+
+    affected = chain(*deeds, keep=(2,))
+
+    assert affected.decisions.keys() == {number(1)}
+    assert affected.kept.keys() == {number(2)}
+    assert affected.kept[number(2)].why == UNDECLARED
+    assert affected.restored == {}
+
+
+def test_what_is_proven_to_depend_cannot_be_kept() -> None:
+    deeds = (did(1, code=paths("a")), did(2, UNKNOWN, code=paths("a")))
+
+    affected = chain(*deeds, keep=(2,))
+
+    assert affected.decisions.keys() == {number(1), number(2)}
+    assert affected.decisions[number(2)].proven
+    assert affected.kept == {}

@@ -4,7 +4,20 @@ from domain_builders import ulid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleveragents.domain.footprint import EVERYTHING, Footprint, Writers, parents
+from cleveragents.domain.footprint import (
+    EVERYTHING,
+    HIDDEN,
+    NO_REACH,
+    UNDECLARED,
+    UNKNOWN,
+    Deed,
+    Footprint,
+    Reach,
+    Touched,
+    Writers,
+    doubt,
+    parents,
+)
 from cleveragents.domain.ids import DecisionId
 
 ONE, TWO, THREE = (DecisionId(ulid(number)) for number in (1, 2, 3))
@@ -22,6 +35,10 @@ READS = st.dictionaries(
 
 def changed(*paths: str) -> dict[str, Footprint]:
     return {"code": Footprint(paths=frozenset(paths))}
+
+
+def did(decision_id: DecisionId, touched: Touched, index: int = 0, reach: Reach = NO_REACH) -> Deed:
+    return Deed(decision_id=decision_id, step_index=index, seq=0, touched=touched, reach=reach)
 
 
 def overlap(one: str, two: str) -> bool:
@@ -52,10 +69,10 @@ def test_every_step_whose_output_was_used_is_reached(
     writers = Writers()
     behind: dict[DecisionId, set[DecisionId]] = {}
     for decision_id, step in zip(ids, history, strict=True):
-        behind[decision_id] = set(writers.behind(step, {}))
-        writers.add(decision_id, step)
+        behind[decision_id] = set(writers.behind(step, NO_REACH))
+        writers.add(did(decision_id, step))
 
-    found = writers.behind(touched, reads)
+    found = writers.behind(touched, Reach(reads=reads))
 
     used = {
         decision_id
@@ -73,28 +90,36 @@ def test_every_step_whose_output_was_used_is_reached(
 
 
 def test_a_step_that_changes_a_path_depends_on_the_last_one_that_did() -> None:
-    writers = Writers([(ONE, changed("a")), (TWO, changed("a", "b"))])
+    writers = Writers([did(ONE, changed("a")), did(TWO, changed("a", "b"))])
 
-    assert writers.behind(changed("a"), {}) == {TWO: "changes code:a after it"}
+    assert writers.behind(changed("a"), NO_REACH) == {TWO: "changes code:a after it"}
 
 
 def test_paths_that_only_look_alike_are_strangers() -> None:
-    writers = Writers([(ONE, changed("docs/a")), (TWO, changed("docs-old"))])
+    writers = Writers([did(ONE, changed("docs/a")), did(TWO, changed("docs-old"))])
 
-    assert writers.behind(changed("docs/b", "doc"), {"code": ("docs/aa",)}) == {}
+    assert writers.behind(changed("docs/b", "doc"), Reach(reads={"code": ("docs/aa",)})) == {}
 
 
 def test_reading_everything_uses_whatever_was_changed() -> None:
-    writers = Writers([(ONE, changed("a")), (TWO, {"db": Footprint(whole=True)})])
+    writers = Writers([did(ONE, changed("a")), did(TWO, {"db": Footprint(whole=True)})])
 
-    assert writers.behind({}, {"code": (EVERYTHING,)}) == {ONE: "reads code"}
-    assert writers.behind({}, {"db": ("any",)}) == {TWO: "reads db:any"}
+    assert writers.behind({}, Reach(reads={"code": (EVERYTHING,)})) == {ONE: "reads code"}
+    assert writers.behind({}, Reach(reads={"db": ("any",)})) == {TWO: "reads db:any"}
+
+
+def test_what_was_to_be_written_counts_even_if_it_was_there_already() -> None:
+    writers = Writers([did(ONE, changed("a")), did(TWO, changed("b"))])
+    same = Reach(reads={}, targets={"code": ("a",)})
+
+    assert writers.behind({}, same) == {ONE: "writes code:a after it"}
+    assert writers.behind(changed("a"), same) == {ONE: "changes code:a after it"}
 
 
 def test_a_folder_that_came_with_its_files_is_nobodys() -> None:
     made = {"code": Footprint(paths=frozenset({"new/a"}), folders=frozenset({"new"}))}
 
-    assert Writers([(ONE, made)]).behind(changed("new/b"), {}) == {}
+    assert Writers([did(ONE, made)]).behind(changed("new/b"), NO_REACH) == {}
 
 
 def test_parents_come_from_the_nearest_on() -> None:
@@ -110,3 +135,63 @@ def test_a_footprint_is_nothing_only_if_nothing_at_all_was_changed() -> None:
         Footprint(folders=frozenset({"a"})),
     ):
         assert changed
+
+
+# --- how far a step looks -----------------------------------------------------------------------
+
+READS_A = Reach(reads={"code": ("a",)}, reads_hidden=False, writes_hidden=False)
+NOBODY_SEES = Reach(reads={}, reads_hidden=False, writes_hidden=True)
+LOOKS_OUT = Reach(reads={}, reads_hidden=True, writes_hidden=False)
+
+
+def test_who_may_read_anything_may_have_used_whatever_was_left() -> None:
+    assert doubt(UNKNOWN, did(ONE, changed("a"))) == UNDECLARED
+    assert doubt(UNKNOWN, did(ONE, {}, reach=NOBODY_SEES)) == UNDECLARED
+    assert doubt(UNKNOWN, did(ONE, {}, reach=READS_A)) is None
+    assert doubt(UNKNOWN, did(ONE, {"code": Footprint()})) is None
+
+
+def test_what_no_snapshot_shows_is_used_only_by_who_looks_there() -> None:
+    assert doubt(LOOKS_OUT, did(ONE, {}, reach=NOBODY_SEES)) == HIDDEN
+    assert doubt(LOOKS_OUT, did(ONE, changed("a"))) is None
+    assert doubt(READS_A, did(ONE, {}, reach=NOBODY_SEES)) is None
+
+
+def test_two_reach_as_far_as_either_does() -> None:
+    both = READS_A.joined(Reach(reads={"code": ("b",), "db": (EVERYTHING,)}, reads_hidden=False))
+
+    assert both.reads == {"code": ("a", "b"), "db": (EVERYTHING,)}
+    assert (both.reads_hidden, both.writes_hidden) == (False, True)
+    assert NO_REACH.joined(READS_A) == READS_A
+    assert READS_A.joined(UNKNOWN) == UNKNOWN
+    assert NO_REACH.joined(LOOKS_OUT) == LOOKS_OUT
+
+
+def overtaken(mine: Deed, later: Deed, *, unproven: bool = True) -> str | None:
+    return Writers([mine, later]).overtaken(mine.decision_id, unproven=unproven)
+
+
+def test_a_step_is_overtaken_by_one_before_it_that_changed_later_what_it_had_used() -> None:
+    mine = did(TWO, changed("b"), 1, READS_A)
+
+    assert overtaken(mine, did(ONE, changed("a"), 0)) == "reads code:a"
+    assert overtaken(mine, did(ONE, changed("b/c"), 0)) == "changes code:b after it"
+    assert overtaken(mine, did(ONE, changed("a"), 2)) is None, "it comes after it anyway"
+    assert overtaken(mine, did(ONE, changed("c"), 0)) is None
+    assert Writers([did(ONE, changed("a"), 0), mine]).overtaken(TWO) is None, "it ran before it"
+    assert Writers().overtaken(TWO) is None
+
+
+def test_a_step_that_a_person_kept_is_overtaken_only_by_what_is_proven() -> None:
+    mine = did(TWO, changed("b"), 1, UNKNOWN)
+
+    assert overtaken(mine, did(ONE, changed("a"), 0)) == UNDECLARED
+    assert overtaken(mine, did(ONE, changed("a"), 0), unproven=False) is None
+    assert overtaken(mine, did(ONE, changed("b"), 0), unproven=False) is not None
+    assert overtaken(mine, did(ONE, {}, 0)) is None
+
+
+def test_only_the_last_time_that_a_step_ran_counts() -> None:
+    mine = did(TWO, {}, 1, READS_A)
+
+    assert Writers([mine, did(ONE, changed("a"), 0), mine]).overtaken(TWO) is None

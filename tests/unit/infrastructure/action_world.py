@@ -77,6 +77,7 @@ tools:
     writes: true
     checkpointable: false
     write_scope: [db, gen/]
+    reads: [db, "{target}", "."]
     side_effects: [sends a mail]
     idempotent: true
     compensate: look

@@ -62,6 +62,7 @@ def test_a_full_file_is_read_with_every_key(world: World) -> None:
                 writes=True,
                 checkpointable=False,
                 write_scope=("db", "gen/"),
+                reads=("db", "{target}", "."),
                 side_effects=("sends a mail",),
                 idempotent=True,
                 compensate="look",

@@ -1,14 +1,14 @@
 """Owns what becomes true together with a group: a decision, a tool call, what it used."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from cleveragents.application.ports import UnitOfWork
 from cleveragents.domain.acting import Message
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.decision import Decision, Dependency, ToolCall
 from cleveragents.domain.effects import Effect
-from cleveragents.domain.footprint import Reads, Touched, Writers
+from cleveragents.domain.footprint import Touched, Writers
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan
 
@@ -17,15 +17,14 @@ from cleveragents.domain.subplan import ChildPlan
 class Additions:
     """What else becomes true in the same transaction as a group.
 
-    `dependencies` are those of the decision; those of the tool call follow from what it touched,
-    what it `reads`, and the steps before it. `messages` are what the plan's actor remembers from
-    now on. `also` is done last, with the plan as it will be.
+    `dependencies` are those of the decision; those of the tool call follow from what it touched and
+    is known to have read, and the steps before it. `messages` are what the plan's actor remembers
+    from now on. `also` is done last, with the plan as it will be.
     """
 
     decision: Decision | None = None
     dependencies: tuple[Dependency, ...] = ()
     tool_call: ToolCall | None = None
-    reads: Reads = field(default_factory=dict[str, tuple[str, ...]])
     writers: Writers | None = None
     effect: Effect | None = None
     merged_child: ChildPlan | None = None
@@ -38,6 +37,11 @@ class Additions:
         if call is None:
             return self
         return replace(self, tool_call=replace(call, changes=changes, touched=touched))
+
+    def let_know(self) -> None:
+        """The run's own record of who did what has the call too, once it is stored."""
+        if self.tool_call is not None and self.writers is not None:
+            self.writers.add(self.tool_call.deed)
 
 
 NOTHING_ELSE = Additions()
@@ -67,7 +71,7 @@ def store(uow: UnitOfWork, plan: Plan, additions: Additions) -> Plan:
 def _inferred(additions: Additions, call: ToolCall) -> Sequence[Dependency]:
     if additions.writers is None:
         return ()
-    behind = additions.writers.behind(call.touched, additions.reads)
+    behind = additions.writers.behind(call.touched, call.reach)
     return [
         Dependency(decision_id=call.decision_id, depends_on=source, why=why)
         for source, why in behind.items()

@@ -17,6 +17,7 @@ from cleveragents.application.ports import (
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
+from cleveragents.application.services.unchecked_steps import UncheckedStep, unchecked_steps
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply, intended, trespassers
 from cleveragents.domain.changes import ResourceDiff
@@ -37,7 +38,16 @@ from cleveragents.domain.plan import Plan, PlanFailure, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 from cleveragents.domain.validations import required, unmet
 
-Confirm = Callable[[Mapping[str, ResourceDiff]], bool]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyQuestion:
+    """What a person is asked before the project changes."""
+
+    diffs: Mapping[str, ResourceDiff]
+    unchecked: tuple[UncheckedStep, ...]
+
+
+Confirm = Callable[[ApplyQuestion], bool]
 _DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
 
 
@@ -50,6 +60,7 @@ class ApplyResult:
     refs: Mapping[str, str]
     diffs: Mapping[str, ResourceDiff]
     kept: Mapping[str, str]
+    unchecked: tuple[UncheckedStep, ...] = ()
 
 
 class ApplyService:
@@ -84,7 +95,8 @@ class ApplyService:
             for resource in resources:
                 self._sandboxes.check(resource)
             prepared = self._prepare(plan, resources, options)
-            if not confirm({r.name: prepared[r.name].diff for r in resources}):
+            diffs = {r.name: prepared[r.name].diff for r in resources}
+            if not confirm(ApplyQuestion(diffs=diffs, unchecked=self._unchecked(plan))):
                 raise DeclinedError("the apply")
             plan, resources = self._store_intent(plan, resources, prepared)
             return self._carry_out(plan, resources, prepared)
@@ -159,7 +171,8 @@ class ApplyService:
         self._settle(resources, prepared)
         diffs = {r.name: self._sandboxes.applied_diff(r, refs[r.name]) for r in resources}
         kept = self._cleanup.after_apply(plan.plan_id)
-        return ApplyResult(plan=plan, refs=refs, diffs=diffs, kept=kept)
+        unchecked = self._unchecked(plan)
+        return ApplyResult(plan=plan, refs=refs, diffs=diffs, kept=kept, unchecked=unchecked)
 
     def _given_up(
         self,
@@ -214,6 +227,10 @@ class ApplyService:
         ready = [resource for resource in found if resource.status is SandboxStatus.READY]
         # Databases last: a failed write there must find the rest still easy to put back.
         return sorted(ready, key=lambda resource: resource.type in _DATABASES)
+
+    def _unchecked(self, plan: Plan) -> tuple[UncheckedStep, ...]:
+        with self._unit_of_work.reading() as uow:
+            return unchecked_steps(uow, plan)
 
     def _load(self, plan_id: PlanId) -> Plan:
         with self._unit_of_work.reading() as uow:

@@ -106,6 +106,7 @@ class CheckpointService:
             plan = store(uow, plan, additions)
             uow.plans.save(plan)
             uow.commit()
+        additions.let_know()
         return plan
 
     def complete(self, plan: Plan, moment: CheckpointMoment, additions: Additions) -> Plan:

@@ -8,7 +8,7 @@ from cleveragents.application.ports import UnitOfWork, UnitOfWorkFactory
 from cleveragents.application.services.additions import Additions
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.compensations import Compensations
-from cleveragents.application.services.correction_impact import impact_of, selection_of
+from cleveragents.application.services.correction_impact import actor_state_for, selection_of
 from cleveragents.application.services.course import links_to
 from cleveragents.application.services.rewind import judge_again
 from cleveragents.application.services.rollback_files import (
@@ -16,7 +16,7 @@ from cleveragents.application.services.rollback_files import (
     RollbackFiles,
 )
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment, CheckpointReason
-from cleveragents.domain.correction import Correction, CorrectionStatus, Supersession
+from cleveragents.domain.correction import Correction, CorrectionStatus, Supersession, Unchecked
 from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.effects import EffectReport
 from cleveragents.domain.errors import PlanError, RollbackPendingError
@@ -79,7 +79,7 @@ class CorrectionFinisher:
         with self._unit_of_work.reading() as uow:
             target = uow.checkpoints.get(correction.target_group)
             safety = uow.checkpoints.get(plan.safety_group)
-            state = impact_of(uow, plan, correction.decision_id).actor_state
+            state = actor_state_for(uow, plan, correction, target)
             corrected = uow.decisions.get(correction.decision_id)
             staying = [d for d in uow.decisions.of_plan(plan.plan_id) if _stays(d, correction)]
         effects = self._compensations.undo_of(plan, correction.affected)
@@ -132,6 +132,7 @@ class CorrectionFinisher:
                     for decision_id in done.affected
                 ],
             )
+            uow.corrections.let_stand(plan.plan_id, _let_stand(done, corrected, plan))
             judge_again(uow, plan)
 
         plan = plan.corrected(first, state)
@@ -150,6 +151,14 @@ class CorrectionFinisher:
         with self._unit_of_work.reading() as uow:
             # Read again, for its action has the step that was replaced.
             return uow.plans.get(plan.plan_id), done
+
+
+def _let_stand(correction: Correction, corrected: Decision, plan: Plan) -> list[Unchecked]:
+    why = f"kept as it was when `{_short(corrected.chosen)}` was corrected"
+    return [
+        Unchecked(decision_id=decision_id, position=plan.here, why=why)
+        for decision_id in correction.kept
+    ]
 
 
 def _stays(decision: Decision, correction: Correction) -> bool:

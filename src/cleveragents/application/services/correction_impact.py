@@ -1,20 +1,21 @@
 """Owns what correcting a decision comes to: may it be done, what goes with it, what stays."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cleveragents.application.ports import UnitOfWork
-from cleveragents.application.services.course import Course, successes
+from cleveragents.application.services.course import Course, deeds_of, successes
+from cleveragents.domain.affected import AffectedSet, History, Reason
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason
-from cleveragents.domain.correction import AffectedSet, Correction, Deed, History
-from cleveragents.domain.decision import Decision, DecisionType, ToolCall
+from cleveragents.domain.correction import Correction
+from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.errors import CorrectionRefusedError
-from cleveragents.domain.footprint import Footprint, Touched
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan, State
 from cleveragents.domain.selection import Selection
 
+_JUDGING = Reason(why="judges the result")
 # Taken before the step of the decision did anything.
 _BEFORE = (CheckpointReason.DECISION, CheckpointReason.ON_TOOL_WRITE)
 
@@ -23,7 +24,8 @@ _BEFORE = (CheckpointReason.DECISION, CheckpointReason.ON_TOOL_WRITE)
 class CorrectionImpact:
     """`affected` goes, `kept` are the steps after the decision that stay as they are.
 
-    `actor_state` is where the actor stood before the first of the `steps` to be done again.
+    `reasons` has one for each that goes, and for each that a person keeps although nothing proves
+    that it still holds: those are unchecked from now on.
     """
 
     plan: Plan
@@ -33,7 +35,8 @@ class CorrectionImpact:
     kept: tuple[Decision, ...]
     steps: tuple[int, ...]
     restored: Mapping[str, tuple[str, ...] | None]
-    actor_state: Mapping[str, Any]
+    reasons: Mapping[DecisionId, Reason]
+    unchecked: frozenset[DecisionId] = frozenset()
     child_plans: int = 0
 
     @property
@@ -45,29 +48,49 @@ def selection_of(restored: Mapping[str, tuple[str, ...] | None]) -> Selection:
     return Selection(paths={name: paths or () for name, paths in restored.items()})
 
 
-def impact_of(uow: UnitOfWork, plan: Plan, decision_id: DecisionId) -> CorrectionImpact:
-    """Raises CorrectionRefusedError with the reason; nothing is changed."""
+def impact_of(
+    uow: UnitOfWork, plan: Plan, decision_id: DecisionId, keep: Collection[DecisionId] = ()
+) -> CorrectionImpact:
+    """Raises CorrectionRefusedError with the reason; nothing is changed.
+
+    Of those to `keep`, what is proven to depend on the decision goes all the same.
+    """
     decision = uow.decisions.get(decision_id)
     _refuse_the_impossible(plan, decision)
     target = _target(uow.checkpoints.of_plan(plan.plan_id), decision)
     course = Course.of(uow, plan)
-    found = _history(uow, plan, course).affected_by(decision_id, since=target.position.seq)
-    affected = tuple(
-        d for d in course.decisions if d.decision_id in found.decisions or _judges(d, decision)
-    )
-    steps = _steps(affected, course)
-    first = steps[0] if steps else plan.last_completed_step + 1
+    history = _history(uow, plan, course)
+    found = history.affected_by(decision_id, since=target.position.seq, keep=keep)
+    judging = {d.decision_id: _JUDGING for d in course.decisions if _judges(d, decision)}
+    gone = {**found.decisions, **judging}
+    affected = tuple(d for d in course.decisions if d.decision_id in gone)
     return CorrectionImpact(
         plan=plan,
         decision=decision,
         target=target,
         affected=affected,
-        kept=_kept(course, decision, found),
-        steps=steps,
+        kept=_kept(course, decision, gone),
+        steps=_steps(affected, course),
         restored=found.restored,
-        actor_state=_state_before(first, affected, target),
+        reasons={**found.kept, **gone},
+        unchecked=frozenset(found.kept.keys() - judging.keys()),
         child_plans=_children(uow, plan.plan_id, found),
     )
+
+
+def actor_state_for(
+    uow: UnitOfWork, plan: Plan, correction: Correction, target: CheckpointGroup
+) -> Mapping[str, Any]:
+    """Where the actor stood before the first of the steps that the correction does again."""
+    first = correction.steps[0] if correction.steps else plan.last_completed_step + 1
+    for decision in uow.decisions.of_plan(plan.plan_id):
+        if decision.decision_id not in correction.affected:
+            continue
+        if first in (decision.step_index, decision.context.get("first_step")):
+            state = decision.context.get("actor_state")
+            if state is not None:
+                return state
+    return target.actor_state
 
 
 def refuse_if_settled(plan: Plan) -> None:
@@ -118,36 +141,7 @@ def _history(uow: UnitOfWork, plan: Plan, course: Course) -> History:
     return History(
         decisions=course.decisions,
         dependencies=uow.decisions.dependencies(plan.plan_id),
-        deeds=_deeds(successes(uow.tool_calls.of_plan(plan.plan_id))),
-    )
-
-
-def _deeds(calls: Sequence[ToolCall]) -> Mapping[DecisionId, Deed]:
-    """A step that spawned children has a call for each of them."""
-    deeds: dict[DecisionId, Deed] = {}
-    for call in calls:
-        known = deeds.get(call.decision_id)
-        deeds[call.decision_id] = Deed(
-            decision_id=call.decision_id,
-            step_index=call.step_index,
-            seq=call.position.seq,
-            touched=_joined(known.touched, call.touched) if known else call.touched,
-        )
-    return deeds
-
-
-def _joined(one: Touched, two: Touched) -> Touched:
-    names = {*one, *two}
-    return {name: _both(one.get(name), two.get(name)) for name in names}
-
-
-def _both(one: Footprint | None, two: Footprint | None) -> Footprint:
-    if one is None or two is None:
-        return one or two or Footprint()
-    return Footprint(
-        paths=one.paths | two.paths,
-        folders=one.folders | two.folders,
-        whole=one.whole or two.whole,
+        deeds=deeds_of(successes(uow.tool_calls.of_plan(plan.plan_id))),
     )
 
 
@@ -167,26 +161,21 @@ def _judges(decision: Decision, corrected: Decision) -> bool:
     return later and decision.type is DecisionType.VALIDATION_RESPONSE
 
 
-def _kept(course: Course, decision: Decision, found: AffectedSet) -> tuple[Decision, ...]:
+def _comes_later(other: Decision, decision: Decision) -> bool:
+    """In the order of the steps; those before it may have been done again after it."""
+    if other.step_index is not None and decision.step_index is not None:
+        return other.step_index > decision.step_index
+    return other.position.seq > decision.position.seq
+
+
+def _kept(course: Course, decision: Decision, gone: Collection[DecisionId]) -> tuple[Decision, ...]:
     return tuple(
         other
         for other in course.decisions
-        if other.position.seq > decision.position.seq
-        and other.decision_id not in found.decisions
+        if _comes_later(other, decision)
+        and other.decision_id not in gone
         and other.type is not DecisionType.USER_INTERVENTION
-        and not _judges(other, decision)
     )
-
-
-def _state_before(
-    first: int, affected: Iterable[Decision], target: CheckpointGroup
-) -> Mapping[str, Any]:
-    for decision in affected:
-        if first in (decision.step_index, decision.context.get("first_step")):
-            state = decision.context.get("actor_state")
-            if state is not None:
-                return state
-    return target.actor_state
 
 
 def _children(uow: UnitOfWork, plan_id: PlanId, found: AffectedSet) -> int:

@@ -18,6 +18,7 @@ from cleveragents.application.services.correction_impact import (
     impact_of,
     refuse_if_settled,
 )
+from cleveragents.application.services.correction_keeping import Keeping
 from cleveragents.application.services.decision_lookup import find_decision
 from cleveragents.application.services.plan_executor import STEP_OUTDATED
 from cleveragents.application.services.plan_resume_service import PlanResumeService
@@ -34,10 +35,15 @@ from cleveragents.domain.plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """What a person says; `step_file` holds the step that takes the place of the corrected one."""
+    """What a person says; `step_file` holds the step that takes the place of the corrected one.
+
+    `keep` are steps that stay although nothing proves that they still hold, by number or name or
+    `all`; None stands for those that were kept before.
+    """
 
     guidance: str
     step_file: str | None = None
+    keep: tuple[str, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +133,7 @@ class CorrectionService:
             outdated = plan.error.step if plan.error else None
             if outdated is None or plan.error is None or plan.error.code != STEP_OUTDATED:
                 break
-            advice = Advice(guidance=f"in order: {plan.error.message}")
+            advice = Advice(guidance=f"in order: {plan.error.message}", keep=None)
             self.revert(self._step_decision(plan, outdated), advice, lambda _: True)
             plan = self._resume.run(plan_id)
         return plan
@@ -143,7 +149,12 @@ class CorrectionService:
     ) -> tuple[CorrectionImpact, Step | None]:
         refuse_if_settled(plan)
         with self._unit_of_work.reading() as uow:
-            impact = impact_of(uow, plan, decision_id)
+            if advice.keep is None:
+                keep = Keeping.as_before(uow, plan)
+            else:
+                keep = Keeping.wanted(uow, plan, advice.keep)
+            impact = impact_of(uow, plan, decision_id, keep.decisions)
+        keep.refuse_if_one_goes(impact)
         step = None
         if advice.step_file is not None:
             step = self._actions.read_step(advice.step_file, plan.action, _place(impact))
@@ -169,6 +180,7 @@ class CorrectionService:
             target_group=impact.target.group_id,
             intervention_id=DecisionId(self._ids.new()),
             affected=tuple(decision.decision_id for decision in impact.affected),
+            kept=tuple(sorted(impact.unchecked)),
             steps=impact.steps,
             restored=impact.restored,
             step_index=impact.decision.step_index,

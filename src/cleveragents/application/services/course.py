@@ -1,20 +1,26 @@
 """Owns what is known of a run so far: live decisions, steps that are done, who wrote what."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from cleveragents.application.ports import UnitOfWork
 from cleveragents.domain.acting import UNANNOUNCED, Guidance, PlacedStep, grown
 from cleveragents.domain.action import Action, Step
-from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus
+from cleveragents.domain.correction import (
+    Correction,
+    CorrectionMode,
+    CorrectionStatus,
+    unchecked_decisions,
+)
 from cleveragents.domain.decision import (
     Decision,
     DecisionType,
     Dependency,
     ToolCall,
     ToolCallStatus,
+    lineage,
 )
-from cleveragents.domain.footprint import Writers
+from cleveragents.domain.footprint import Deed, Footprint, Touched, Writers
 from cleveragents.domain.ids import DecisionId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
@@ -26,7 +32,7 @@ class Course:
 
     `failed` has the last error of each step that was not done; `in_a_row` is how many have failed
     one after the other since this run began. `unannounced` is how many were seen only by what they
-    had changed.
+    had changed. `unchecked` are those of the done ones that a person let stand, with the reason.
     """
 
     decisions: list[Decision]
@@ -36,6 +42,7 @@ class Course:
     unannounced: int = field(default=0, init=False)
     writers: Writers = field(default_factory=Writers)
     corrections: Sequence[Correction] = ()
+    unchecked: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
     # Looked up at every step: going through all decisions each time would make long plans slow.
     _of_steps: dict[int, Decision] = field(default_factory=dict[int, Decision], init=False)
     _advice: list[Decision] = field(default_factory=list[Decision], init=False)
@@ -54,12 +61,13 @@ class Course:
             decisions=live,
             done=done_steps(uow, plan),
             failed=failed_steps(every),
-            writers=Writers((call.decision_id, call.touched) for call in calls),
+            writers=Writers(call.deed for call in calls),
             corrections=[
                 item
                 for item in uow.corrections.of_plan(plan.plan_id)
                 if item.status is CorrectionStatus.DONE and item.intervention_id in known
             ],
+            unchecked=unchecked_of(uow, plan),
         )
 
     @property
@@ -148,15 +156,17 @@ class Course:
             if source is not None
         ]
 
-    def outdated_by(self, index: int, dependencies: Iterable[Dependency]) -> Dependency | None:
-        """Why a step that was done cannot stay: one before it ran later, on top of what it did."""
+    def outdated(self, index: int, dependencies: Iterable[Dependency]) -> str | None:
+        """Why a step that was done cannot stay: one before it ran later, on top of what it did, or
+        changed what it had used."""
         mine = self.done[index]
         numbers = {item.decision_id: item.step_index for item in self.decisions}
         for item in dependencies:
             number = numbers.get(item.decision_id)
             if item.depends_on == mine and number is not None and number < index:
-                return item
-        return None
+                return f"that one {item.why}"
+        why = self.writers.overtaken(mine, unproven=mine not in self.unchecked)
+        return None if why is None else f"it {why}"
 
 
 def links_to(action: Action, decision_id: DecisionId, latest: Decision) -> tuple[Dependency, ...]:
@@ -204,6 +214,15 @@ def _is_known(plan: Plan, call: ToolCall) -> bool:
     return call.step_index < len(plan.action.steps)
 
 
+def unchecked_of(uow: UnitOfWork, plan: Plan) -> Mapping[DecisionId, str]:
+    """Decisions whose result a person let stand, with the reason."""
+    marks = uow.corrections.unchecked(plan.plan_id)
+    if not marks:
+        return {}  # nearly always; the rest would make long plans slow
+    reach = lineage(plan.timeline, uow.timelines.of_plan(plan.plan_id))
+    return unchecked_decisions(marks, uow.tool_calls.of_plan(plan.plan_id), reach)
+
+
 def failed_steps(calls: Iterable[ToolCall]) -> dict[int, str]:
     """By step, the error of its last call, if that failed and was not taken back."""
     last = {call.step_index: call for call in calls if not call.undone}
@@ -213,3 +232,30 @@ def failed_steps(calls: Iterable[ToolCall]) -> dict[int, str]:
 def successes(calls: Iterable[ToolCall]) -> list[ToolCall]:
     """Those whose effects count."""
     return [c for c in calls if c.status is ToolCallStatus.SUCCEEDED and not c.undone]
+
+
+def deeds_of(calls: Sequence[ToolCall]) -> Mapping[DecisionId, Deed]:
+    """A step that spawned children has a call for each of them."""
+    deeds: dict[DecisionId, Deed] = {}
+    for call in calls:
+        known, deed = deeds.get(call.decision_id), call.deed
+        if known is not None:
+            touched = _joined(known.touched, deed.touched)
+            deed = replace(deed, touched=touched, reach=known.reach.joined(deed.reach))
+        deeds[call.decision_id] = deed
+    return deeds
+
+
+def _joined(one: Touched, two: Touched) -> Touched:
+    names = {*one, *two}
+    return {name: _both(one.get(name), two.get(name)) for name in names}
+
+
+def _both(one: Footprint | None, two: Footprint | None) -> Footprint:
+    if one is None or two is None:
+        return one or two or Footprint()
+    return Footprint(
+        paths=one.paths | two.paths,
+        folders=one.folders | two.folders,
+        whole=one.whole or two.whole,
+    )

@@ -19,7 +19,6 @@ from cleveragents.application.services.unannounced import UnannouncedSteps
 from cleveragents.domain.acting import Finished, Message, Proposal, Strategy, Unannounced
 from cleveragents.domain.action import Step
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
-from cleveragents.domain.decision import Dependency
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
 from cleveragents.domain.errors import (
     EffectDoneError,
@@ -34,7 +33,7 @@ from cleveragents.domain.events import (
     StepFinished,
     StepStarted,
 )
-from cleveragents.domain.ids import PlanId
+from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
 
 STEP_OUTDATED = "step-outdated"
@@ -205,9 +204,10 @@ class PlanExecutor:
     def _pass(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Plan:
         """Let the result of a step stand that a correction has left alone."""
         with self._unit_of_work.reading() as uow:
-            reason = course.outdated_by(index, uow.decisions.dependencies(plan.plan_id))
+            reason = course.outdated(index, uow.decisions.dependencies(plan.plan_id))
         if reason is not None:
-            plan = plan.fail(_outdated(plan, proposal.step, index, reason), self._clock.now())
+            failure = _outdated(plan, proposal.step, index, reason, course.done[index])
+            plan = plan.fail(failure, self._clock.now())
             return self._on_error(plan, f"error in {proposal.step.name}", course)
         return self._checkpoints.save_progress(plan.advance(index, proposal.memory.state))
 
@@ -319,12 +319,14 @@ def _resumed(plan: Plan, following: int) -> Resumed:
     return Resumed(step_index=following, steps=len(steps), name=name)
 
 
-def _outdated(plan: Plan, step: Step, index: int, reason: Dependency) -> PlanFailure:
+def _outdated(
+    plan: Plan, step: Step, index: int, reason: str, decision_id: DecisionId
+) -> PlanFailure:
     return PlanFailure(
         message=f"step {index} ({step.name}) was done before an earlier step ran again,"
-        f" and that one {reason.why}",
+        f" and {reason}",
         hint="do both in their order: agents plan correct --mode revert --guidance"
-        f" 'in order' {reason.depends_on}",
+        f" 'in order' {decision_id}",
         code=STEP_OUTDATED,
         tool=step.tool,
         step=index,

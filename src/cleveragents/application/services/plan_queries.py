@@ -11,7 +11,7 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
     Whereabouts,
 )
-from cleveragents.application.services.course import done_steps, failed_steps
+from cleveragents.application.services.course import done_steps, failed_steps, unchecked_of
 from cleveragents.application.services.decision_lookup import find_decision
 from cleveragents.application.services.plan_lookup import find_plan
 from cleveragents.application.services.subplan_queries import (
@@ -19,6 +19,7 @@ from cleveragents.application.services.subplan_queries import (
     children_of_plan,
     with_children,
 )
+from cleveragents.application.services.unchecked_steps import UncheckedStep, unchecked_steps
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import (
@@ -75,6 +76,7 @@ class PlanStatus:
     elapsed: timedelta
     owner: str | None
     children: tuple[ChildStatus, ...] = ()
+    unchecked: tuple[UncheckedStep, ...] = ()
 
     @property
     def abandoned(self) -> bool:
@@ -90,11 +92,15 @@ class DecisionHistory:
     decisions: tuple[Decision, ...]
     groups: dict[DecisionId, CheckpointGroup]
     children: tuple[tuple[ChildPlan, "DecisionHistory"], ...] = ()
+    unchecked: frozenset[DecisionId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainedDecision:
-    """`corrections` are those that were made of it or took its place, or that made it."""
+    """`corrections` are those that were made of it or took its place, or that made it.
+
+    `unchecked` is why its result is not known to hold, if a person let it stand all the same.
+    """
 
     decision: Decision
     group: CheckpointGroup | None
@@ -102,6 +108,7 @@ class ExplainedDecision:
     depends_on: tuple[Dependency, ...] = ()
     used_by: tuple[Dependency, ...] = ()
     corrections: tuple[Correction, ...] = ()
+    unchecked: str | None = None
     names: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
 
 
@@ -172,6 +179,7 @@ class PlanQueries:
             done = done_steps(uow, plan)
             checkpoints = uow.checkpoints.count(plan_id)
             children = children_of_plan(uow, plan_id)
+            unchecked = unchecked_steps(uow, plan)
         return PlanStatus(
             plan=plan,
             resources=resources,
@@ -182,6 +190,7 @@ class PlanQueries:
             elapsed=self._elapsed(plan),
             owner=self._locks.owner(plan_id),
             children=children,
+            unchecked=unchecked,
         )
 
     def history(self, plan_id: PlanId) -> DecisionHistory:
@@ -198,6 +207,7 @@ class PlanQueries:
             dependencies = uow.decisions.dependencies(plan_id)
             corrections = uow.corrections.of_plan(plan_id)
             names = {item.decision_id: item.chosen for item in uow.decisions.of_plan(plan_id)}
+            unchecked = unchecked_of(uow, uow.plans.get(plan_id))
         return ExplainedDecision(
             decision=decision,
             group=groups.get(mine),
@@ -205,6 +215,7 @@ class PlanQueries:
             depends_on=tuple(item for item in dependencies if item.decision_id == mine),
             used_by=tuple(item for item in dependencies if item.depends_on == mine),
             corrections=tuple(item for item in corrections if item.is_about(mine)),
+            unchecked=unchecked.get(mine),
             names=names,
         )
 
@@ -244,13 +255,15 @@ class PlanQueries:
 
 
 def _history(uow: UnitOfWork, plan_id: PlanId) -> DecisionHistory:
+    plan = uow.plans.get(plan_id)
     return DecisionHistory(
-        plan=uow.plans.get(plan_id),
+        plan=plan,
         decisions=tuple(uow.decisions.of_plan(plan_id)),
         groups=_by_decision(uow.checkpoints.of_plan(plan_id)),
         children=tuple(
             (child, _history(uow, child.plan_id)) for child in uow.subplans.of_parent(plan_id)
         ),
+        unchecked=frozenset(unchecked_of(uow, plan)),
     )
 
 

@@ -172,8 +172,7 @@ class Recorder:
         pruned: int,
     ) -> Committed:
         """It is stored; what is kept in memory follows."""
-        if additions.tool_call is not None and additions.writers is not None:
-            additions.writers.add(additions.tool_call.decision_id, found.touched)
+        additions.let_know()
         for group in groups:
             self._events.emit(
                 CheckpointRecorded(

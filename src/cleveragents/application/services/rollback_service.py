@@ -15,6 +15,7 @@ from cleveragents.application.services.checkpoint_service import CheckpointServi
 from cleveragents.application.services.children_at_rest import children_at_rest
 from cleveragents.application.services.compensations import Compensations
 from cleveragents.application.services.correction_finisher import CorrectionFinisher
+from cleveragents.application.services.let_stand import brought_back
 from cleveragents.application.services.rewind import Rewound, look_ahead, rewind
 from cleveragents.application.services.rollback_files import (
     ChangedResource,
@@ -319,7 +320,9 @@ class RollbackService:
 
     def _go_on(self, plan: Plan, aim: Aim, safety: CheckpointGroup) -> Rewound:
         """Single files are a change like any other: a group of its own, and nothing discarded."""
-        names = ", ".join(aim.only.names if aim.only else ())
+        restored = aim.only
+        assert restored is not None
+        names = ", ".join(restored.names)
         moment = CheckpointMoment(
             reason=CheckpointReason.FILES_RESTORED,
             source="rollback",
@@ -328,7 +331,8 @@ class RollbackService:
             step_index=plan.last_completed_step + 1,
             undo_group=safety.group_id,
         )
-        plan, _ = self._checkpoints.record(plan.with_files_restored(), moment)
+        additions = brought_back(restored, f"{names} came back from {aim.target.label}")
+        plan, _ = self._checkpoints.record(plan.with_files_restored(), moment, additions)
         return Rewound(plan=plan, decisions_discarded=0, undone=())
 
     def _result(

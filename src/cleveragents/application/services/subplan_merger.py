@@ -1,8 +1,9 @@
 """Owns bringing children's results into their parent: files first, then one transaction each."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import reduce
 
 from cleveragents.application.ports import (
     Clock,
@@ -11,6 +12,7 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoint_service import Additions, CheckpointService
+from cleveragents.application.services.course import successes
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.subplan_care import SubplanCare
 from cleveragents.application.services.tool_runner import Task
@@ -20,6 +22,7 @@ from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import ToolCall, ToolCallStatus, ToolResult
 from cleveragents.domain.errors import PlanError, SandboxError
+from cleveragents.domain.footprint import NO_REACH, UNKNOWN, Reach
 from cleveragents.domain.ids import PlanId, ToolCallId
 from cleveragents.domain.plan import Plan, State
 from cleveragents.domain.sandbox import PlanResource
@@ -166,10 +169,22 @@ class SubplanMerger:
             Trigger.AFTER_SUBPLAN,
             plan,
             moment,
-            Additions(tool_call=call, merged_child=result.child, writers=task.writers),
+            Additions(
+                tool_call=replace(call, reach=self._reach(result.child)),
+                merged_child=result.child,
+                writers=task.writers,
+            ),
         )
         self._care.remove_sandboxes(result.child.plan_id)
         return done.plan, done.changes
+
+    def _reach(self, child: ChildPlan) -> Reach:
+        """A child has looked as far as its steps have; who decides its own steps, anywhere."""
+        with self._unit_of_work.reading() as uow:
+            plan, calls = uow.plans.get(child.plan_id), uow.tool_calls.of_plan(child.plan_id)
+        if plan.action.decides:
+            return UNKNOWN
+        return reduce(Reach.joined, (call.reach for call in successes(calls)), NO_REACH)
 
     def _call(
         self, plan: Plan, task: Task, child: ChildPlan, output: str, started: datetime

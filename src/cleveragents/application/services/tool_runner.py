@@ -245,9 +245,8 @@ class ToolRunner:
     # --- how it ends ----------------------------------------------------------------------------
 
     def _succeeded(self, task: Task, spec: ToolSpec, ended: _Ended) -> Committed:
-        plan, additions = self._advanced(task, ended)
-        reads = self._tools.reads(plan.action, task.step)
-        additions = replace(additions, reads=reads, writers=task.writers)
+        plan, additions = self._advanced(task, self._with_reach(ended, task, spec))
+        additions = replace(additions, writers=task.writers)
         if not spec.writes:
             plan = self._checkpoints.save_progress(plan, additions)
             return Committed(plan=plan, changes=())
@@ -256,9 +255,15 @@ class ToolRunner:
             Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, additions
         )
 
+    def _with_reach(self, ended: _Ended, task: Task, spec: ToolSpec) -> _Ended:
+        sandboxes = {resource.name: resource.sandbox_path for resource in task.resources}
+        reach = self._tools.reach(spec, task.step.arguments, ended.plan.action, sandboxes)
+        return replace(ended, call=replace(ended.call, reach=reach))
+
     def _skipped(self, plan: Plan, task: Task, spec: ToolSpec, earlier: Effect) -> Committed:
         plan = plan.tick()
         ended = self._ended(plan, task, self._clock.now(), earlier.result, spec)
+        ended = self._with_reach(ended, task, spec)
         known = self._ledger.skipped(plan, task.decision, task.step, spec, earlier)
         plan, additions = self._advanced(task, replace(ended, effect=known))
         plan = self._checkpoints.save_progress(plan, additions)

@@ -23,6 +23,7 @@ _NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; lea
         "agents plan correct --mode revert --guidance 'use the new API' <DECISION_ID>",
         "agents plan correct --mode revert --guidance 'see file' --step-file s.yaml <ID>",
         "agents plan correct --mode revert --guidance 'what if' --dry-run <DECISION_ID>",
+        "agents plan correct --mode revert --guidance 'faster' --keep 4 --keep 'build' <ID>",
         "agents plan correct --mode append --guidance 'and a licence' <DECISION_ID>",
     ),
 )
@@ -39,7 +40,14 @@ _NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; lea
     metavar="FILE",
     help="YAML of the step that takes its place; for append, of the steps to add.",
 )
-@click.option("--dry-run", is_flag=True, help="Only show what it would do.")
+@click.option(
+    "--keep",
+    metavar="STEP",
+    multiple=True,
+    help="A later step, by number or name, that stays although nothing proves that it still holds;"
+    " it is unchecked then. `all`: every such step. May be repeated.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what it would do, and why.")
 @_NO_EXECUTE
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
@@ -49,13 +57,14 @@ def correct(
     mode: str,
     guidance: str,
     step_file: str | None,
+    keep: tuple[str, ...],
     **flags: bool,
 ) -> None:
     """Take one decision back with all that stands on it, and do it again with advice.
 
-    Steps that do not depend on it stay as they are.
+    Steps that are proven not to depend on it stay as they are.
     """
-    advice = Advice(guidance=_text(guidance), step_file=step_file)
+    advice = Advice(guidance=_text(guidance), step_file=step_file, keep=keep)
     if mode == CorrectionMode.APPEND:
         _append(app, decision_id, advice, flags)
         return
@@ -100,6 +109,10 @@ def prompt(
 
 
 def _append(app: App, decision_id: str, advice: Advice, flags: Mapping[str, bool]) -> None:
+    if advice.keep:
+        raise UsageError(
+            "--mode append takes nothing back, so that everything is kept", "leave --keep out"
+        )
     if flags["dry_run"]:
         raise UsageError(
             "--mode append takes nothing back, so that there is no impact to show",

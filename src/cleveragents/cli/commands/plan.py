@@ -1,6 +1,5 @@
 """Owns `agents plan …`: text in, one service call, a view out."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -8,14 +7,12 @@ import click
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
-from cleveragents.cli.views import decision_tree
+from cleveragents.cli.views import decision_tree, resuming
 from cleveragents.cli.views import decisions as decision_views
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views import plan_list as list_views
 from cleveragents.cli.views import plans as plan_views
-from cleveragents.cli.views.words import count
 from cleveragents.domain.applying import ApplyOptions
-from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.confinement import Enforcement
 from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import StepFailedError
@@ -23,6 +20,7 @@ from cleveragents.domain.ids import CorrectionId, PlanId
 from cleveragents.domain.plan import Plan, State
 
 if TYPE_CHECKING:
+    from cleveragents.application.services.apply_service import ApplyQuestion
     from cleveragents.application.services.plan_queries import PlanStatus
 
 _EFFECTS = click.option(
@@ -121,7 +119,7 @@ def resume(app: App, plan_id: str, effects: str | None, *, dry_run: bool) -> Non
     """Go on with a plan from its last finished step."""
     if dry_run:
         service = app.container.plan_resume_service
-        app.show(plan_views.resume_point(service.preview(app.plan(plan_id), _choice(effects))))
+        app.show(resuming.resume_point(service.preview(app.plan(plan_id), _choice(effects))))
         return
     _run(app, app.plan(plan_id), _choice(effects))
 
@@ -210,9 +208,8 @@ def apply(
     options = ApplyOptions(message=message or _message(wanted), branch=branch, commit=not no_commit)
     project = app.project(wanted.plan_id)
 
-    def confirm(diffs: Mapping[str, ResourceDiff]) -> bool:
-        files = count(sum(len(diff.files) for diff in diffs.values()), "changed file")
-        return app.confirm(f"Apply {files} to {project}", yes=yes)
+    def confirm(question: "ApplyQuestion") -> bool:
+        return app.confirm(plan_views.apply_question(question, project), yes=yes)
 
     with app.working() as container:
         result = container.apply_service.apply(wanted.plan_id, options, confirm)

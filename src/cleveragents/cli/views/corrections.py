@@ -47,7 +47,8 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
         blocks=[*_impact_blocks(impact, result.files), *after.blocks],
         messages=[
             f"Corrected: {count(len(impact.steps), 'step')} to do again,"
-            f" {len(impact.kept)} later kept; plan {found.plan.plan_id} is {found.plan.state}",
+            f" {len(impact.kept)} later kept{_left_unchecked(impact)};"
+            f" plan {found.plan.plan_id} is {found.plan.state}",
             "compare with before: agents plan diff --correction"
             f" {correction.correction_id} {found.plan.plan_id}",
             f"undo it: agents plan rollback {found.plan.plan_id} {undo}",
@@ -58,6 +59,10 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
             *after.warnings,
         ],
     )
+
+
+def _left_unchecked(impact: CorrectionImpact) -> str:
+    return f" ({len(impact.unchecked)} unchecked)" if impact.unchecked else ""
 
 
 def _unheard(correction: Correction, plan: Plan) -> list[str]:
@@ -116,8 +121,9 @@ def _impact_data(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> Map
         "decision_id": impact.decision.decision_id,
         "mode": "revert",
         "checkpoint": impact.target.head,
-        "affected": [_decision_data(decision) for decision in impact.affected],
-        "kept": [_decision_data(decision) for decision in impact.kept],
+        "affected": [_decision_data(decision, impact) for decision in impact.affected],
+        "kept": [_decision_data(decision, impact) for decision in impact.kept],
+        "unchecked": [d.decision_id for d in impact.kept if d.decision_id in impact.unchecked],
         "steps": list(impact.steps),
         "child_plans": impact.child_plans,
         "whole_resources": [name for name, paths in impact.restored.items() if paths is None],
@@ -125,18 +131,22 @@ def _impact_data(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> Map
     }
 
 
-def _decision_data(decision: Decision) -> Mapping[str, Any]:
+def _decision_data(decision: Decision, impact: CorrectionImpact) -> Mapping[str, Any]:
+    reason = impact.reasons.get(decision.decision_id)
     return {
         "id": decision.decision_id,
         "type": decision.type,
         "step_index": decision.step_index,
         "description": decision.chosen,
+        "why": reason.why if reason else None,
+        "because_of": reason.source if reason else None,
+        "proven": reason.proven if reason else True,
     }
 
 
 def _impact_blocks(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> Sequence[Block]:
-    gone = [_row(decision, "done again") for decision in impact.affected]
-    kept = [_row(decision, "stays") for decision in impact.kept]
+    gone = [_row(decision, "done again", impact) for decision in impact.affected]
+    kept = [_row(decision, _standing(decision, impact), impact) for decision in impact.kept]
     return [
         Fields(
             "Correction",
@@ -148,7 +158,7 @@ def _impact_blocks(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> S
                 ("child plans", str(impact.child_plans)),
             ],
         ),
-        Grid("Decisions", ["step", "decision", "what", "becomes"], [*gone, *kept]),
+        Grid("Decisions", ["step", "decision", "what", "becomes", "why"], [*gone, *kept]),
         Grid(
             "Changes Reverted",
             ["file", "action"],
@@ -158,6 +168,19 @@ def _impact_blocks(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> S
     ]
 
 
-def _row(decision: Decision, becomes: str) -> Sequence[str]:
+def _row(decision: Decision, becomes: str, impact: CorrectionImpact) -> Sequence[str]:
     step = "-" if decision.step_index is None else str(decision.step_index)
-    return [step, decision.decision_id, decision.chosen, becomes]
+    return [step, decision.decision_id, decision.chosen, becomes, _why(decision, impact)]
+
+
+def _standing(decision: Decision, impact: CorrectionImpact) -> str:
+    return "stays, unchecked" if decision.decision_id in impact.unchecked else "stays"
+
+
+def _why(decision: Decision, impact: CorrectionImpact) -> str:
+    reason = impact.reasons.get(decision.decision_id)
+    if reason is None:
+        return "does not depend on it"
+    steps = {item.decision_id: item.step_index for item in impact.affected}
+    source = steps.get(reason.source) if reason.source else None
+    return reason.why if source is None else f"{reason.why} (step {source})"

@@ -82,12 +82,15 @@ class _Shown:
         }
         if decision.superseded:
             node["superseded"] = True
+        if decision.decision_id in self.history.unchecked:
+            node["unchecked"] = True
         return node
 
     def branch(self, decision: Decision, child: ChildPlan | None = None) -> Branch:
         group = self.history.groups.get(decision.decision_id)
         note = f"{decision.decision_id}" + (f" · checkpoint {group.group_id}" if group else "")
         text = decision.chosen + (" (superseded)" if decision.superseded else "")
+        text += " (unchecked)" if decision.decision_id in self.history.unchecked else ""
         gone = decision.superseded
         if child is not None:
             text = f"{child.name} [{standing(child)}]: {text}"

@@ -34,6 +34,7 @@ def explained(found: ExplainedDecision) -> Outcome:
             "context": dict(decision.context),
             "attempt": decision.attempt,
             "superseded": decision.superseded,
+            "unchecked": found.unchecked,
             "created_at": stamp(decision.created_at),
             "checkpoint": group.head if group else None,
             "group_id": group.group_id if group else None,
@@ -124,6 +125,7 @@ def _call_data(call: ToolCall) -> Mapping[str, Any]:
         "values": dict(call.result.values),
         "error": call.error,
         "files": [{"path": change.path, "change": change.kind} for change in call.changes],
+        "reads": call.reach.reads,
         "started": stamp(call.started_at),
         "finished": stamp(call.finished_at),
     }

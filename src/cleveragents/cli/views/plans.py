@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleveragents.application.services.subplan_queries import counting
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
-from cleveragents.cli.views import confinement
-from cleveragents.cli.views import effects as effect_views
+from cleveragents.cli.views import confinement, unchecked
 from cleveragents.cli.views.acting import acting_data, acting_rows
 from cleveragents.cli.views.children import child_data, child_grid
 from cleveragents.cli.views.failures import failure_block, failure_data
@@ -19,9 +18,8 @@ from cleveragents.domain.places import place_of
 from cleveragents.domain.plan import Phase, Plan
 
 if TYPE_CHECKING:  # the services behind these are slow to import, and `plan status` needs none
-    from cleveragents.application.services.apply_service import ApplyResult
+    from cleveragents.application.services.apply_service import ApplyQuestion, ApplyResult
     from cleveragents.application.services.plan_queries import PlanStatus
-    from cleveragents.application.services.plan_resume_service import ResumePoint
     from cleveragents.application.services.plan_service import CancelledPlan, UsedAction
     from cleveragents.application.services.sandbox_cleanup import Discarded
 
@@ -125,6 +123,7 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
         "last_completed_step": plan.last_completed_step,
         "last_checkpoint_id": plan.head,
         **acting_data(found),
+        **unchecked.data(found.unchecked),
     }
     if found.children:
         data["children"] = [child_data(item) for item in found.children]
@@ -157,7 +156,7 @@ def _status_blocks(
         Grid(
             "Steps",
             ["#", "step", "status"],
-            [[str(i), item.step, toned(item.status)] for i, item in enumerate(found.progress)],
+            _step_rows(found),
         ),
         Grid(
             "Sandboxes",
@@ -172,6 +171,18 @@ def _status_blocks(
     return blocks
 
 
+def _step_rows(found: "PlanStatus") -> Sequence[Sequence[str | Cell]]:
+    marked = {u.step_index for u in found.unchecked if u.plan_id == found.plan.plan_id}
+    return [
+        [
+            str(index),
+            item.step,
+            Cell(f"{item.status}, unchecked", "warn") if index in marked else toned(item.status),
+        ]
+        for index, item in enumerate(found.progress)
+    ]
+
+
 def _status_warnings(found: "PlanStatus") -> Sequence[str]:
     warnings: list[str] = []
     if found.abandoned:
@@ -182,7 +193,7 @@ def _status_warnings(found: "PlanStatus") -> Sequence[str]:
         )
     if found.plan.rollback_target is not None:
         warnings.append("a rollback was interrupted; the next command that runs finishes it")
-    return warnings
+    return [*warnings, *unchecked.warnings(found.unchecked)]
 
 
 def _next_steps(found: "PlanStatus") -> Sequence[str]:
@@ -203,36 +214,6 @@ def next_after_failure(plan: Plan) -> Sequence[str]:
         steps.append(f"go back: agents plan rollback {plan.plan_id} {plan.error.checkpoint}")
         steps.append(f"further back: agents plan checkpoint list {plan.plan_id}")
     return steps
-
-
-def resume_point(point: "ResumePoint") -> Outcome:
-    plan = point.plan
-    if point.next_step is None:
-        where = "every step is done; nothing is left to execute"
-    elif point.finishes_rollback:
-        where = "it would first finish the interrupted rollback, then go on from there"
-    else:
-        where = f"it would go on with step {point.next_step}{_name_of(point)}"
-    return Outcome(
-        data={
-            "plan_id": plan.plan_id,
-            "phase": plan.phase,
-            "state": plan.state,
-            "next_step": point.next_step,
-            "finishes_rollback": point.finishes_rollback,
-            "last_checkpoint_id": plan.head,
-            "effects": list(effect_views.ahead(point.effects)),
-        },
-        messages=[f"{where}; nothing was changed"],
-        warnings=effect_views.ahead_words(point.effects),
-    )
-
-
-def _name_of(point: "ResumePoint") -> str:
-    steps, index = point.plan.action.steps, point.next_step or 0
-    if index >= len(steps):
-        return ", the end"  # all that is left is to say that it is complete
-    return f" of {len(steps)}, {steps[index].name}"
 
 
 def cancelled(result: "CancelledPlan", project: str) -> Outcome:
@@ -298,6 +279,12 @@ def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> Outcome:
     )
 
 
+def apply_question(question: "ApplyQuestion", project: str) -> str:
+    files = sum(len(diff.files) for diff in question.diffs.values())
+    doubts = unchecked.although(question.unchecked)
+    return f"Apply {count(files, 'changed file')} to {project}{doubts}"
+
+
 def applied(result: "ApplyResult", project: str) -> Outcome:
     plan = result.plan
     files = _files(result.diffs)
@@ -313,6 +300,7 @@ def applied(result: "ApplyResult", project: str) -> Outcome:
                 for path, file in files
             ],
             "sandboxes_kept": dict(result.kept),
+            **unchecked.data(result.unchecked),
         },
         blocks=[
             Fields(
@@ -331,7 +319,8 @@ def applied(result: "ApplyResult", project: str) -> Outcome:
             f"the sandbox of {name} stays at {path}, as it holds files that apply does not take or "
             f"sandbox.cleanup is manual; remove it with `agents plan discard {plan.plan_id}`"
             for name, path in result.kept.items()
-        ],
+        ]
+        + [f"applied{unchecked.although(result.unchecked)}" for _ in result.unchecked[:1]],
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
 from cleveragents.cli.render.yaml_text import dump
 from cleveragents.domain.action import Parameter, ToolSpec
+from cleveragents.domain.footprint import EVERYTHING
 from cleveragents.domain.toolschema import example, json_schema
 
 
@@ -67,6 +68,7 @@ def shown(spec: ToolSpec, resources: Sequence[str]) -> Outcome:
             "read_only": spec.read_only,
             "checkpointable": spec.checkpointable,
             "write_scope": list(spec.write_scope),
+            "reads": None if spec.reads is None else list(spec.reads),
             "side_effects": list(spec.outside_effects),
             "idempotent": spec.idempotent,
             "compensate": spec.compensate,
@@ -96,6 +98,7 @@ def _facts(spec: ToolSpec) -> list[tuple[str, str | Cell]]:
         ("tool", Cell(spec.name, "accent")),
         ("what it does", spec.description or "-"),
         ("writes", _writes(spec)),
+        ("reads", _reads(spec)),
         ("outside effects", Cell(effects, "warn") if effects else "none"),
         (
             "may run again",
@@ -116,6 +119,13 @@ def _writes(spec: ToolSpec) -> str | Cell:
         return Cell("no", "dim")
     where = ", ".join(spec.write_scope) or spec.resource or "the resource it is called on"
     return Cell(f"yes, in {where}", "warn")
+
+
+def _reads(spec: ToolSpec) -> str:
+    if spec.reads is None:
+        return "anything, as far as is known"
+    where = ["all of the resource" if entry == EVERYTHING else entry for entry in spec.reads]
+    return ", ".join(where) or "nothing of the sandboxes"
 
 
 def _row(spec: ToolSpec) -> list[str | Cell]:

@@ -7,7 +7,7 @@ from cleveragents.application.ports import ToolContext, Tools
 from cleveragents.domain.acting import AGENT_TOOL
 from cleveragents.domain.action import Action, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
-from cleveragents.domain.footprint import Reads
+from cleveragents.domain.footprint import UNKNOWN, Reach
 from cleveragents.domain.ids import PlanId
 
 
@@ -49,8 +49,16 @@ class AgentTools:
     def check(self, action: Action, step: Step) -> Sequence[str]:
         return () if step.tool.startswith(AGENT_TOOL) else self._tools.check(action, step)
 
-    def reads(self, action: Action, step: Step) -> Reads:
-        return {} if step.tool.startswith(AGENT_TOOL) else self._tools.reads(action, step)
+    def reach(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        action: Action,
+        sandboxes: Mapping[str, str],
+    ) -> Reach:
+        if spec.name.startswith(AGENT_TOOL):
+            return UNKNOWN
+        return self._tools.reach(spec, arguments, action, sandboxes)
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         if not spec.name.startswith(AGENT_TOOL):

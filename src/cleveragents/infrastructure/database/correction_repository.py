@@ -9,6 +9,7 @@ from cleveragents.domain.correction import (
     CorrectionMode,
     CorrectionStatus,
     Supersession,
+    Unchecked,
 )
 from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import CorrectionNotFoundError, DatabaseUnusableError
@@ -76,6 +77,34 @@ class SqlCorrections:
             for row in rows
         ]
 
+    def let_stand(self, plan_id: PlanId, items: Collection[Unchecked]) -> None:
+        for item in items:
+            insert(
+                self._connection,
+                "unchecked_decisions",
+                {
+                    "decision_id": item.decision_id,
+                    "timeline": item.position.timeline,
+                    "seq": item.position.seq,
+                    "plan_id": plan_id,
+                    "why": item.why,
+                },
+            )
+
+    def unchecked(self, plan_id: PlanId) -> Sequence[Unchecked]:
+        rows = self._connection.execute(
+            "SELECT * FROM unchecked_decisions WHERE plan_id = ? ORDER BY seq, decision_id",
+            (plan_id,),
+        )
+        return [
+            Unchecked(
+                decision_id=DecisionId(row["decision_id"]),
+                position=Position(timeline=row["timeline"], seq=row["seq"]),
+                why=row["why"],
+            )
+            for row in rows
+        ]
+
 
 def _values(correction: Correction) -> dict[str, object]:
     replacement = correction.replacement
@@ -90,6 +119,7 @@ def _values(correction: Correction) -> dict[str, object]:
         "safety_group": correction.safety_group,
         "intervention_id": correction.intervention_id,
         "affected_json": to_json(correction.affected),
+        "kept_json": to_json(correction.kept),
         "steps_json": to_json(correction.steps),
         "restored_json": to_json(correction.restored),
         "step_index": correction.step_index,
@@ -113,6 +143,7 @@ def _correction(row: Row) -> Correction:
         safety_group=None if safety is None else GroupId(safety),
         intervention_id=None if intervention is None else DecisionId(intervention),
         affected=tuple(DecisionId(item) for item in from_json(row["affected_json"])),
+        kept=tuple(DecisionId(item) for item in from_json(row["kept_json"])),
         steps=tuple(from_json(row["steps_json"])),
         restored={k: None if v is None else tuple(v) for k, v in restored.items()},
         step_index=row["step_index"],

@@ -1,7 +1,7 @@
 """Owns decisions, who used whose output, tool calls and timelines as rows."""
 
 import sqlite3
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from cleveragents.domain.actioncodec import step_from_json, step_to_json
 from cleveragents.domain.changes import ChangeKind, FileChange
@@ -17,7 +17,7 @@ from cleveragents.domain.decision import (
     ToolResult,
 )
 from cleveragents.domain.errors import DecisionNotFoundError
-from cleveragents.domain.footprint import Footprint, Touched
+from cleveragents.domain.footprint import Footprint, Reach, Touched
 from cleveragents.domain.ids import DecisionId, PlanId, ToolCallId
 from cleveragents.infrastructure.database.rows import (
     Row,
@@ -148,6 +148,7 @@ class SqlToolCalls:
                 "error": call.error,
                 "changes_json": to_json([(change.path, change.kind) for change in call.changes]),
                 "touched_json": to_json(_touched_values(call.touched)),
+                "reach_json": to_json(_reach_values(call.reach)),
                 "side_effects_json": to_json(call.side_effects),
                 "started_at": to_text(call.started_at),
                 "finished_at": to_text(call.finished_at),
@@ -236,6 +237,7 @@ def _tool_call(row: Row) -> ToolCall:
             for path, kind in from_json(row["changes_json"])
         ),
         touched=_touched(row["touched_json"]),
+        reach=_reach(row["reach_json"]),
         side_effects=tuple(from_json(row["side_effects_json"])),
         started_at=sure_time(row["started_at"]),
         finished_at=sure_time(row["finished_at"]),
@@ -255,3 +257,21 @@ def _touched(text: str) -> Touched:
         name: Footprint(paths=frozenset(paths), folders=frozenset(folders), whole=whole)
         for name, (paths, folders, whole) in from_json(text).items()
     }
+
+
+def _reach_values(reach: Reach) -> list[object]:
+    return [reach.reads, reach.targets, reach.reads_hidden, reach.writes_hidden]
+
+
+def _reach(text: str) -> Reach:
+    reads, targets, reads_hidden, writes_hidden = from_json(text)
+    return Reach(
+        reads=None if reads is None else _paths(reads),
+        targets=_paths(targets),
+        reads_hidden=reads_hidden,
+        writes_hidden=writes_hidden,
+    )
+
+
+def _paths(found: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    return {name: tuple(paths) for name, paths in found.items()}

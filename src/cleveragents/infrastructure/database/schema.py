@@ -139,6 +139,7 @@ corrections = Table(
     Column("safety_group", Text),
     Column("intervention_id", Text),
     Column("affected_json", Text, nullable=False),
+    Column("kept_json", Text, nullable=False),
     Column("steps_json", Text, nullable=False),
     Column("restored_json", Text, nullable=False),
     Column("step_index", Integer),
@@ -154,6 +155,16 @@ supersessions = Table(
     Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
     Column("timeline", Integer, nullable=False),
     Column("seq", Integer, nullable=False),
+)
+
+unchecked_decisions = Table(
+    "unchecked_decisions",
+    metadata,
+    Column("decision_id", Text, ForeignKey("decisions.decision_id"), primary_key=True),
+    Column("timeline", Integer, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
+    Column("why", Text, nullable=False),
 )
 
 subplans = Table(
@@ -192,6 +203,7 @@ tool_calls = Table(
     Column("error", Text),
     Column("changes_json", Text, nullable=False),
     Column("touched_json", Text, nullable=False),
+    Column("reach_json", Text, nullable=False),
     Column("side_effects_json", Text, nullable=False),
     Column("started_at", Text, nullable=False),
     Column("finished_at", Text, nullable=False),

@@ -12,6 +12,9 @@ _SQL_PARAMETERS = Parameter(
     description="values for `?` as a list, for `:name` as a map",
 )
 
+# As what a tool reads: all of the resource that it works on.
+_ALL_OF_IT = (".",)
+
 
 def _flag(name: str, description: str) -> Parameter:
     return Parameter(name=name, type="boolean", required=False, description=description)
@@ -21,12 +24,14 @@ BUILT_IN = (
     ToolSpec(
         name="file.read",
         description="Read a file",
+        reads=("{path}",),
         parameters=(_RESOURCE, _PATH),
         idempotent=True,
     ),
     ToolSpec(
         name="file.write",
         description="Write a whole file, making its folders",
+        reads=(),
         parameters=(_RESOURCE, _PATH, Parameter(name="content", description="the new content")),
         writes=True,
         idempotent=True,
@@ -34,6 +39,7 @@ BUILT_IN = (
     ToolSpec(
         name="file.edit",
         description="Replace a piece of text in a file",
+        reads=("{path}",),
         parameters=(
             _RESOURCE,
             _PATH,
@@ -46,12 +52,14 @@ BUILT_IN = (
     ToolSpec(
         name="file.delete",
         description="Delete a file, a link or a folder",
+        reads=("{path}",),
         parameters=(_RESOURCE, _PATH, _flag("recursive", "delete a folder with what is in it")),
         writes=True,
     ),
     ToolSpec(
         name="file.move",
         description="Move or rename a file or folder",
+        reads=("{path}", "{to}"),
         parameters=(
             _RESOURCE,
             _PATH,
@@ -63,6 +71,7 @@ BUILT_IN = (
     ToolSpec(
         name="file.list",
         description="List a folder",
+        reads=("{path}",),
         parameters=(
             _RESOURCE,
             Parameter(name="path", required=False, description="a folder; default: the top"),
@@ -73,6 +82,7 @@ BUILT_IN = (
     ToolSpec(
         name="file.search",
         description="Find lines that match a regular expression",
+        reads=("{path}",),
         parameters=(
             _RESOURCE,
             Parameter(name="pattern", description="a regular expression"),
@@ -83,6 +93,7 @@ BUILT_IN = (
     ToolSpec(
         name="sql.execute",
         description="Change a database: all statements in one transaction, or none",
+        reads=_ALL_OF_IT,
         parameters=(
             _RESOURCE,
             Parameter(name="sql", description="one statement, or several with `;` between them"),
@@ -94,6 +105,7 @@ BUILT_IN = (
     ToolSpec(
         name="sql.query",
         description="Read from a database",
+        reads=_ALL_OF_IT,
         parameters=(
             _RESOURCE,
             Parameter(name="sql", description="one statement that only reads"),
@@ -116,12 +128,14 @@ BUILT_IN = (
     ToolSpec(
         name="git.status",
         description="Show which files of a checkout differ from its last commit",
+        reads=_ALL_OF_IT,
         parameters=(_RESOURCE,),
         idempotent=True,
     ),
     ToolSpec(
         name="git.diff",
         description="Show the changes of tracked files as a patch",
+        reads=_ALL_OF_IT,
         parameters=(
             _RESOURCE,
             Parameter(name="path", required=False, description="only below this path"),
@@ -133,6 +147,7 @@ BUILT_IN = (
     ToolSpec(
         name="git.commit",
         description="Commit everything in the sandbox's own repository; hooks do not run",
+        reads=_ALL_OF_IT,
         parameters=(
             _RESOURCE,
             Parameter(name="message", description="the message of the commit"),
@@ -147,6 +162,7 @@ BUILT_IN = (
     ToolSpec(
         name="http.request",
         description="Ask a web server; needs `confinement: {network: true}`",
+        reads=(),
         parameters=(
             Parameter(name="url", description="http:// or https://"),
             Parameter(name="method", required=False, description="default: GET"),

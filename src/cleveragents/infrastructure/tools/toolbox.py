@@ -1,8 +1,6 @@
 """Owns which tools there are, whether a call of one makes sense, and how it is run."""
 
 import os
-import posixpath
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -16,7 +14,7 @@ from cleveragents.domain.errors import (
     ToolNotFoundError,
     ToolNotStartedError,
 )
-from cleveragents.domain.footprint import EVERYTHING, Reads
+from cleveragents.domain.footprint import Reach
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
 from cleveragents.domain.toolschema import fits
@@ -31,20 +29,8 @@ from cleveragents.infrastructure.tools.python_tools import (
     http_request,
     run_function,
 )
+from cleveragents.infrastructure.tools.reach import PLACEHOLDER, reach_of
 from cleveragents.infrastructure.tools.sql_tools import SQL_TOOLS
-
-PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
-# The parameters that name what a built-in tool reads; without one it is all of the resource.
-_READS: Mapping[str, tuple[str, ...]] = {
-    "file.read": ("path",),
-    "file.edit": ("path",),
-    "file.delete": ("path",),
-    "file.move": ("path", "to"),
-    "file.list": ("path",),
-    "file.search": ("path",),
-    "sql.query": ("",),
-    "sql.execute": ("",),
-}
 
 
 class ToolBox:
@@ -103,14 +89,14 @@ class ToolBox:
         refusal = self._processes.enforcement(action.confinement).refusal
         return [f"`{spec.name}` may not run: {refusal}"] if refusal else []
 
-    def reads(self, action: Action, step: Step) -> Reads:
-        if action.validation(step.tool) is not None:
-            return {spec.name: (EVERYTHING,) for spec in action.resources}
-        names = _READS.get(step.tool, ())
-        only = action.resources[0].name if len(action.resources) == 1 else ""
-        resource = step.arguments.get("resource", only)
-        found = [posixpath.normpath(step.arguments.get(name, EVERYTHING)) for name in names]
-        return {resource: tuple(found)} if found else {}
+    def reach(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        action: Action,
+        sandboxes: Mapping[str, str],
+    ) -> Reach:
+        return reach_of(spec, arguments, action, sandboxes)
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         self._processes.refuse_if_stopped(context.plan_id)

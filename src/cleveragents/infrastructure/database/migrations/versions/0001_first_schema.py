@@ -209,17 +209,14 @@ def upgrade() -> None:
         sa.Column("safety_group", sa.Text(), nullable=True),
         sa.Column("intervention_id", sa.Text(), nullable=True),
         sa.Column("affected_json", sa.Text(), nullable=False),
+        sa.Column("kept_json", sa.Text(), nullable=False),
         sa.Column("steps_json", sa.Text(), nullable=False),
         sa.Column("restored_json", sa.Text(), nullable=False),
         sa.Column("step_index", sa.Integer(), nullable=True),
         sa.Column("replacement_json", sa.Text(), nullable=True),
         sa.Column("created_at", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_corrections_decision_id")
-        ),
-        sa.ForeignKeyConstraint(
-            ["plan_id"], ["plans.plan_id"], name=op.f("fk_corrections_plan_id")
-        ),
+        _leads_to("corrections", "decision_id", "decisions.decision_id"),
+        _leads_to("corrections", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("correction_id", name=op.f("pk_corrections")),
     )
     op.create_index(op.f("ix_corrections_plan_id"), "corrections", ["plan_id"], unique=False)
@@ -230,20 +227,28 @@ def upgrade() -> None:
         sa.Column("plan_id", sa.Text(), nullable=False),
         sa.Column("timeline", sa.Integer(), nullable=False),
         sa.Column("seq", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["correction_id"],
-            ["corrections.correction_id"],
-            name=op.f("fk_supersessions_correction_id"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_supersessions_decision_id")
-        ),
-        sa.ForeignKeyConstraint(
-            ["plan_id"], ["plans.plan_id"], name=op.f("fk_supersessions_plan_id")
-        ),
+        _leads_to("supersessions", "correction_id", "corrections.correction_id"),
+        _leads_to("supersessions", "decision_id", "decisions.decision_id"),
+        _leads_to("supersessions", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("correction_id", "decision_id", name=op.f("pk_supersessions")),
     )
     op.create_index(op.f("ix_supersessions_plan_id"), "supersessions", ["plan_id"], unique=False)
+    op.create_table(
+        "unchecked_decisions",
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("why", sa.Text(), nullable=False),
+        _leads_to("unchecked_decisions", "decision_id", "decisions.decision_id"),
+        _leads_to("unchecked_decisions", "plan_id", "plans.plan_id"),
+        sa.PrimaryKeyConstraint(
+            "decision_id", "timeline", "seq", name=op.f("pk_unchecked_decisions")
+        ),
+    )
+    op.create_index(
+        op.f("ix_unchecked_decisions_plan_id"), "unchecked_decisions", ["plan_id"], unique=False
+    )
     op.create_table(
         "tool_calls",
         sa.Column("call_id", sa.Text(), nullable=False),
@@ -260,14 +265,13 @@ def upgrade() -> None:
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("changes_json", sa.Text(), nullable=False),
         sa.Column("touched_json", sa.Text(), nullable=False),
+        sa.Column("reach_json", sa.Text(), nullable=False),
         sa.Column("side_effects_json", sa.Text(), nullable=False),
         sa.Column("started_at", sa.Text(), nullable=False),
         sa.Column("finished_at", sa.Text(), nullable=False),
         sa.Column("undone", sa.Boolean(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_tool_calls_decision_id")
-        ),
-        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_tool_calls_plan_id")),
+        _leads_to("tool_calls", "decision_id", "decisions.decision_id"),
+        _leads_to("tool_calls", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("call_id", name=op.f("pk_tool_calls")),
     )
     op.create_index(
@@ -375,15 +379,15 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("conflicts_json", sa.Text(), nullable=False),
         sa.Column("merges_json", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_subplans_plan_id")),
-        sa.ForeignKeyConstraint(
-            ["parent_id"], ["plans.plan_id"], name=op.f("fk_subplans_parent_id")
-        ),
-        sa.ForeignKeyConstraint(["root_id"], ["plans.plan_id"], name=op.f("fk_subplans_root_id")),
-        sa.ForeignKeyConstraint(
-            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_subplans_decision_id")
-        ),
+        _leads_to("subplans", "plan_id", "plans.plan_id"),
+        _leads_to("subplans", "parent_id", "plans.plan_id"),
+        _leads_to("subplans", "root_id", "plans.plan_id"),
+        _leads_to("subplans", "decision_id", "decisions.decision_id"),
         sa.PrimaryKeyConstraint("plan_id", name=op.f("pk_subplans")),
     )
     op.create_index(op.f("ix_subplans_parent_id"), "subplans", ["parent_id"], unique=False)
     op.create_index(op.f("ix_subplans_root_id"), "subplans", ["root_id"], unique=False)
+
+
+def _leads_to(table: str, column: str, target: str) -> sa.ForeignKeyConstraint:
+    return sa.ForeignKeyConstraint([column], [target], name=op.f(f"fk_{table}_{column}"))
