@@ -34,7 +34,8 @@ class ToolWiring(ABC):
         from cleveragents.infrastructure.actors.agent_tools import AgentTools
         from cleveragents.infrastructure.tools.toolbox import ToolBox
 
-        return AgentTools(ToolBox(self._processes, self._databases), lambda: self._command_actor)
+        toolbox = ToolBox(self._processes, self._databases)
+        return AgentTools(toolbox, lambda: self._command_actor, self._release_agent)
 
     def action_json_schema(self) -> Mapping[str, Any]:
         """What an editor has to know of action files."""
@@ -91,7 +92,7 @@ class ToolWiring(ABC):
             "llm": LlmKind(self._settings, self._environ, around),
             "command": ReadyKind(lambda _: self._command_actor),
         }
-        return ActorRegistry(kinds, [self._release_agent, self.tools.end])
+        return ActorRegistry(kinds)
 
     def _release_agent(self, plan_id: "PlanId") -> None:
         if "_command_actor" in self.__dict__:

@@ -174,3 +174,12 @@ def test_a_submodule_that_goes_before_the_sandbox_is_made_is_named(world: World)
         world.registry.create(resource)
     assert "the submodule deps/lib" in caught.value.message
     assert not Path(resource.sandbox_path).exists()
+
+
+def test_a_step_can_clone_its_own_sandbox(world: World) -> None:
+    project, _, _ = with_submodules(world)
+    _, sandbox = world.sandbox(project)
+    for place in (".", "deps/lib"):
+        copy = Project(world.root / "copy" / place)
+        sandbox.git("clone", "-q", str(sandbox.path / place), str(copy.path))
+        assert copy.git("log", "--format=%s", "-1")

@@ -26,6 +26,26 @@ def files_of_calls(plan: PlanHandle) -> list[set[str]]:
     return [{file["path"] for file in call["files"]} for call in calls]
 
 
+def test_a_failed_plan_and_a_child_leave_no_server_behind(world: World) -> None:
+    """Their groups, and what is merged, are what is there: nothing follows."""
+    child = {"name": "one", "steps": [BEGIN]}
+    spawn = {"name": "spawn", "subplans": {"plans": [child]}}
+    plan = world.run(spawn, **late_server())
+    ended = tree_of(plan.sandbox)
+    told = plan("rollback", "--dry-run", "{}", plan.status["last_checkpoint_id"]).ok().data
+    assert told["changes_reverted"] == []
+
+    failed = world.use(BEGIN, shell("exit 3", "fail"), **late_server())
+    assert failed.execute().code == 1
+    assert failed.groups[-1].reason == "on_error"
+    kept = tree_of(failed.sandbox)
+    time.sleep(0.5)
+    assert tree_of(plan.sandbox) == ended
+    assert tree_of(failed.sandbox) == kept
+    told = failed("rollback", "--dry-run", "{}", failed.groups[-1].group_id).ok().data
+    assert told["changes_reverted"] == []
+
+
 def test_a_server_writes_nothing_that_no_call_lists(world: World) -> None:
     """From a thread, from a child in its own session, from a chain of them, when it is told to end,
     and at the end of its input."""

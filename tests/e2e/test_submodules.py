@@ -3,7 +3,6 @@
 import pytest
 from tests.support.agents import Answer
 from tests.support.submodules import (
-    ALLOW,
     COMMIT_DEEP,
     COMMIT_INSIDE,
     INNER,
@@ -276,9 +275,3 @@ def test_a_repository_that_cannot_be_applied_is_not_left_out(
     command = command.replace("USERS", str(project.lib.git_dir))
     plan = project.world.run(shell(f"echo top > top.txt; {command}"))
     assert name in refused(project, plan).error["message"]
-
-
-def test_an_added_submodule_is_not_half_applied(project: WithSubmodules) -> None:
-    command = f"git {ALLOW} submodule --quiet add {project.innermost.path} more"
-    plan = project.world.run(shell(command))
-    assert "more" in refused(project, plan).error["message"]

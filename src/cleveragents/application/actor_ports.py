@@ -13,7 +13,6 @@ from cleveragents.domain.acting import (
     Unannounced,
 )
 from cleveragents.domain.action import Action
-from cleveragents.domain.ids import PlanId
 
 
 class Actor(Protocol):
@@ -45,9 +44,4 @@ class Actors(Protocol):
 
     def of(self, action: Action) -> Actor:
         """Raises ActorUnavailableError."""
-        ...
-
-    def release(self, plan_id: PlanId) -> None:
-        """End what still runs for the plan, for its actor or between calls of its tools: Execute is
-        over for now. May be repeated."""
         ...

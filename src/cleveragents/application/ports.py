@@ -314,7 +314,8 @@ class Tools(Protocol):
         ...
 
     def end(self, plan_id: PlanId) -> None:
-        """What tools keep for the plan between their calls is ended; it writes nothing any more."""
+        """End all that is kept running for the plan between its calls, servers and agents, so that
+        nothing of it writes any more. May be repeated. Raises ToolNotEndedError."""
         ...
 
     def close(self) -> None:

@@ -35,11 +35,15 @@ class FileDiff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceDiff:
-    """What a plan would change in one resource; apply does not take the ignored `left_behind`."""
+    """What a plan would change in one resource; apply does not take the ignored `left_behind`.
+
+    `notes` are sentences for people about what the files do not show.
+    """
 
     files: tuple[FileDiff, ...] = ()
     patch: str = ""
     left_behind: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 _LONGEST_PATH = 60

@@ -41,6 +41,8 @@ class MemoryTools:
         self.ran: list[tuple[str, dict[str, Any]]] = []
         # What happens behind everybody's back once a tool that only reads has answered.
         self.then: Callable[[], object] = lambda: None
+        # What somebody who is ended still does.
+        self.at_end: Callable[[], object] = lambda: None
 
     def stop(self, plan_id: PlanId) -> None:
         """Nothing runs between two calls."""
@@ -49,7 +51,9 @@ class MemoryTools:
         """Nothing was stopped."""
 
     def end(self, plan_id: PlanId) -> None:
-        """Nothing is kept between two calls."""
+        """What was kept between two calls writes no more."""
+        self._faults.reach("end what runs")
+        self.at_end()
 
     def close(self) -> None:
         """Nor is it here."""
@@ -139,9 +143,6 @@ class OneActor:
 
     def of(self, action: Action) -> Actor:
         return self.actor
-
-    def release(self, plan_id: PlanId) -> None:
-        pass  # nothing runs for it
 
 
 class OneAction:

@@ -18,7 +18,11 @@ from cleveragents.domain.acting import (
 )
 from cleveragents.domain.action import Action, ActorSpec, RollbackPolicy
 from cleveragents.domain.checkpoint import DEFAULT_TRIGGERS, CheckpointReason, Trigger
-from cleveragents.domain.errors import SnapshotFailedError
+from cleveragents.domain.errors import (
+    InterruptedPlanError,
+    SnapshotFailedError,
+    ToolNotEndedError,
+)
 from cleveragents.domain.plan import State
 
 SPEC = ActorSpec(type="silent")
@@ -139,6 +143,84 @@ def test_without_groups_the_boundary_is_the_end() -> None:
     assert world.plan.state is State.COMPLETE
     (resource,) = world.resources
     assert world.snapshots.versions[resource.resource_id][resource.boundary or ""] == after("a")
+
+
+# --- what still runs ------------------------------------------------------------------------------
+
+
+def last_words(world: ServiceWorld) -> None:
+    """Whatever is ended writes once more in that moment."""
+    world.tools.at_end = lambda: world.files().update(late="last words")
+
+
+def held(world: ServiceWorld) -> dict[str, str]:
+    """The files of the newest group."""
+    (resource,) = world.resources
+    state = world.groups[-1].state_of(resource.resource_id)
+    assert state is not None
+    return world.snapshots.versions[resource.resource_id][state.snapshot]
+
+
+@pytest.mark.parametrize("steps", [(append("a"),), (append("a"), look())])
+def test_all_that_runs_is_ended_before_the_last_group(steps: Any) -> None:
+    world = ServiceWorld(*steps)
+    last_words(world)
+    world.run()
+    assert held(world)["late"] == "last words"
+    changes_nothing(world)
+
+
+def test_what_cannot_be_ended_keeps_a_plan_from_being_complete() -> None:
+    world = ServiceWorld(append("a"))
+    error = ToolNotEndedError("the server")
+    world.faults.fail("end what runs", error, error, error)
+    with pytest.raises(ToolNotEndedError):
+        world.run()
+    # Nor is there a group that it might not be true of any more.
+    assert world.reasons[-1] == "on_tool_write_complete"
+    assert world.plan.state is State.ERRORED
+    world.run()
+    changes_nothing(world)
+
+
+def test_all_that_runs_is_ended_before_the_group_of_an_error() -> None:
+    world = ServiceWorld(append("a"))
+    world.tools.broken.add("a")
+    last_words(world)
+    world.run()
+    assert world.reasons[-1] == "on_error"
+    assert held(world)["late"] == "last words"
+
+
+def test_all_that_runs_is_ended_before_an_actor_s_error_is_recorded() -> None:
+    world = silent("a")
+    last_words(world)
+    error = SnapshotFailedError("no snapshot could be taken", "try again")
+    world.faults.fail("capture", None, None, None, error)
+    with pytest.raises(SnapshotFailedError):
+        world.run()
+    assert world.reasons[-1] == "on_error"
+    assert held(world)["late"] == "last words"
+
+
+def test_all_that_runs_is_ended_before_an_interrupted_step_is_undone() -> None:
+    world = ServiceWorld(append("a"), append("b"))
+    last_words(world)
+    world.faults.fail("run a tool", None, KeyboardInterrupt())
+    with pytest.raises(InterruptedPlanError):
+        world.run()
+    assert world.files() == after("a")
+
+
+def test_all_that_a_compensation_started_is_ended_before_the_files_are_restored() -> None:
+    world = ServiceWorld(append("a", tool="hire"))
+    world.run()
+    last_words(world)
+    world.faults.calls.clear()
+    world.roll_back("start")
+    calls = world.faults.calls
+    assert calls.index("run a tool") < calls.index("end what runs") < calls.index("restore")
+    assert world.files() == after()
 
 
 # --- steps that nobody announced ------------------------------------------------------------------

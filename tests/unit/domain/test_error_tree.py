@@ -68,6 +68,7 @@ IN_CAPITALS = {
     "DecisionNotFoundError": ["PLAN_ID"],
     "ModelAnswerError": ["TEXT"],
     "ModelKeyMissingError": ["KEY"],
+    "NoPlanHereError": ["ACTION"],
     "PlanNotFoundError": ["ACTION"],
     "SnapshotDamagedError": ["PLAN_ID"],
     "StoreFullError": ["SIZE"],

@@ -57,7 +57,7 @@ class Compensations:
         for plan_id in (plan.plan_id, *self._touched(plan, target).children):
             self._ledger.settle(plan_id)
         found = self._touched(plan, target)
-        after = [self._undone(plan, effect) for effect in found.undone]
+        after = self._all_undone(plan, found.undone)
         return report(after, found.revived, found.children)
 
     def undo_of(self, plan: Plan, decisions: Collection[DecisionId]) -> EffectReport:
@@ -70,7 +70,7 @@ class Compensations:
             own = [e for e in uow.effects.of_plan(plan.plan_id) if e.decision_id in decisions]
             undone = [*own, *(effect for child in children for effect in _live(uow, child))]
         newest_first = sorted(undone, key=lambda effect: effect.started_at, reverse=True)
-        after = [self._undone(plan, effect) for effect in newest_first]
+        after = self._all_undone(plan, newest_first)
         return report(after, (), {child.plan_id: child.name for child in children})
 
     def foresee(self, plan: Plan, target: CheckpointGroup) -> EffectReport:
@@ -89,6 +89,13 @@ class Compensations:
     def _touched(self, plan: Plan, target: CheckpointGroup) -> "_Touched":
         with self._unit_of_work.reading() as uow:
             return _touched(uow, plan, target)
+
+    def _all_undone(self, plan: Plan, effects: Sequence[Effect]) -> Sequence[Effect]:
+        try:
+            return [self._undone(plan, effect) for effect in effects]
+        finally:
+            # The files are restored next: nothing that was started for this may write after that.
+            self._tools.end(plan.plan_id)
 
     def _undone(self, plan: Plan, effect: Effect) -> Effect:
         if effect.compensate is None or effect.state not in _TO_UNDO:

@@ -68,7 +68,7 @@ class PlanExecutor:
         try:
             plan = self._walk(self._start(plan, course), course, choice)
         finally:
-            self._turns.release(plan)
+            self._runner.end(plan.plan_id)
         if plan.child_of is None:  # children share the store of the plan at the top
             self._checkpoints.free_space(plan.plan_id)
         self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
@@ -149,6 +149,8 @@ class PlanExecutor:
         return self._checkpoints.save_progress(plan, Additions(messages=memory.added))
 
     def _finish(self, plan: Plan, said: Finished, course: Course) -> Plan:
+        # First of all: what still runs might write once more, and that would be in no group.
+        self._runner.end(plan.plan_id)
         plan = plan.remembering(said.memory.state).complete(self._clock.now())
         moment = CheckpointMoment(
             reason=CheckpointReason.COMPLETE,
@@ -178,6 +180,7 @@ class PlanExecutor:
             return self._checkpoints.save_progress(failed)
 
     def _on_error(self, plan: Plan, label: str, course: Course) -> Plan:
+        self._runner.end(plan.plan_id)
         moment = CheckpointMoment(
             reason=CheckpointReason.ON_ERROR,
             source="plan",

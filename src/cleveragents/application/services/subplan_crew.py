@@ -92,6 +92,10 @@ class SubplanCrew:
         self._tools.stop(plan_id)
         self._stop_children(plan_id)
 
+    def end(self, plan_id: PlanId) -> None:
+        """What the parent itself has kept running beside them; its children have ended theirs."""
+        self._tools.end(plan_id)
+
     def _watch(
         self, parent_id: PlanId, futures: Sequence[Future[Plan]], subplans: Subplans
     ) -> None:

@@ -42,6 +42,9 @@ class StepRunners:
     def settle(self, plan_id: PlanId) -> Sequence[Effect]:
         return self.tools.settle(plan_id)
 
+    def end(self, plan_id: PlanId) -> None:
+        self.tools.end(plan_id)
+
     def writes_at_once(self, plan: Plan, task: Task) -> bool:
         return task.step.subplans is None and self.tools.writes_at_once(plan, task)
 
@@ -146,6 +149,7 @@ class SubplanService:
             checkpoint=plan.head,
         )
         plan = plan.fail(failure, self._clock.now())
+        self._crew.end(plan.plan_id)
         label = f"error in {task.step.name}"
         moment = task.moment(CheckpointReason.ON_ERROR, label, mid_step=True)
         return self._checkpoints.auto_create_if_configured(Trigger.ON_ERROR, plan, moment)

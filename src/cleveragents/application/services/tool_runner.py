@@ -114,6 +114,7 @@ class StepRunner(Protocol):
         self, plan: Plan, step: Step, step_index: int, choice: EffectChoice
     ) -> Crossing: ...
     def settle(self, plan_id: PlanId) -> Sequence[Effect]: ...
+    def end(self, plan_id: PlanId) -> None: ...
     def writes_at_once(self, plan: Plan, task: Task) -> bool: ...
     def run(self, plan: Plan, task: Task) -> Committed: ...
 
@@ -149,6 +150,10 @@ class ToolRunner:
     def settle(self, plan_id: PlanId) -> Sequence[Effect]:
         """The effects of which only the beginning is known; the caller holds the plan's lock."""
         return self._ledger.settle(plan_id)
+
+    def end(self, plan_id: PlanId) -> None:
+        """End all that was started for the plan and is still there. May be repeated."""
+        self._tools.end(plan_id)
 
     def writes_at_once(self, plan: Plan, task: Task) -> bool:
         """Whether running the task begins with a write, for which there has to be a group."""
@@ -301,6 +306,8 @@ class ToolRunner:
             checkpoint=plan.head,
         )
         plan = plan.fail(failure, self._clock.now())
+        if not isinstance(error, ToolNotEndedError):  # that is ended as soon as it can be
+            self._tools.end(plan.plan_id)
         moment = task.moment(CheckpointReason.ON_ERROR, f"error in {_what(task)}", mid_step=True)
         return self._checkpoints.auto_create_if_configured(
             Trigger.ON_ERROR, plan, moment, ended.additions

@@ -45,9 +45,6 @@ class Turns:
         self._actors = actors
         self._limits = limits
 
-    def release(self, plan: Plan) -> None:
-        self._actors.release(plan.plan_id)
-
     def strategy(self, plan: Plan, course: Course) -> Strategy:
         return self._actor(plan).strategize(self._situation(plan, course))
 

@@ -275,7 +275,7 @@ def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> Outcome:
         },
         blocks=blocks,
         messages=[f"{count(len(files), 'file')} changed, +{insertions} -{deletions}"],
-        warnings=_left_behind(diffs),
+        warnings=[*_left_behind(diffs), *_notes(diffs)],
     )
 
 
@@ -320,7 +320,8 @@ def applied(result: "ApplyResult", project: str) -> Outcome:
             f"sandbox.cleanup is manual; remove it with `agents plan discard {plan.plan_id}`"
             for name, path in result.kept.items()
         ]
-        + [f"applied{unchecked.although(result.unchecked)}" for _ in result.unchecked[:1]],
+        + [f"applied{unchecked.although(result.unchecked)}" for _ in result.unchecked[:1]]
+        + _notes(result.diffs),
     )
 
 
@@ -342,6 +343,10 @@ def _files(diffs: Mapping[str, ResourceDiff]) -> list[tuple[str, FileDiff]]:
 def _file_grid(diffs: Mapping[str, ResourceDiff]) -> Grid:
     rows = [[path, toned(file.kind), change_of(file)] for path, file in _files(diffs)]
     return Grid("Files", ["file", "status", "change"], rows, empty="nothing changed")
+
+
+def _notes(diffs: Mapping[str, ResourceDiff]) -> list[str]:
+    return [f"{name}: {note}" for name, item in diffs.items() for note in item.notes]
 
 
 def _left_behind(diffs: Mapping[str, ResourceDiff]) -> Sequence[str]:

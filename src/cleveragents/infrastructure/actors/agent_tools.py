@@ -17,11 +17,17 @@ class CarriesOut(Protocol):
 
 class AgentTools:
     """Implements Tools. What an agent does may write anywhere in the sandboxes; `agent` is asked
-    for late, since most plans have none."""
+    for late, since most plans have none; `release` ends the one that a plan has, if any."""
 
-    def __init__(self, tools: Tools, agent: Callable[[], CarriesOut]) -> None:
+    def __init__(
+        self,
+        tools: Tools,
+        agent: Callable[[], CarriesOut],
+        release: Callable[[PlanId], None],
+    ) -> None:
         self._tools = tools
         self._agent = agent
+        self._release = release
 
     def stop(self, plan_id: PlanId) -> None:
         self._tools.stop(plan_id)
@@ -30,6 +36,7 @@ class AgentTools:
         self._tools.allow(plan_id)
 
     def end(self, plan_id: PlanId) -> None:
+        self._release(plan_id)
         self._tools.end(plan_id)
 
     def close(self) -> None:

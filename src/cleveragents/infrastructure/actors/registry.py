@@ -1,13 +1,12 @@
 """Owns which actors there are: the one that an action names, or what is missing for it."""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from cleveragents.application.actor_ports import Actor
 from cleveragents.domain.action import SCRIPTED, Action, ActorSpec
 from cleveragents.domain.errors import ActorUnavailableError
-from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.actors.given import GivenSteps
 from cleveragents.infrastructure.actors.scripted import ScriptedActor
 from cleveragents.infrastructure.actors.validating import ValidatingActor
@@ -39,14 +38,10 @@ class ReadyKind:
 
 
 class ActorRegistry:
-    """Implements the port Actors; `kinds` are by the name that action files use. `releases` are
-    called for every plan, whoever its actor is."""
+    """Implements the port Actors; `kinds` are by the name that action files use."""
 
-    def __init__(
-        self, kinds: Mapping[str, ActorKind], releases: Sequence[Callable[[PlanId], None]] = ()
-    ) -> None:
+    def __init__(self, kinds: Mapping[str, ActorKind]) -> None:
         self._kinds = kinds
-        self._releases = releases
         self._scripted = ValidatingActor(ScriptedActor())
         self._made: list[tuple[ActorSpec, Actor]] = []
 
@@ -64,10 +59,6 @@ class ActorRegistry:
         made = ValidatingActor(GivenSteps(self._kind(action).make(action)))
         self._made.append((action.actor, made))
         return made
-
-    def release(self, plan_id: PlanId) -> None:
-        for release in self._releases:
-            release(plan_id)
 
     def _kind(self, action: Action) -> ActorKind:
         wanted = action.actor.type

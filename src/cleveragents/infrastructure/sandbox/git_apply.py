@@ -22,8 +22,10 @@ from cleveragents.infrastructure.sandbox.git_refs import pin, result_pin, value_
 from cleveragents.infrastructure.sandbox.git_repository import applying_git
 from cleveragents.infrastructure.sandbox.git_submodule_apply import SubmoduleApply
 from cleveragents.infrastructure.sandbox.git_submodule_look import look
-from cleveragents.infrastructure.sandbox.git_submodule_steps import diffs_of, to_token
+from cleveragents.infrastructure.sandbox.git_submodule_new import clear_workshop
+from cleveragents.infrastructure.sandbox.git_submodule_steps import NOTES, diffs_of, users_submodule
 from cleveragents.infrastructure.sandbox.git_trees import (
+    GITLINK,
     FolderTree,
     TreeChange,
     Trees,
@@ -53,14 +55,21 @@ class GitApply:
         folder = self._trees.of_sandbox(sandbox, resource.base)
         looked = look(sandbox, self._trees, resource, folder)
         # First: what the project's commit is to name has to be there.
-        steps = SubmoduleApply(self._trees, resource, options).prepare(looked)
-        merge = self._merge(git, resource, looked.folder, options)
-        token = {**self._token(git, resource, options, merge), **to_token(steps)}
-        diffs = (diff_of_trees(git, merge.ours, merge.result), *diffs_of(resource, steps))
+        submodules = SubmoduleApply(self._trees, resource, options).prepare(looked)
+        try:
+            merge = self._merge(git, resource, looked.folder, options)
+            _refuse_removal(resource, options, merge)
+            token = {**self._token(git, resource, options, merge), **submodules.token}
+        except BaseException:
+            clear_workshop(resource)
+            raise
+        inside = diffs_of(resource, submodules.steps)
+        diffs = (diff_of_trees(git, merge.ours, merge.result), *inside)
+        notes = [*submodules.notes, *_left_folders(resource, options, merge)]
         return PreparedApply(
             resource_id=resource.resource_id,
-            token=token,
-            diff=joined(diffs, left_behind(self._trees, resource, looked)),
+            token={**token, NOTES: notes} if notes else token,
+            diff=joined(diffs, left_behind(self._trees, resource, looked), notes),
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
@@ -127,6 +136,31 @@ class GitApply:
                 [text_of(path) for path in overlaps],
                 "you have uncommitted work in files that the plan changes",
             )
+
+
+def _refuse_removal(resource: PlanResource, options: ApplyOptions, merge: _Merge) -> None:
+    """Of a submodule that is checked out: what says that it is gone is the index, or a commit."""
+    removed = _removed(resource, merge)
+    if removed and not options.commit:
+        raise ApplyRefusedError(
+            f"the plan removes the submodule {removed[0]}, which only a commit can do",
+            f"agents plan apply {resource.plan_id}, or with --branch NAME",
+        )
+
+
+def _left_folders(resource: PlanResource, options: ApplyOptions, merge: _Merge) -> list[str]:
+    if options.branch is not None:
+        return []
+    return [
+        f"the submodule {path} is removed; its folder stays, with all that is in it"
+        for path in _removed(resource, merge)
+    ]
+
+
+def _removed(resource: PlanResource, merge: _Merge) -> list[str]:
+    """The submodules to be removed that the user has checked out."""
+    gone = [c for c in merge.changes if c.old_mode == GITLINK and c.new_mode != GITLINK]
+    return [text_of(c.path) for c in gone if users_submodule(resource, c.name) is not None]
 
 
 def _project(resource: PlanResource, options: ApplyOptions) -> Git:

@@ -11,6 +11,7 @@ from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_refs import applied_pin, delete_ref, pin, value_of
+from cleveragents.infrastructure.sandbox.git_submodule_new import NewRepositories, new_in
 from cleveragents.infrastructure.sandbox.git_submodule_steps import SubmoduleSteps, steps_in
 from cleveragents.infrastructure.sandbox.git_switch import HEAD, CheckoutSwitch, Course
 from cleveragents.infrastructure.sandbox.git_trees import Trees
@@ -29,6 +30,7 @@ class GitCarryOut:
         self._ref = str(token.get("ref", ""))
         self._commit = str(token.get("commit", ""))
         self._submodules = SubmoduleSteps(trees, resource, steps_in(token))
+        self._new = NewRepositories(resource, new_in(token))
 
     def run(self) -> str:
         """Gives back what the result is called. If it raises, everything is as it was."""
@@ -36,7 +38,12 @@ class GitCarryOut:
         if self._kind == "commit" and self._switch().is_done():
             return self._run()
         with self._submodules.carried_out():
-            return self._run()
+            self._new.bring()
+            try:
+                return self._run()
+            except BaseException:
+                self._new.take_back()
+                raise
 
     def take_back(self) -> tuple[str, ...]:
         """Gives back, in words, what somebody has changed since and so stays."""
@@ -44,11 +51,13 @@ class GitCarryOut:
         # As long as a commit names theirs, they stay with it.
         if self._result_stays():
             return (*kept, *self._submodules.names())
+        self._new.take_back()
         return (*kept, *self._submodules.take_back())
 
     def settle(self) -> None:
         self._switch().settle()
         self._submodules.settle()
+        self._new.settle()
 
     def _run(self) -> str:
         match self._kind:

@@ -26,7 +26,8 @@ from cleveragents.infrastructure.sandbox.git_repository import (
 from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
 from cleveragents.infrastructure.sandbox.git_submodule_look import Looked, look
 from cleveragents.infrastructure.sandbox.git_submodule_make import make_submodules
-from cleveragents.infrastructure.sandbox.git_submodule_steps import diffs_of, steps_in
+from cleveragents.infrastructure.sandbox.git_submodule_new import clear_workshop
+from cleveragents.infrastructure.sandbox.git_submodule_steps import NOTES, diffs_of, steps_in
 from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 
@@ -71,6 +72,7 @@ class GitCheckouts:
         for module in submodules_of(resource):
             if Path(module.repository(resource.location)).is_dir():
                 unpin(in_repository(resource.location, module), resource)
+        clear_workshop(resource)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
         git = sandbox_git(resource)
@@ -88,8 +90,10 @@ class GitCheckouts:
                 f"the repository {resource.location} is not there any more",
                 "put the folder back if it was moved",
             )
-        steps = steps_in(resource.intent or {})
-        return joined([_applied(git, resource, applied_ref), *diffs_of(resource, steps)])
+        token = resource.intent or {}
+        inside = diffs_of(resource, steps_in(token))
+        notes = token.get(NOTES, ())
+        return joined([_applied(git, resource, applied_ref), *inside], notes=notes)
 
     def _discard(self, resource: PlanResource) -> None:
         """Remove the files and their repository as far as they are there."""

@@ -36,13 +36,16 @@ def diff_of_trees(git: Git, old: str, new: str, *, below: str = "") -> ResourceD
     )
 
 
-def joined(parts: Iterable[ResourceDiff], left_behind: Sequence[str] = ()) -> ResourceDiff:
+def joined(
+    parts: Iterable[ResourceDiff], left_behind: Sequence[str] = (), notes: Sequence[str] = ()
+) -> ResourceDiff:
     """The diffs of a project and of its submodules as one."""
     found = list(parts)
     return ResourceDiff(
         files=tuple(file for part in found for file in part.files),
         patch="".join(part.patch for part in found),
         left_behind=tuple(left_behind),
+        notes=tuple(notes),
     )
 
 

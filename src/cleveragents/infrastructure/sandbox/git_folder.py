@@ -186,12 +186,19 @@ class GitFolder:
 
 
 def quoted(path: str) -> str:
-    """As git reads it: in quotes, a line end or a quote in the path is no end of it."""
+    """As git reads it in a list: in quotes, neither a line end nor a colon is the end of it.
+
+    Only where it has to be: a clone of a sandbox copies such a line without understanding it.
+    """
+    if not re.search(r'^["#]|[\n:]', path):
+        return path
     plain = re.sub(rb'[\\"\n]', lambda found: _ESCAPES[found[0]], os.fsencode(path))
     return os.fsdecode(b'"' + plain + b'"')
 
 
 def _unquoted(text: bytes) -> str:
+    if not text.startswith(b'"'):
+        return os.fsdecode(text)
     plain = {escaped: byte for byte, escaped in _ESCAPES.items()}
     return os.fsdecode(re.sub(rb"\\(.)", lambda found: plain.get(found[0], found[1]), text[1:-1]))
 

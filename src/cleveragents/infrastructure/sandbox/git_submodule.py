@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from cleveragents.domain.sandbox import PlanResource
@@ -18,7 +19,7 @@ from cleveragents.infrastructure.sandbox.private_files import make_folder
 
 _DETAIL = "submodules"
 _LINKS = re.compile(rb"(?:^|\0)160000 commit ([0-9a-f]+)\t([^\0]*)")
-_PATHS = r"^submodule\..*\.path$"
+_TOLD = r"^submodule\..*\.(path|url)$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,9 +68,13 @@ def borrowing_folder(resource: PlanResource, module: Submodule) -> GitFolder:
 
 
 def in_repository(project: str, module: Submodule) -> Git:
-    """The user's repository of it, for references, settings and objects."""
-    place = module.repository(project)
-    # Its own folder may be gone, which would stop git.
+    """The user's repository of it."""
+    return repository_git(module.repository(project))
+
+
+def repository_git(place: str) -> Git:
+    """A repository of the user's, for references, settings and objects."""
+    # The folder of its files may be gone, which would stop git.
     return Git(place, {"GIT_DIR": place, "GIT_WORK_TREE": place})
 
 
@@ -91,9 +96,31 @@ def links_in(git: Git, tree: str) -> dict[str, str]:
     return {os.fsdecode(path): commit.decode() for commit, path in _LINKS.findall(listed)}
 
 
-def names_in(git: Git, tree: str) -> dict[str, str]:
-    """What `.gitmodules` of a tree calls its submodules; by path."""
-    asked = ("config", f"--blob={tree}:.gitmodules", "-z", "--get-regexp", _PATHS)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What `.gitmodules` says of a submodule."""
+
+    name: str
+    address: str = ""
+
+
+def named_in(git: Git, tree: str) -> dict[str, Named]:
+    """The submodules that `.gitmodules` of a tree knows; by path."""
+    asked = ("config", f"--blob={tree}:.gitmodules", "-z", "--get-regexp", _TOLD)
     listed = git.run(*asked, check=False).stdout.split(b"\0")[:-1]
-    pairs = (os.fsdecode(line).partition("\n") for line in listed)
-    return {path: key.removeprefix("submodule.").removesuffix(".path") for key, _, path in pairs}
+    told: dict[str, dict[str, str]] = {}
+    for line in listed:
+        key, _, value = os.fsdecode(line).partition("\n")
+        name, _, what = key.removeprefix("submodule.").rpartition(".")
+        told.setdefault(name, {})[what] = value
+    return {
+        one["path"]: Named(name=name, address=one.get("url", ""))
+        for name, one in told.items()
+        if "path" in one
+    }
+
+
+def is_safe(name: str) -> bool:
+    """As git itself wants it: a path that stays below where it begins."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and parts[0] != "/" and ".." not in parts and "\n" not in name

@@ -4,6 +4,9 @@ Nothing of the user's changes here: objects are added to the repositories of sub
 """
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
@@ -12,10 +15,40 @@ from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_files import FileUpdate
 from cleveragents.infrastructure.sandbox.git_ready import refuse_unready, staged
 from cleveragents.infrastructure.sandbox.git_refs import value_of
+from cleveragents.infrastructure.sandbox.git_submodule_added import (
+    AddedSubmodules,
+    bring_over,
+    not_brought,
+    refused,
+)
 from cleveragents.infrastructure.sandbox.git_submodule_look import Inside, Looked
+from cleveragents.infrastructure.sandbox.git_submodule_new import NewRepository
+from cleveragents.infrastructure.sandbox.git_submodule_new import to_token as new_token
 from cleveragents.infrastructure.sandbox.git_submodule_steps import SubmoduleStep, users_submodule
+from cleveragents.infrastructure.sandbox.git_submodule_steps import to_token as steps_token
 from cleveragents.infrastructure.sandbox.git_switch import HEAD
 from cleveragents.infrastructure.sandbox.git_trees import Trees, own_commit, text_of, tree_changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedSubmodules:
+    """Steps innermost first; what they and `new` need is in the user's repositories."""
+
+    steps: Sequence[SubmoduleStep]
+    new: Sequence[NewRepository]
+
+    @property
+    def token(self) -> Mapping[str, Any]:
+        return {**steps_token(self.steps), **new_token(self.new)}
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """About those whose folders are empty at first."""
+        added = [*(step.path for step in self.steps if not step.head), *(n.path for n in self.new)]
+        return [
+            f"the submodule {path} is new, and its folder empty: git submodule update --init {path}"
+            for path in sorted(added)
+        ]
 
 
 class SubmoduleApply:
@@ -25,19 +58,19 @@ class SubmoduleApply:
         self._trees = trees
         self._resource, self._options = resource, options
 
-    def prepare(self, looked: Looked) -> list[SubmoduleStep]:
-        """Innermost first. Raises ApplyConflictError or ApplyRefusedError."""
+    def prepare(self, looked: Looked) -> PreparedSubmodules:
+        """Raises ApplyConflictError or ApplyRefusedError."""
         for path, why in looked.obstacles.items():
-            raise self._refused(f"{path} in the sandbox {why}, and cannot be applied", path)
+            raise refused(
+                self._resource, path, f"{path} in the sandbox {why}, and cannot be applied"
+            )
         changed = [one for one in looked.inside if one.commit != one.start or not one.is_clean]
-        return [self._step(one) for one in changed]
+        steps = [self._step(one) for one in changed if one.start]
+        added = AddedSubmodules(self._resource, self._options)
+        added.prepare([one for one in changed if not one.start])
+        return PreparedSubmodules(steps=[*steps, *added.steps], new=added.new)
 
     def _step(self, one: Inside) -> SubmoduleStep:
-        if not one.start:
-            raise self._refused(
-                f"the plan has added the submodule {one.path}, which apply cannot bring along",
-                one.path,
-            )
         user = users_submodule(self._resource, one.path)
         if user is None:
             raise ApplyRefusedError(
@@ -47,12 +80,10 @@ class SubmoduleApply:
                 f"agents plan apply {self._resource.plan_id}",
             )
         if self._options.branch is not None and not one.is_clean:
-            raise self._refused(
-                f"the submodule {one.path} has uncommitted changes, which no branch can hold",
-                one.path,
-            )
+            told = f"the submodule {one.path} has uncommitted changes, which no branch can hold"
+            raise refused(self._resource, one.path, told)
         step = self._brought(one, user)
-        if not step.kept_only:
+        if not step.repository:
             self._refuse_unready(user, step)
         return step
 
@@ -62,21 +93,17 @@ class SubmoduleApply:
             files = one.commit
             if not one.is_clean:
                 files = own_commit(one.git, one.tree, "uncommitted work of a plan", one.commit)
-            request = f"{files}\n^{one.start}\n".encode()
-            pack = one.git.run("pack-objects", "--revs", "--stdout", "-q", input=request).stdout
-            user.run("index-pack", "--stdin", "--fix-thin", input=pack)
-            user.run("rev-list", "--objects", "--quiet", "--stdin", input=request)
+            bring_over(one, user, files)
         except GitError as error:
-            raise self._refused(
-                f"the commits of the submodule {one.path} cannot be brought over: {error.stderr}",
-                one.path,
-            ) from error
+            raise not_brought(self._resource, one, error) from error
+        on_branch = self._options.branch is not None
+        args = ("rev-parse", "--path-format=absolute", "--git-common-dir")
         return SubmoduleStep(
             path=one.path,
             head=one.start,
             commit=one.commit,
             files=files,
-            kept_only=self._options.branch is not None,
+            repository=user.text(*args) if on_branch else "",
         )
 
     def _refuse_unready(self, user: Git, step: SubmoduleStep) -> None:
@@ -108,11 +135,3 @@ class SubmoduleApply:
 
     def _conflict(self, names: list[str], why: str) -> ApplyConflictError:
         return ApplyConflictError(self._resource.plan_id, self._resource.name, names, why)
-
-    def _refused(self, what: str, path: str) -> ApplyRefusedError:
-        place = os.path.join(self._resource.sandbox_path, path)
-        return ApplyRefusedError(
-            what,
-            f"look at {place}: commit it there, copy it, or remove it, then "
-            f"agents plan apply {self._resource.plan_id}",
-        )

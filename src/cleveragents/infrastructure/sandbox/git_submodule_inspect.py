@@ -3,11 +3,17 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_refs import value_of
-from cleveragents.infrastructure.sandbox.git_submodule import Submodule, links_in, names_in
+from cleveragents.infrastructure.sandbox.git_submodule import (
+    Named,
+    Submodule,
+    is_safe,
+    links_in,
+    named_in,
+)
 
 _NAMES_SHOWN = 3
 
@@ -48,14 +54,15 @@ def find_submodules(git: Git, base: str) -> FoundSubmodules:
 
 def _find(found: FoundSubmodules, git: Git, commit: str, outer: Submodule | None) -> None:
     links = links_in(git, commit)
-    names = names_in(git, commit) if links else {}
+    named = named_in(git, commit) if links else {}
     for path, link in sorted(links.items()):
-        name = names.get(path, path)
+        # One that `.gitmodules` does not know is called by its path.
+        name = named.get(path, Named(name=path)).name
         whole = f"{outer.path}/{path}" if outer else path
         inner = _repository(found, whole)
         if inner is None:
             continue
-        if not _is_safe(name):
+        if not is_safe(name):
             found.unusable.append(whole)
             continue
         if value_of(inner, link) is None:
@@ -92,12 +99,6 @@ def _repository(found: FoundSubmodules, path: str) -> Git | None:
         found.unusable.append(path)
         return None
     return git
-
-
-def _is_safe(name: str) -> bool:
-    """As git itself wants it: a path that stays below where it begins."""
-    parts = PurePosixPath(name).parts
-    return bool(parts) and parts[0] != "/" and ".." not in parts and "\n" not in name
 
 
 def _common(git: Git) -> str:

@@ -13,7 +13,7 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, quoted
 from cleveragents.infrastructure.sandbox.git_ref_files import head_commit, read_refs
-from cleveragents.infrastructure.sandbox.git_submodule import links_in, names_in
+from cleveragents.infrastructure.sandbox.git_submodule import Named, links_in, named_in
 from cleveragents.infrastructure.sandbox.git_submodule_steps import users_submodule
 from cleveragents.infrastructure.sandbox.git_trees import FolderTree, Trees, text_of
 from cleveragents.infrastructure.sandbox.private_files import read_file
@@ -25,15 +25,19 @@ _POINTER = b"gitdir: "
 class Inside:
     """One submodule as the sandbox has it.
 
-    `start` is the commit that the plan began with, empty if the plan has added it; `commit` is
-    where it stands, and `tree` what its folder holds. `git` looks at it inside of the sandbox.
+    `within` is the path of the one that it is part of, empty for the project itself. `start` is
+    the commit that the plan began with, empty if the plan has added it; `commit` is where it
+    stands, and `tree` what its folder holds. `git` looks at it inside of the sandbox.
     """
 
     path: str
+    within: str
     start: str
     commit: str
     tree: str
     git: Git
+    named: Named | None
+    shallow: bytes
 
     @property
     def is_clean(self) -> bool:
@@ -59,6 +63,19 @@ def look(git: Git, trees: Trees, resource: PlanResource, folder: FolderTree) -> 
     return looked
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Around:
+    """The project or submodule that others are part of: the commits that it named for them when
+    the plan began, and what its `.gitmodules` says now."""
+
+    path: str
+    links: Mapping[str, str]
+    named: Mapping[str, Named]
+
+    def below(self, inner: str) -> str:
+        return f"{self.path}/{inner}" if self.path else inner
+
+
 class _Look:
     def __init__(self, git: Git, trees: Trees, resource: PlanResource, looked: Looked) -> None:
         self._git, self._trees = git, trees
@@ -68,16 +85,20 @@ class _Look:
     def run(self) -> None:
         folder = self._looked.folder
         links = links_in(self._git, folder.tree)
-        added = self._added(folder)
-        if not links and not added:
+        if not links and not folder.nested:
             return
-        before = links_in(self._git, self._resource.base)
+        around = _Around(
+            path="",
+            links=links_in(self._git, self._resource.base),
+            named=named_in(self._git, folder.tree),
+        )
+        added = self._added(folder, around.named)
         for path, link in sorted({**links, **added}.items()):
-            self._visit(path, link, before.get(path, ""))
+            self._visit(path, link, around)
         if added:
-            self._looked.folder = self._withlinks_in(folder, added)
+            self._looked.folder = self._with_links(folder, added)
 
-    def _added(self, folder: FolderTree) -> dict[str, str]:
+    def _added(self, folder: FolderTree, named: Mapping[str, Named]) -> dict[str, str]:
         """Repositories that a step has made and named in `.gitmodules`, with their commits."""
         found: dict[str, str] = {}
         for raw in folder.nested:
@@ -86,7 +107,7 @@ class _Look:
                 continue
             place = self._place_of(path)
             commit = _commit(place) if place else ""
-            if path not in names_in(self._git, folder.tree):
+            if path not in named:
                 self._refuse(path, "is a repository of its own that no submodule stands for")
             elif not commit:
                 self._refuse(path, "is a submodule without a commit")
@@ -94,41 +115,61 @@ class _Look:
                 found[path] = commit
         return found
 
-    def _visit(self, path: str, link: str, start: str) -> None:
+    def _visit(self, inner: str, link: str, around: "_Around") -> None:
         """`link` is the commit that is named around it."""
+        path = around.below(inner)
         top = os.path.join(self._resource.sandbox_path, path)
         if not os.path.lexists(os.path.join(top, ".git")):
             if os.path.isdir(top) and os.listdir(top):
                 self._refuse(path, "has files, but no repository of its own")
             return
         place = self._place_of(path)
-        commit = _commit(place) if place else ""
-        if place is None or commit != link:
+        if place is None or _commit(place) != link:
             self._refuse(path, "has no repository of its own in the sandbox")
             return
-        one = self._inside(path, place, start)
-        folder = self._trees.of_sandbox(one.git, commit)
-        before = links_in(one.git, start) if start else {}
-        for raw in folder.nested:
-            inner = os.fsdecode(raw.removesuffix(b"/"))
-            if not self._is_left_over(f"{path}/{inner}", before.get(inner, "")):
-                self._refuse(f"{path}/{inner}", "is a repository that is not committed around it")
-        for inner, its_link in sorted(links_in(one.git, folder.tree).items()):
-            self._visit(f"{path}/{inner}", its_link, before.get(inner, ""))
+        one = self._inside(inner, place, around)
+        folder = self._trees.of_sandbox(one.git, link)
+        self._visit_inside(one, folder)
         self._looked.inside.append(replace(one, tree=folder.tree))
 
-    def _is_left_over(self, path: str, start: str) -> bool:
+    def _visit_inside(self, one: Inside, folder: FolderTree) -> None:
+        links = links_in(one.git, folder.tree)
+        if not links and not folder.nested:
+            return
+        around = _Around(
+            path=one.path,
+            links=links_in(one.git, one.start) if one.start else {},
+            named=named_in(one.git, folder.tree),
+        )
+        for raw in folder.nested:
+            inner = os.fsdecode(raw.removesuffix(b"/"))
+            if not self._is_left_over(inner, around):
+                path = around.below(inner)
+                self._refuse(path, "is a repository that is not committed around it")
+        for inner, link in sorted(links.items()):
+            self._visit(inner, link, around)
+
+    def _is_left_over(self, inner: str, around: "_Around") -> bool:
         """A submodule that is as it was, in a folder that git leaves when it is not needed."""
-        place = self._place_of(path)
+        start, place = around.links.get(inner, ""), self._place_of(around.below(inner))
         if place is None or _commit(place) != start:
             return False
-        one = self._inside(path, place, start)
+        one = self._inside(inner, place, around)
         folder = self._trees.of_sandbox(one.git, start)
         return not folder.nested and replace(one, tree=folder.tree).is_clean
 
-    def _inside(self, path: str, place: str, start: str) -> Inside:
-        git = self._git_of(path, place)
-        return Inside(path=path, start=start, commit=_commit(place), tree="", git=git)
+    def _inside(self, inner: str, place: str, around: "_Around") -> Inside:
+        path = around.below(inner)
+        return Inside(
+            path=path,
+            within=around.path,
+            start=around.links.get(inner, ""),
+            commit=_commit(place),
+            tree="",
+            git=self._git_of(path, place),
+            named=around.named.get(inner),
+            shallow=read_file(os.path.join(place, "shallow")) or b"",
+        )
 
     def _place_of(self, path: str) -> str | None:
         """The repository, if it is in the sandbox's own folders and nowhere else."""
@@ -162,7 +203,7 @@ class _Look:
             own["GIT_DIR"] = os.path.join(user.directory, ".git")
         return Git(top, {**self._git.env, **own})
 
-    def _withlinks_in(self, folder: FolderTree, added: Mapping[str, str]) -> FolderTree:
+    def _with_links(self, folder: FolderTree, added: Mapping[str, str]) -> FolderTree:
         lines = [b"160000 %s\t%s\0" % (c.encode(), os.fsencode(p)) for p, c in added.items()]
         with self._trees.private_index(self._git) as private:
             private.run("read-tree", folder.tree)

@@ -16,25 +16,28 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees
 from cleveragents.infrastructure.sandbox.git_refs import applied_pin, delete_ref, pin, value_of
+from cleveragents.infrastructure.sandbox.git_submodule import repository_git
 from cleveragents.infrastructure.sandbox.git_switch import HEAD, CheckoutSwitch, Course
 from cleveragents.infrastructure.sandbox.git_trees import Trees
 
 _TOKEN = "submodules"
+# In the same token: what is to be told once it is applied.
+NOTES = "notes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmoduleStep:
     """What is done to the submodule at `path`, which stands at the commit `head`.
 
-    It goes to `commit`, and its files to those of the commit `files`. With `kept_only` nothing is
-    checked out: its repository has the commit, and keeps it.
+    It goes to `commit`, and its files to those of the commit `files`. With a `repository` nothing
+    is checked out: that one has the commit, and keeps it.
     """
 
     path: str
     head: str
     commit: str
     files: str
-    kept_only: bool = False
+    repository: str = ""
 
     @property
     def course(self) -> Course:
@@ -66,7 +69,8 @@ def users_submodule(resource: PlanResource, path: str) -> Git | None:
 def diffs_of(resource: PlanResource, steps: Sequence[SubmoduleStep]) -> Iterator[ResourceDiff]:
     """What they change inside of the user's submodules, as far as these are there."""
     for step in sorted(steps, key=lambda step: step.path):
-        if git := users_submodule(resource, step.path):
+        git = _git_of(resource, step)
+        if git is not None and step.head:
             yield diff_of_trees(git, step.head, step.files, below=step.path)
 
 
@@ -101,26 +105,27 @@ class SubmoduleSteps:
 
     def settle(self) -> None:
         for step in self._steps:
-            if git := users_submodule(self._resource, step.path):
+            git = _git_of(self._resource, step)
+            if git is not None and not step.repository:
                 self._switch(git, step).settle()
 
     def _carry_out(self, step: SubmoduleStep) -> None:
-        git = users_submodule(self._resource, step.path)
+        git = _git_of(self._resource, step)
         if git is None:
             raise self._moved(step)
         # First: whatever names the commit, it stays, as nobody may have pushed it yet.
         pin(git, applied_pin(self._resource), step.files)
-        if step.kept_only:
+        if step.repository:
             return
         if not step.course.ref and value_of(git, HEAD) != step.head:
             raise self._moved(step)
         self._switch(git, step).run()
 
     def _take_back(self, step: SubmoduleStep) -> tuple[str, ...]:
-        git = users_submodule(self._resource, step.path)
+        git = _git_of(self._resource, step)
         if git is None:
             return (f"the submodule {step.path}, which is gone",)
-        kept = () if step.kept_only else self._switch(git, step).take_back()
+        kept = () if step.repository else self._switch(git, step).take_back()
         delete_ref(git, applied_pin(self._resource))
         return kept
 
@@ -134,3 +139,9 @@ class SubmoduleSteps:
             [step.path],
             "the submodule is not where it was when the apply was prepared",
         )
+
+
+def _git_of(resource: PlanResource, step: SubmoduleStep) -> Git | None:
+    if step.repository:
+        return repository_git(step.repository) if os.path.isdir(step.repository) else None
+    return users_submodule(resource, step.path)

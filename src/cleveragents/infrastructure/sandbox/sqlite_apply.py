@@ -10,7 +10,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
-from functools import cache
 
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
@@ -282,7 +281,6 @@ def _target(path: str) -> sqlite3.Connection:
     return target
 
 
-@cache
 def _syncs_by_itself() -> bool:
     """Nearly every SQLite is made so; to tell it would read a schema that may be a step's."""
     with closing(sqlite3.connect(":memory:")) as db:
