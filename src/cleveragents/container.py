@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks import FilePlanLocks
     from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+    from cleveragents.infrastructure.sandbox.git_refs import Pins
 
 _SQLITE = "sqlite:///"
 
@@ -207,7 +208,8 @@ class Container(ToolWiring):
         from cleveragents.application.services.store_service import StoreService
         from cleveragents.infrastructure.snapshots.store_care import SnapshotFiles
 
-        files = SnapshotFiles(self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
+        folders = (self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
+        files = SnapshotFiles(*folders, self._locks.is_busy)
         return StoreService(
             self._unit_of_work, files, self.checkpoint_service, self._settings.store_max_size
         )
@@ -224,7 +226,7 @@ class Container(ToolWiring):
         from cleveragents.infrastructure.sandbox.leftovers import SandboxLeftovers
         from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
 
-        leftovers = SandboxLeftovers(self._in_data_dir("sandboxes"))
+        leftovers = SandboxLeftovers(self._in_data_dir("sandboxes"), self._pins)
         return DoctorService(
             self._unit_of_work,
             (self._sandboxes, leftovers, MovedProjects(self._cwd)),
@@ -358,7 +360,15 @@ class Container(ToolWiring):
             self._snapshots.folders,
             self._snapshots.databases,
             self._databases,
+            self._pins,
         )
+
+    @cached_property
+    def _pins(self) -> "Pins":
+        from cleveragents.infrastructure.database.installation import SqlInstallation
+        from cleveragents.infrastructure.sandbox.git_refs import Pins
+
+        return Pins(SqlInstallation(self._database).name)
 
     @cached_property
     def _snapshots(self) -> "CheckpointManager":

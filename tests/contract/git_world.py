@@ -15,6 +15,7 @@ from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+from cleveragents.infrastructure.sandbox.git_refs import Pins
 from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
 
 PLAN = PlanId("01J00000000000000000000001")
@@ -117,6 +118,7 @@ class World:
             self.snapshots.folders,
             self.snapshots.databases,
             self.workers,
+            Pins(lambda: "here"),
         )
 
     def project(self, name: str = "my project", **files: str) -> Project:

@@ -10,6 +10,7 @@ from git_world import Project, World, hook_ran, hostile, world
 
 from cleveragents.domain.applying import ApplyOptions
 from cleveragents.infrastructure.sandbox.git_apply import GitApply
+from cleveragents.infrastructure.sandbox.git_refs import Pins
 
 __all__ = ["world"]
 
@@ -157,7 +158,7 @@ def test_an_apply_works_across_file_systems(world: World) -> None:
     (sandbox.path / "link").symlink_to("a.py")
     scratch = shm / f"cleveragents-test-{os.getpid()}"
     try:
-        far = GitApply(str(scratch))
+        far = GitApply(str(scratch), Pins(lambda: "here"))
         far.carry_out(resource, far.prepare_apply(resource, ApplyOptions(message="far")))
     finally:
         shutil.rmtree(scratch)

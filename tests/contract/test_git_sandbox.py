@@ -12,6 +12,7 @@ from cleveragents.application.ports import Sandboxes
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git_refs import Pins
 from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
 
 __all__ = ["world"]
@@ -308,6 +309,7 @@ def test_the_registry_makes_its_folders_when_they_are_needed(world: World) -> No
         world.snapshots.folders,
         world.snapshots.databases,
         world.workers,
+        Pins(lambda: "here"),
     )
     assert not (world.root / "x").exists()
     found = registry.inspect(world.spec(project.path), PLAN, include_uncommitted=True)

@@ -219,12 +219,7 @@ def test_what_belongs_to_no_plan_is_removed_and_what_is_the_users_stays(world: W
     project.git("worktree", "add", "-q", "-b", "mine", str(world.top / "mine"))
     known = project.traces()
     project.git("branch", f"cleveragents/plan-{other}")
-    project.git("update-ref", f"refs/cleveragents/plan-{other}/base/code", "HEAD")
-    orphan = _copied(plan, data / "sandboxes" / other / "code")
-    (orphan / "a").unlink()
-    shutil.copytree(f"{orphan}.git", orphan.parent / "alone.git", symlinks=True)
-    (data / "sandboxes" / other / "empty").mkdir()
-    (data / "snapshots" / f"{other}.db").write_bytes(b"")
+    project.git("update-ref", pin_of(world, other), "HEAD")
     scratch = data / "scratch" / "left.tmp"
     scratch.write_bytes(b"x")
     os.utime(scratch, (0, 0))
@@ -233,18 +228,40 @@ def test_what_belongs_to_no_plan_is_removed_and_what_is_the_users_stays(world: W
     answer, findings = examine(world)
     assert answer.code == 1
     assert {item["state"] for item in findings} == {"can be mended"}, findings
-    assert orphan.exists()
 
     answer, findings = examine(world, "--fix", "--yes")
     assert (answer.code, {item["state"] for item in findings}) == (0, {"mended"}), findings
     assert examine(world)[1] == []
-    assert not orphan.parent.exists()
     assert not scratch.exists()
-    assert not (data / "snapshots" / f"{other}.db").exists()
     assert project.traces() == known
     assert project.git("rev-parse", "mine", f"cleveragents/plan-{other}")
     assert (world.top / "mine" / "README.md").exists()
     assert plan.tree() == files
+
+
+def pin_of(world: World, plan_id: str) -> str:
+    """What this data folder would have called the pin of such a plan."""
+    (ours, *_) = world.project.git(
+        "for-each-ref", "--format=%(refname)", "refs/cleveragents"
+    ).split()
+    return f"{ours.split('/plan-')[0]}/plan-{plan_id}/base/code"
+
+
+def test_sandboxes_and_snapshots_of_an_unknown_plan_are_told_and_stay(world: World) -> None:
+    """They come after their plan is on record, so that another database must know it."""
+    plan = world.run(write("a", "1"))
+    data, other = world.agents.data_dir, "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+    sandbox = _copied(plan, data / "sandboxes" / other / "code")
+    shutil.copytree(f"{sandbox}.git", sandbox.parent / "alone.git", symlinks=True)
+    snapshots = data / "snapshots" / f"{other}.db"
+    snapshots.write_bytes(b"")
+
+    answer, findings = examine(world, "--fix", "--yes")
+
+    assert (answer.code, {item["state"] for item in findings}) == (1, {"left"}), findings
+    for kept in (sandbox, sandbox.parent / "alone.git", snapshots):
+        assert kept.exists()
+        assert any(item["remedy"].endswith(f"{kept}") for item in findings), kept
 
 
 def _copied(plan: PlanHandle, place: Path) -> Path:
@@ -265,7 +282,7 @@ def test_work_of_an_unknown_plan_is_never_removed(world: World) -> None:
     project = world.project
     project.git("checkout", "-q", "--detach")
     project.write("only here", "x")
-    pin = f"refs/cleveragents/plan-{other}/base/code"
+    pin = pin_of(world, other)
     project.git("update-ref", pin, project.commit())
     project.git("checkout", "-q", "main")
     committed = Project(_copied(plan, lost.with_name("committed")), world.agents.environ)
@@ -293,8 +310,9 @@ def test_work_of_an_unknown_plan_is_never_removed(world: World) -> None:
 
 def test_what_an_interrupted_clean_up_of_an_applied_plan_left_is_removed(world: World) -> None:
     plan = world.run(write("a", "1"))
+    pin = pin_of(world, plan.id)
     plan("apply", "--yes").ok()
-    world.project.git("update-ref", f"refs/cleveragents/plan-{plan.id}/base/code", "HEAD~1")
+    world.project.git("update-ref", pin, "HEAD~1")
 
     answer, findings = examine(world, "--fix", "--yes")
 

@@ -24,20 +24,22 @@ class StoreFiles(Protocol):
     @property
     def location(self) -> str: ...
     def shares(self) -> Sequence[StoreShare]:
-        """One per plan that has files, plans nobody knows included."""
+        """One per plan that has files, plans that the database does not know included."""
         ...
 
     def problems(self, plan_id: PlanId) -> Sequence[str]:
         """What is wrong with the plan's files as such; empty if nothing is."""
         ...
 
-    def leftovers(self, known: Callable[[], Collection[str]]) -> Sequence[str]:
+    def leftovers(self) -> Sequence[str]:
         """The paths that `sweep` would remove."""
         ...
 
-    def sweep(self, known: Callable[[], Collection[str]]) -> int:
-        """Remove files of plans that are not `known`, and temporary ones nobody can need.
+    def sweep(self) -> int:
+        """Remove temporary files nobody can need."""
+        ...
 
-        It is asked once, after the files were listed.
-        """
+    def strangers(self, known: Callable[[], Collection[str]]) -> Sequence[str]:
+        """The paths of snapshots of plans that are not `known`, which is asked once, after the
+        files were listed."""
         ...

@@ -70,7 +70,8 @@ class Leftover:
     """Something of ours: a ref in somebody's repository, or the folder of a sandbox.
 
     `path` is the sandbox it belongs to, `there` whether that is still on disk. `precious`: it holds
-    what exists nowhere else, as far as can be told.
+    what exists nowhere else, as far as can be told. A ref is `ours` if this data folder has made
+    it, and `young` if its plan may just be in the making.
     """
 
     kind: LeftoverKind
@@ -80,6 +81,8 @@ class Leftover:
     path: str
     there: bool
     precious: bool
+    ours: bool = True
+    young: bool = False
 
 
 def database_findings(problems: Iterable[str]) -> Sequence[Finding]:
@@ -190,7 +193,12 @@ def _moved(
 def leftover_findings(
     leftovers: Iterable[Leftover], facts: Collection[PlanFacts]
 ) -> Sequence[tuple[Finding, Leftover]]:
-    """Only of plans that nobody knows, and of those that are over; live plans keep everything."""
+    """Only of plans that are over, and of those that this database does not know. Live plans keep
+    everything; what another data folder has made is not ours to judge.
+
+    Of an unknown plan only a ref of ours can be removed: a crash leaves it while a plan is made.
+    A sandbox comes after its plan is on record, so that another database must know it.
+    """
     plans = {str(item.plan.plan_id): item for item in facts}
     needed = {
         resource.sandbox_path
@@ -201,13 +209,22 @@ def leftover_findings(
     found: list[tuple[Finding, Leftover]] = []
     for leftover in leftovers:
         item = plans.get(leftover.plan_id)
-        if item is not None and not _is_over(item):
+        if not leftover.ours or (item is not None and not _is_over(item)):
+            continue
+        if item is None and leftover.young:
             continue
         if leftover.there and any(_is_at_or_below(path, leftover.path) for path in needed):
             continue  # a plan that is over keeps its sandbox while that holds something
-        applied = item is not None and item.plan.state is State.APPLIED
-        found.append((_leftover(leftover, item, safe=applied or not leftover.precious), leftover))
+        found.append((_leftover(leftover, item), leftover))
     return found
+
+
+def pins_of_others(
+    leftovers: Iterable[Leftover], facts: Collection[PlanFacts]
+) -> Sequence[Leftover]:
+    """Refs that another data folder has made, or this one before it was copied; ours to name."""
+    live = {str(item.plan.plan_id) for item in facts if not _is_over(item)}
+    return [item for item in leftovers if not item.ours and item.plan_id not in live]
 
 
 def _is_at_or_below(path: str, folder: str) -> bool:
@@ -219,24 +236,31 @@ def _is_over(item: PlanFacts) -> bool:
     return item.plan.is_final or (item.plan.child_of is not None and item.plan.child_of.settled)
 
 
-def _leftover(leftover: Leftover, item: PlanFacts | None, *, safe: bool) -> Finding:
-    whose = "a plan that is over" if item is not None else "no plan"
+def _leftover(leftover: Leftover, item: PlanFacts | None) -> Finding:
+    whose = "a plan that is over" if item is not None else "no plan of this database"
     where = f" in {leftover.repository}" if leftover.repository else ""
     problem = f"the {leftover.kind} {leftover.name}{where} belongs to {whose}"
-    if safe:
+    applied = item is not None and item.plan.state is State.APPLIED
+    accountable = item is not None or leftover.kind is LeftoverKind.REF
+    if accountable and (applied or not leftover.precious):
         return Finding(
             check=Check.LEFTOVERS, subject=leftover.plan_id, problem=problem, remedy="remove it"
         )
-    command = f"rm -r {leftover.name}"
-    if leftover.kind is LeftoverKind.REF:
-        command = f"git -C {leftover.repository} update-ref -d {leftover.name}"
+    only = ", and holds what exists nowhere else" if leftover.precious else ""
     return Finding(
         check=Check.LEFTOVERS,
         subject=leftover.plan_id,
-        problem=f"{problem}, and holds what exists nowhere else",
-        remedy=f"look at it, then: {command}",
+        problem=f"{problem}{only}",
+        remedy=f"look at it, then: {removing(leftover)}",
         mendable=False,
     )
+
+
+def removing(leftover: Leftover) -> str:
+    """What a person types who wants it to go."""
+    if leftover.kind is LeftoverKind.REF:
+        return f"git -C {leftover.repository} update-ref -d {leftover.name}"
+    return f"rm -r {leftover.name}"
 
 
 def store_findings(damages: Mapping[PlanId, Sequence[str]]) -> Sequence[Finding]:
@@ -250,6 +274,20 @@ def store_findings(damages: Mapping[PlanId, Sequence[str]]) -> Sequence[Finding]
         )
         for plan_id, problems in damages.items()
         for text in problems
+    ]
+
+
+def stranger_findings(paths: Iterable[str]) -> Sequence[Finding]:
+    """Snapshots come after their plan is on record: another database may need them."""
+    return [
+        Finding(
+            check=Check.STORE,
+            subject=path,
+            problem="these snapshots belong to no plan of this database",
+            remedy=f"if no other one uses this data folder: rm {path}",
+            mendable=False,
+        )
+        for path in paths
     ]
 
 

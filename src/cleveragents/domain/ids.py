@@ -5,6 +5,8 @@ from typing import Self
 
 from cleveragents.domain.errors import InvalidIdError
 
+_LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_TIME_LETTERS = 10
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
 
 
@@ -19,6 +21,14 @@ class Ulid(str):
         if not _ULID.fullmatch(normal):
             raise InvalidIdError(cls.kind, text)
         return super().__new__(cls, normal)
+
+
+def made_at(ulid: str) -> float:
+    """When it was made, in seconds, by the clock of whoever made it."""
+    number = 0
+    for letter in ulid[:_TIME_LETTERS]:
+        number = number * len(_LETTERS) + _LETTERS.index(letter)
+    return number / 1000
 
 
 class PlanId(Ulid):

@@ -106,6 +106,10 @@ class FilePlanLocks:
         finally:
             os.close(descriptor)
 
+    def is_busy(self) -> bool:
+        """Whether anybody works on any plan, as far as can be told."""
+        return any(self._holder(plan_id) is not None for plan_id in self._plans())
+
     def dead(self) -> Mapping[PlanId, str]:
         """The locks that somebody left behind by dying, with who that was."""
         found: dict[PlanId, str] = {}

@@ -15,9 +15,11 @@ from cleveragents.domain.doctor import (
     leftover_findings,
     lock_findings,
     moved_findings,
+    pins_of_others,
     plan_findings,
     scratch_findings,
     store_findings,
+    stranger_findings,
 )
 from cleveragents.domain.ids import GroupId
 from cleveragents.domain.plan import Phase, Plan, State
@@ -118,10 +120,40 @@ def test_only_the_plan_at_the_top_is_asked_about_its_projects(plan: Plan) -> Non
 # --- what is left behind ------------------------------------------------------------------------
 
 
-def test_what_belongs_to_no_plan_goes_unless_it_is_the_only_copy() -> None:
+def test_a_sandbox_of_no_plan_is_told_and_left_for_another_database_may_know_it() -> None:
     pairs = leftover_findings([leftover(), leftover(precious=True)], [facts()])
-    assert [finding.mendable for finding, _ in pairs] == [True, False]
+    assert [finding.mendable for finding, _ in pairs] == [False, False]
     assert "rm -r /data/sandboxes/x/code" in pairs[1][0].remedy
+
+
+def test_a_ref_of_ours_that_belongs_to_no_plan_goes_unless_it_is_the_only_copy() -> None:
+    refs = [leftover(kind=LeftoverKind.REF, precious=precious) for precious in (False, True)]
+    assert [f.mendable for f, _ in leftover_findings(refs, [facts()])] == [True, False]
+
+
+def test_a_ref_of_another_data_folder_is_named_and_nothing_else() -> None:
+    other = leftover(kind=LeftoverKind.REF, ours=False)
+    over = facts(a_plan().cancel(NOW), resources=())
+    of_plan = leftover(kind=LeftoverKind.REF, ours=False, plan_id=PLAN)
+
+    assert leftover_findings([other, of_plan], [over]) == []
+    assert pins_of_others([other, of_plan], [over]) == [other, of_plan]
+    # A plan that was restored from a copy stands on the pin that its original has made.
+    assert pins_of_others([other, of_plan], [facts()]) == [other]
+
+
+def test_a_ref_of_a_plan_that_may_be_in_the_making_is_left_alone() -> None:
+    young = leftover(kind=LeftoverKind.REF, young=True)
+    assert leftover_findings([young], [facts()]) == []
+    over = facts(a_plan().cancel(NOW), resources=())
+    known = leftover(kind=LeftoverKind.REF, young=True, plan_id=PLAN)
+    assert len(leftover_findings([known], [over])) == 1
+
+
+def test_snapshots_of_no_plan_are_told_and_left() -> None:
+    (found,) = stranger_findings(["/data/snapshots/x.db"])
+    assert not found.mendable
+    assert found.remedy.endswith("rm /data/snapshots/x.db")
 
 
 def test_a_ref_that_is_the_only_copy_is_told_with_the_command_to_delete_it() -> None:
@@ -220,8 +252,9 @@ def test_each_finding_tells_in_words_what_it_is_about_and_what_to_do() -> None:
         "the project of `code` is not at /project any more",
     }
     assert [finding.problem for finding, _ in left] == [
-        f"{folder} no plan",
-        "the ref refs/x in /r/.git belongs to no plan, and holds what exists nowhere else",
+        f"{folder} no plan of this database",
+        "the ref refs/x in /r/.git belongs to no plan of this database,"
+        " and holds what exists nowhere else",
         f"{folder} a plan that is over",
     ]
     assert f"agents plan apply {PLAN}" in {finding.remedy for finding in found}

@@ -23,11 +23,13 @@ from cleveragents.domain.doctor import (
     leftover_findings,
     lock_findings,
     moved_findings,
+    pins_of_others,
     plan_findings,
     scratch_findings,
     store_findings,
+    stranger_findings,
 )
-from cleveragents.domain.errors import PlanError, SandboxMissingError
+from cleveragents.domain.errors import PlanError, PlanStateError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
@@ -35,11 +37,13 @@ from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """`plans` and `checkpoints` say how much was looked at."""
+    """`plans` and `checkpoints` say how much was looked at. `others` is what other data folders
+    have in the same repositories: nothing is wrong with it, and it is never removed."""
 
     findings: tuple[Finding, ...]
     plans: int
     checkpoints: int
+    others: tuple[Leftover, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +80,8 @@ class DoctorService:
             return Diagnosis(findings=tuple(broken), plans=0, checkpoints=0)
         facts = self._facts(moved or {})
         resources = [resource for item in facts for resource in item.resources]
-        leftovers = leftover_findings(self._leftovers.found(resources), facts)
-        self._found = dict(leftovers)
+        left = self._leftovers.found(resources)
+        self._found = dict(leftover_findings(left, facts))
         strays = moved_findings(facts)
         self._moves = {finding: move for finding, move in strays if move is not None}
         checked = self._store.verify()
@@ -90,12 +94,16 @@ class DoctorService:
             *(finding for finding, _ in strays),
             *self._found,
             *scratch_findings(self._store.leftovers()),
+            *stranger_findings(self._store.strangers()),
             *store_findings(damages),
         ]
         order = list(Check)
         findings.sort(key=lambda finding: order.index(finding.check))
         return Diagnosis(
-            findings=tuple(findings), plans=len(facts), checkpoints=checked.checkpoints
+            findings=tuple(findings),
+            plans=len(facts),
+            checkpoints=checked.checkpoints,
+            others=tuple(pins_of_others(left, facts)),
         )
 
     def mend(self, diagnosis: Diagnosis) -> Sequence[Treated]:
@@ -117,13 +125,24 @@ class DoctorService:
             Check.ROLLBACKS: self._settle,
             Check.PLANS: self._settle,
             Check.SANDBOXES: self._follow,
-            Check.LEFTOVERS: lambda finding: self._leftovers.remove(self._found[finding]),
+            Check.LEFTOVERS: self._remove,
             Check.STORE: lambda _: self._store.sweep(),
         }
 
     def _free_lock(self, finding: Finding) -> None:
         with self._locks.hold(PlanId(finding.subject), "doctor"):
             pass  # taking it over is what ends the dead owner's processes
+
+    def _remove(self, finding: Finding) -> None:
+        """Asked again: a plan may have been made while somebody thought about the answer."""
+        leftover = self._found[finding]
+        with self._unit_of_work.reading() as uow:
+            known = [uow.plans.get(found) for found in uow.plans.starting_with(leftover.plan_id)]
+        if any(not plan.is_final and plan.child_of is None for plan in known):
+            raise PlanStateError(
+                f"plan {leftover.plan_id} needs it now", "look again: agents doctor"
+            )
+        self._leftovers.remove(leftover)
 
     def _settle(self, finding: Finding) -> None:
         self._resumes.settle(PlanId(finding.subject))

@@ -14,7 +14,7 @@ from cleveragents.domain.plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanShare:
-    """`plan` is None for files of a plan that nobody knows: leftovers."""
+    """`plan` is None for files of a plan that this database does not know."""
 
     share: StoreShare
     plan: Plan | None
@@ -101,11 +101,15 @@ class StoreService:
 
     def sweep(self) -> int:
         """Remove leftovers of crashes; gives back the bytes freed."""
-        return self._files.sweep(self._known)
+        return self._files.sweep()
 
     def leftovers(self) -> Sequence[str]:
         """What `sweep` would remove."""
-        return self._files.leftovers(self._known)
+        return self._files.leftovers()
+
+    def strangers(self) -> Sequence[str]:
+        """Snapshots of plans that this database does not know; they are never removed."""
+        return self._files.strangers(self._known)
 
     def _known(self) -> Collection[str]:
         with self._unit_of_work.reading() as uow:

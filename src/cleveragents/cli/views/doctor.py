@@ -6,7 +6,7 @@ from typing import Any
 from cleveragents.application.services.doctor_service import Diagnosis, Treated
 from cleveragents.cli.render.blocks import Cell, Grid, Outcome, Tone
 from cleveragents.cli.views.words import count
-from cleveragents.domain.doctor import Finding
+from cleveragents.domain.doctor import Finding, Leftover, removing
 
 _TONES: dict[str, Tone] = {"mended": "good", "can be mended": "warn", "left": "bad"}
 
@@ -34,6 +34,7 @@ def _outcome(found: Diagnosis, states: dict[Finding, str], errors: dict[Finding,
             "plans": found.plans,
             "checkpoints": found.checkpoints,
             "findings": [_row(finding, states[finding], errors) for finding in found.findings],
+            "others": [_stranger(item) for item in found.others],
         },
         blocks=[
             Grid(
@@ -43,7 +44,7 @@ def _outcome(found: Diagnosis, states: dict[Finding, str], errors: dict[Finding,
                 empty=f"nothing is wrong with {looked}",
             )
         ],
-        messages=_messages(states, left),
+        messages=[*_messages(states, left), *map(_about, found.others)],
         status="warn" if left else "ok",
         exit_code=1 if left else 0,
     )
@@ -57,6 +58,22 @@ def _row(finding: Finding, state: str, errors: dict[Finding, str]) -> dict[str, 
         "remedy": errors.get(finding, finding.remedy),
         "state": state,
     }
+
+
+def _stranger(item: Leftover) -> dict[str, Any]:
+    return {
+        "name": item.name,
+        "repository": item.repository,
+        "plan_id": item.plan_id,
+        "remedy": removing(item),
+    }
+
+
+def _about(item: Leftover) -> str:
+    return (
+        f"{item.name} in {item.repository} was made from another data folder, and may be needed"
+        f" there; if not: {removing(item)}"
+    )
 
 
 def _cells(finding: Finding, state: str, errors: dict[Finding, str]) -> Sequence[str | Cell]:

@@ -17,7 +17,7 @@ def status(found: StoreStatus) -> Outcome:
             "plans": [
                 {
                     "plan_id": item.share.plan_id,
-                    "state": item.plan.state if item.plan else "leftover",
+                    "state": item.plan.state if item.plan else "unknown",
                     "size_bytes": item.share.disk_bytes,
                     "content_bytes": item.share.content_bytes,
                     "stored_bytes": item.share.stored_bytes,
@@ -48,7 +48,7 @@ def status(found: StoreStatus) -> Outcome:
 
 
 def _row(item: PlanShare) -> list[str | Cell]:
-    state = toned(item.plan.state) if item.plan else Cell("leftover", "warn")
+    state = toned(item.plan.state) if item.plan else Cell("unknown", "warn")
     return [
         Cell(item.share.plan_id, "accent"),
         state,

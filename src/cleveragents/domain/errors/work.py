@@ -6,11 +6,18 @@ from cleveragents.domain.errors.base import PlanError
 class SandboxMissingError(PlanError):
     code = "sandbox-missing"
 
-    def __init__(self, resource: str, path: str) -> None:
-        super().__init__(
-            f"the sandbox of `{resource}` is not at {path} any more",
-            "put the folder back if it was moved, or cancel the plan with `agents plan cancel`",
-        )
+    def __init__(self, resource: str, path: str, data_folder: str | None = None) -> None:
+        if data_folder is None:
+            super().__init__(
+                f"the sandbox of `{resource}` is not at {path} any more",
+                "put the folder back if it was moved, or cancel the plan with `agents plan cancel`",
+            )
+        else:
+            super().__init__(
+                f"the sandbox of `{resource}`, {path}, is not in the data folder {data_folder}",
+                "use the data folder that it is in with --data-dir, or cancel the plan in this one"
+                " with `agents plan cancel`",
+            )
 
 
 class SandboxError(PlanError):

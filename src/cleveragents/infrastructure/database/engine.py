@@ -26,7 +26,7 @@ class Database:
     """One SQLite file; a connection per thread, opened and migrated on first use."""
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
         self._local = threading.local()
         self._ready = False
         self._preparing = threading.Lock()
@@ -68,15 +68,15 @@ class Database:
                 sqlite3.SQLITE_BUSY,
                 sqlite3.SQLITE_LOCKED,
             ):
-                raise DatabaseBusyError(self._path) from error
-            raise DatabaseUnusableError(self._path, str(error)) from error
+                raise DatabaseBusyError(self.path) from error
+            raise DatabaseUnusableError(self.path, str(error)) from error
         except sqlite3.DatabaseError as error:
-            raise DatabaseUnusableError(self._path, str(error)) from error
+            raise DatabaseUnusableError(self.path, str(error)) from error
 
     def _open(self) -> sqlite3.Connection:
         with self.translated():
             connection = sqlite3.connect(
-                self._path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=True
+                self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=True
             )
             connection.row_factory = sqlite3.Row
             _use_wal(connection)
@@ -85,13 +85,13 @@ class Database:
             return connection
 
     def _prepare(self) -> None:
-        folder = os.path.dirname(self._path)
+        folder = os.path.dirname(self.path)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         except OSError as error:
             raise DataDirError(folder, error.strerror or str(error)) from error
         if not os.access(folder, os.W_OK | os.X_OK) or (
-            os.path.exists(self._path) and not os.access(self._path, os.W_OK)
+            os.path.exists(self.path) and not os.access(self.path, os.W_OK)
         ):
             raise DataDirError(folder, "it is not writable")
         if self._revision() != REVISIONS[-1]:
@@ -99,10 +99,10 @@ class Database:
 
     def _revision(self) -> str | None:
         """The schema the file has; None if it has none yet."""
-        if not os.path.exists(self._path):
+        if not os.path.exists(self.path):
             return None
         with self.translated():
-            connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS)
+            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS)
             try:
                 row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
             except sqlite3.OperationalError as error:
@@ -113,21 +113,21 @@ class Database:
                 connection.close()
         revision = None if row is None else str(row[0])
         if revision is not None and revision not in REVISIONS:
-            raise DatabaseTooNewError(self._path, revision)
+            raise DatabaseTooNewError(self.path, revision)
         return revision
 
     def _migrate(self) -> None:
         # Two first commands at once must not both create the tables: the second one waits here,
         # and then finds the work done.
-        with _file_lock(self._path + ".migrating"):
+        with _file_lock(self.path + ".migrating"):
             if self._revision() == REVISIONS[-1]:
                 return
             # Alembic and SQLAlchemy cost half a second to import, so only when they are needed.
             from cleveragents.infrastructure.database import migrate  # noqa: PLC0415
 
             with self.translated():
-                migrate.upgrade(self._path)
-            os.chmod(self._path, 0o600)
+                migrate.upgrade(self.path)
+            os.chmod(self.path, 0o600)
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -47,6 +47,14 @@ plans = Table(
     Column("finished_at", Text),
 )
 
+installation = Table(
+    "installation",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("inode", Integer, nullable=False),
+)
+
 plan_resources = Table(
     "plan_resources",
     metadata,

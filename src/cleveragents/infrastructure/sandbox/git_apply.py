@@ -18,7 +18,7 @@ from cleveragents.infrastructure.sandbox.git_checkout import left_behind
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, joined
 from cleveragents.infrastructure.sandbox.git_files import FileUpdate
 from cleveragents.infrastructure.sandbox.git_ready import differing, refuse_unready, staged
-from cleveragents.infrastructure.sandbox.git_refs import pin, result_pin, value_of
+from cleveragents.infrastructure.sandbox.git_refs import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git_repository import applying_git
 from cleveragents.infrastructure.sandbox.git_submodule_apply import SubmoduleApply
 from cleveragents.infrastructure.sandbox.git_submodule_look import look
@@ -46,8 +46,9 @@ class _Merge:
 
 
 class GitApply:
-    def __init__(self, scratch_dir: str) -> None:
+    def __init__(self, scratch_dir: str, pins: Pins) -> None:
         self._trees = Trees(scratch_dir)
+        self._pins = pins
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         git = _project(resource, options)
@@ -121,7 +122,7 @@ class GitApply:
             self._refuse_overlaps(git, resource, merge, dirty)
             commit = own_commit(git, merge.result, "applied without a commit", merge.ours)
             token = {"kind": "tree", "head": merge.head, "commit": commit}
-        pin(git, result_pin(resource), commit)
+        pin(git, self._pins.result(resource), commit)
         return token
 
     def _refuse_overlaps(

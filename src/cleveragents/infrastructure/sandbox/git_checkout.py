@@ -16,7 +16,7 @@ from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, ignored_files, joined
 from cleveragents.infrastructure.sandbox.git_include import check_include, copy_include
 from cleveragents.infrastructure.sandbox.git_inspect import inspect_checkout
-from cleveragents.infrastructure.sandbox.git_refs import applied_pin, unpin, value_of
+from cleveragents.infrastructure.sandbox.git_refs import Pins, applied_pin, value_of
 from cleveragents.infrastructure.sandbox.git_repository import (
     folder_of,
     make_repository,
@@ -33,14 +33,17 @@ from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remo
 
 
 class GitCheckouts:
-    def __init__(self, sandboxes_dir: str, scratch_dir: str) -> None:
+    def __init__(self, sandboxes_dir: str, scratch_dir: str, pins: Pins) -> None:
         self._sandboxes = Path(sandboxes_dir)
         self._trees = Trees(scratch_dir)
+        self._pins = pins
 
     def inspect(
         self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
     ) -> ResourceInspection:
-        return inspect_checkout(self._trees, spec, plan_id, include_uncommitted=include_uncommitted)
+        return inspect_checkout(
+            self._trees, self._pins, spec, plan_id, include_uncommitted=include_uncommitted
+        )
 
     def create(self, resource: PlanResource) -> None:
         check_include(resource.location, resource.include)
@@ -68,10 +71,10 @@ class GitCheckouts:
 
     def release(self, resource: PlanResource) -> None:
         if repository := _repository(resource):
-            unpin(repository, resource)
+            self._pins.let_go(repository, resource)
         for module in submodules_of(resource):
             if Path(module.repository(resource.location)).is_dir():
-                unpin(in_repository(resource.location, module), resource)
+                self._pins.let_go(in_repository(resource.location, module), resource)
         clear_workshop(resource)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:

@@ -9,7 +9,7 @@ from cleveragents.domain.sandbox import ResourceInspection
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_config import Settings
 from cleveragents.infrastructure.sandbox.git_include import check_include
-from cleveragents.infrastructure.sandbox.git_refs import base_pin, pin, value_of
+from cleveragents.infrastructure.sandbox.git_refs import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git_submodule import in_repository, to_details
 from cleveragents.infrastructure.sandbox.git_submodule_inspect import find_submodules
 from cleveragents.infrastructure.sandbox.git_trees import Trees, own_commit, text_of
@@ -22,7 +22,7 @@ _PARTIAL = (
 
 
 def inspect_checkout(
-    trees: Trees, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+    trees: Trees, pins: Pins, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
 ) -> ResourceInspection:
     """Fix the commit that the plan starts from, and pin it. Raises ResourceError."""
     git = Git(_top_level(spec.location))
@@ -40,9 +40,9 @@ def inspect_checkout(
         notices.append(_PARTIAL)
     found = find_submodules(git, base)
     notices.extend(found.notices())
-    pin(git, base_pin(plan_id, spec.name), base)
+    pin(git, pins.base(plan_id, spec.name), base)
     for module in found.usable:
-        pin(in_repository(git.directory, module), base_pin(plan_id, spec.name), module.commit)
+        pin(in_repository(git.directory, module), pins.base(plan_id, spec.name), module.commit)
     return ResourceInspection(
         location=git.directory,
         base=base,

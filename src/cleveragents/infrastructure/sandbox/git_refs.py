@@ -1,15 +1,24 @@
 """Owns the names that a plan has in the user's repository, all of them pins against gc.
 
-refs/cleveragents/plan-<plan>/base/<name>    what the sandbox was made from
-refs/cleveragents/plan-<plan>/result/<name>  what is being applied
-refs/cleveragents/applied/<plan>/<name>      what was applied without a commit; stays for good
+refs/cleveragents/<installation>/plan-<plan>/base/<name>    what the sandbox was made from
+refs/cleveragents/<installation>/plan-<plan>/result/<name>  what is being applied
+refs/cleveragents/applied/<plan>/<name>                     what was applied without a commit;
+                                                            stays for good
+
+The installation says which data folder has made a pin, and may remove it (ADR 0045): several may
+work on one repository, each in a home or container of its own.
 """
 
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git
+
+OURS = "refs/cleveragents/"
+_PIN = re.compile(rf"{OURS}(?:([0-9a-z]+)/)?plan-([0-9A-HJKMNP-TV-Z]{{26}})/")
 
 
 def sandbox_branch(resource: PlanResource) -> str:
@@ -17,31 +26,70 @@ def sandbox_branch(resource: PlanResource) -> str:
     return f"cleveragents/plan-{resource.plan_id}"
 
 
-def base_pin(plan_id: PlanId, name: str) -> str:
-    return f"{_pins(plan_id)}base/{_part(name)}"
+class Pins:
+    """Those of one installation, which is asked for its name when one is needed."""
+
+    def __init__(self, installation: Callable[[], str]) -> None:
+        self._installation = installation
+
+    def base(self, plan_id: PlanId, name: str) -> str:
+        return f"{self._of(plan_id)}base/{_part(name)}"
+
+    def result(self, resource: PlanResource) -> str:
+        return f"{self._of(resource.plan_id)}result/{_part(resource.name)}"
+
+    def let_go(self, git: Git, resource: PlanResource) -> None:
+        """Of the pins of this resource, and with the last one of all the plan's."""
+        delete_ref(git, self.base(resource.plan_id, resource.name))
+        delete_ref(git, self.result(resource))
+        pins = self._of(resource.plan_id)
+        if git.text("for-each-ref", "--format=%(refname)", f"{pins}base/"):
+            return
+        for ref in git.text("for-each-ref", "--format=%(refname)", pins).split():
+            delete_ref(git, ref)
+
+    def are(self, found: "FoundPin") -> bool:
+        """Whether it is one of these, as its name says."""
+        return found.installation == self._installation()
+
+    def _of(self, plan_id: PlanId) -> str:
+        return f"{OURS}{self._installation()}/plan-{plan_id}/"
 
 
-def result_pin(resource: PlanResource) -> str:
-    return f"{_pins(resource.plan_id)}result/{_part(resource.name)}"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPin:
+    """A pin of whichever installation, or without one."""
+
+    ref: str
+    commit: str
+    installation: str | None
+    plan_id: str
+
+
+def all_pins(git: Git) -> list[FoundPin]:
+    listing = git.text("for-each-ref", "--format=%(refname) %(objectname)", OURS)
+    found: list[FoundPin] = []
+    for line in filter(None, listing.split("\n")):
+        ref, _, commit = line.partition(" ")
+        name = _PIN.match(ref)
+        if name is not None:  # what was applied without a commit is no pin of a plan
+            pin = FoundPin(ref=ref, commit=commit, installation=name[1], plan_id=name[2])
+            found.append(pin)
+    return found
+
+
+def is_base(git: Git, plan_id: PlanId, name: str, commit: str) -> bool:
+    """Whether any installation has pinned this commit as what the sandbox was made from."""
+    end = f"/plan-{plan_id}/base/{_part(name)}"
+    return any(pin.ref.endswith(end) and pin.commit == commit for pin in all_pins(git))
 
 
 def applied_pin(resource: PlanResource) -> str:
-    return f"refs/cleveragents/applied/{resource.plan_id}/{_part(resource.name)}"
+    return f"{OURS}applied/{resource.plan_id}/{_part(resource.name)}"
 
 
 def pin(git: Git, ref: str, commit: str) -> None:
     git.run("update-ref", ref, commit)
-
-
-def unpin(git: Git, resource: PlanResource) -> None:
-    """Let go of the pins of this resource, and with the last one of all the plan's."""
-    delete_ref(git, base_pin(resource.plan_id, resource.name))
-    delete_ref(git, result_pin(resource))
-    pins = _pins(resource.plan_id)
-    if git.text("for-each-ref", "--format=%(refname)", f"{pins}base/"):
-        return
-    for ref in git.text("for-each-ref", "--format=%(refname)", pins).split():
-        delete_ref(git, ref)
 
 
 def delete_ref(git: Git, ref: str) -> None:
@@ -54,10 +102,6 @@ def value_of(git: Git, ref: str) -> str | None:
     """The commit that a reference or name stands for, if there is one."""
     found = git.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", check=False)
     return found.stdout.decode().strip() if found.code == 0 else None
-
-
-def _pins(plan_id: PlanId) -> str:
-    return f"refs/cleveragents/plan-{plan_id}/"
 
 
 def _part(name: str) -> str:

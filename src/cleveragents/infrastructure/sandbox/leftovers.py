@@ -1,7 +1,7 @@
 """Owns finding what plans have left: sandboxes, and refs in users' repositories."""
 
 import os
-import re
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -9,6 +9,7 @@ from pathlib import Path
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.doctor import Leftover, LeftoverKind
 from cleveragents.domain.errors import PlanError
+from cleveragents.domain.ids import made_at
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, GitFolder
@@ -19,19 +20,20 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
     objects_in,
     read_refs,
 )
-from cleveragents.infrastructure.sandbox.git_refs import delete_ref
+from cleveragents.infrastructure.sandbox.git_refs import OURS, Pins, all_pins, delete_ref
 from cleveragents.infrastructure.sandbox.git_submodule import submodules_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
 from cleveragents.infrastructure.snapshots.lent_modes import LENT
 
-_OURS = "refs/cleveragents/"
-_PLAN = re.compile(r"/plan-([0-9A-HJKMNP-TV-Z]{26})")
 _ULID_LENGTH = 26
+# Longer than it takes to make a plan: its pins come first, and then it is on record.
+_YOUNG_SECONDS = 3600
 
 
 class SandboxLeftovers:
-    def __init__(self, sandboxes_dir: str) -> None:
+    def __init__(self, sandboxes_dir: str, pins: Pins) -> None:
         self._sandboxes = Path(sandboxes_dir)
+        self._pins = pins
 
     def found(self, resources: Collection[PlanResource]) -> Sequence[Leftover]:
         checkouts = [r for r in resources if r.type is ResourceType.GIT_CHECKOUT]
@@ -75,21 +77,18 @@ class SandboxLeftovers:
 
     def _refs(self, repository: str, paths: dict[str, str]) -> Iterator[Leftover]:
         git = _git(repository)
-        listing = git.text("for-each-ref", "--format=%(refname) %(objectname)", _OURS)
-        for line in filter(None, listing.split("\n")):
-            ref, _, commit = line.partition(" ")
-            plan = _PLAN.search(ref)
-            if plan is None:
-                continue  # what was applied without a commit stays for good
-            path = paths.get(plan[1]) or str(self._sandboxes / plan[1])
+        for pin in all_pins(git):
+            path = paths.get(pin.plan_id) or str(self._sandboxes / pin.plan_id)
             yield Leftover(
                 kind=LeftoverKind.REF,
                 repository=repository,
-                name=ref,
-                plan_id=plan[1],
+                name=pin.ref,
+                plan_id=pin.plan_id,
                 path=path,
                 there=os.path.lexists(path),
-                precious=_only_we_hold(git, commit),
+                precious=not self._pins.are(pin) or _only_we_hold(git, pin.commit),
+                ours=self._pins.are(pin),
+                young=_is_young(pin.plan_id),
             )
 
 
@@ -146,7 +145,12 @@ def _commit(folder: GitFolder) -> str:
 
 def _only_we_hold(git: Git, commit: str) -> bool:
     holders = git.text("for-each-ref", f"--contains={commit}", "--format=%(refname)").split("\n")
-    return not any(ref and not ref.startswith(_OURS) for ref in holders)
+    return not any(ref and not ref.startswith(OURS) for ref in holders)
+
+
+def _is_young(plan_id: str) -> bool:
+    made = made_at(plan_id)
+    return time.time_ns() / 1e9 - made < _YOUNG_SECONDS
 
 
 def _listed(folder: Path) -> Sequence[Path]:

@@ -9,7 +9,7 @@ from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
-from cleveragents.infrastructure.sandbox.git_refs import base_pin, value_of
+from cleveragents.infrastructure.sandbox.git_refs import is_base
 from cleveragents.infrastructure.sandbox.git_repository import folder_of
 from cleveragents.infrastructure.sandbox.git_submodule import borrowing_folder, submodules_of
 
@@ -68,8 +68,8 @@ class MovedProjects:
             git_dir = _common(place)
         except GitError:
             return False
-        pinned = base_pin(resource.store_id, resource.name)
-        return value_of(Git(git_dir, {"GIT_DIR": git_dir}), pinned) == resource.base
+        git = Git(git_dir, {"GIT_DIR": git_dir})
+        return is_base(git, resource.store_id, resource.name, resource.base)
 
 
 def _common(place: str) -> str:

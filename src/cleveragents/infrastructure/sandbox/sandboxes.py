@@ -9,7 +9,7 @@ from typing import Protocol
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
-from cleveragents.domain.errors import ResourceError
+from cleveragents.domain.errors import ResourceError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, ResourceInspection
 from cleveragents.infrastructure.sandbox.branching import Branches
@@ -17,6 +17,7 @@ from cleveragents.infrastructure.sandbox.fs_apply import FolderApply, FolderSnap
 from cleveragents.infrastructure.sandbox.fs_directory import FsDirectories
 from cleveragents.infrastructure.sandbox.git_apply import GitApply
 from cleveragents.infrastructure.sandbox.git_checkout import GitCheckouts
+from cleveragents.infrastructure.sandbox.git_refs import Pins
 from cleveragents.infrastructure.sandbox.sqlite_apply import SqliteApply
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, SqliteDatabases
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
@@ -56,6 +57,7 @@ class SandboxRegistry:
         folders: FolderSnapshots,
         databases: DatabaseSnapshots,
         workers: DatabaseWorkers,
+        pins: Pins,
     ) -> None:
         sqlite = SqliteDatabases(sandboxes_dir, scratch_dir, databases, workers)
         self._sandboxes = Path(sandboxes_dir)
@@ -63,12 +65,12 @@ class SandboxRegistry:
         # Two that let go of references in one repository at once trip over its lock.
         self._removing = threading.Lock()
         self._checkouts: dict[ResourceType, SandboxMaker] = {
-            ResourceType.GIT_CHECKOUT: GitCheckouts(sandboxes_dir, scratch_dir),
+            ResourceType.GIT_CHECKOUT: GitCheckouts(sandboxes_dir, scratch_dir, pins),
             ResourceType.FS_DIRECTORY: FsDirectories(sandboxes_dir, folders),
             ResourceType.SQLITE: sqlite,
         }
         self._applies: dict[ResourceType, Applier] = {
-            ResourceType.GIT_CHECKOUT: GitApply(scratch_dir),
+            ResourceType.GIT_CHECKOUT: GitApply(scratch_dir, pins),
             ResourceType.FS_DIRECTORY: FolderApply(folders),
             ResourceType.SQLITE: SqliteApply(scratch_dir, databases, sqlite.diff, workers),
         }
@@ -98,6 +100,12 @@ class SandboxRegistry:
             raise
 
     def check(self, resource: PlanResource) -> None:
+        # A copy of a data folder names the sandboxes of the original, where somebody may work.
+        sandboxes = os.path.realpath(self._sandboxes)
+        if not os.path.realpath(resource.sandbox_path).startswith(f"{sandboxes}/"):
+            raise SandboxMissingError(
+                resource.name, resource.sandbox_path, os.path.dirname(self._sandboxes)
+            )
         self._checkout(resource.name, resource.type).check(resource)
 
     def remove(self, resource: PlanResource) -> None:

@@ -25,12 +25,16 @@ _CONTENT = (
 class SnapshotFiles:
     """The files in `snapshots_dir`, one database per plan, and the temporary ones in `scratch_dir`.
 
-    Other processes may be at work here at any time, so only what nobody can need is removed.
+    Other processes may be at work here at any time, so only what nobody can need is removed:
+    snapshots are stored for plans on record, and one that is not may be in another database.
+    `is_busy` says whether a plan is being worked on by anybody, who may need his temporary files
+    for days.
     """
 
-    def __init__(self, snapshots_dir: str, scratch_dir: str) -> None:
+    def __init__(self, snapshots_dir: str, scratch_dir: str, is_busy: Callable[[], bool]) -> None:
         self._snapshots = snapshots_dir
         self._scratch = scratch_dir
+        self._is_busy = is_busy
 
     @property
     def location(self) -> str:
@@ -55,22 +59,23 @@ class SnapshotFiles:
             return [str(error)]
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
-    def leftovers(self, known: Callable[[], Collection[str]]) -> Sequence[str]:
-        return [entry.path for entry in self._abandoned(known)]
+    def leftovers(self) -> Sequence[str]:
+        return [entry.path for entry in self._abandoned()]
 
-    def sweep(self, known: Callable[[], Collection[str]]) -> int:
-        """Remove what crashes left behind: files of plans that do not exist, old temporary ones."""
-        return sum(_remove(entry) for entry in self._abandoned(known))
+    def sweep(self) -> int:
+        """Remove what crashes left behind: old temporary files."""
+        return sum(_remove(entry) for entry in self._abandoned())
 
-    def _abandoned(self, known: Callable[[], Collection[str]]) -> Sequence[os.DirEntry[str]]:
+    def strangers(self, known: Callable[[], Collection[str]]) -> Sequence[str]:
         stored = _entries(self._snapshots)
         # Asked after the files were listed: a plan made in between is known, its file not listed.
         plans = known()
+        return sorted(e.path for e in stored if e.name[:_ULID_LENGTH] not in plans)
+
+    def _abandoned(self) -> Sequence[os.DirEntry[str]]:
         oldest = time.time_ns() / 1e9 - _ABANDONED_SECONDS
-        return [
-            *(e for e in stored if e.name[:_ULID_LENGTH] not in plans),
-            *(e for e in _entries(self._scratch) if _is_older(e, oldest)),
-        ]
+        found = [entry for entry in _entries(self._scratch) if _is_older(entry, oldest)]
+        return [] if found and self._is_busy() else found
 
     def _share(self, plan: str, size: int) -> StoreShare:
         content, stored, snapshots = self._amounts(self._path(plan))

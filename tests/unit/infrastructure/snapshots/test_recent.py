@@ -115,7 +115,9 @@ def test_what_snapshots_hold_is_counted_by_version(world, poured) -> None:
     world.capture()
     if poured:
         _pour(world)
-    (share,) = SnapshotFiles(str(world.database.parent), str(world.top / "scratch")).shares()
+    (share,) = SnapshotFiles(
+        str(world.database.parent), str(world.top / "scratch"), lambda: False
+    ).shares()
     # Twice what is stored once, and what belongs to the git state.
     sides = _ask(
         world,

@@ -9,31 +9,7 @@ down_revision = None
 
 def upgrade() -> None:
 
-    op.create_table(
-        "plans",
-        sa.Column("plan_id", sa.Text(), nullable=False),
-        sa.Column("ordinal", sa.Integer(), nullable=False),
-        sa.Column("action_name", sa.Text(), nullable=False),
-        sa.Column("action_json", sa.Text(), nullable=False),
-        sa.Column("phase", sa.Text(), nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("attempt", sa.Integer(), nullable=False),
-        sa.Column("last_completed_step", sa.Integer(), nullable=False),
-        sa.Column("last_checkpoint_id", sa.Text(), nullable=True),
-        sa.Column("rollback_target", sa.Text(), nullable=True),
-        sa.Column("safety_group", sa.Text(), nullable=True),
-        sa.Column("rollback_only_json", sa.Text(), nullable=False),
-        sa.Column("timeline", sa.Integer(), nullable=False),
-        sa.Column("seq", sa.Integer(), nullable=False),
-        sa.Column("actor_state_json", sa.Text(), nullable=False),
-        sa.Column("error_json", sa.Text(), nullable=True),
-        sa.Column("applied_json", sa.Text(), nullable=False),
-        sa.Column("created_at", sa.Text(), nullable=False),
-        sa.Column("started_at", sa.Text(), nullable=True),
-        sa.Column("finished_at", sa.Text(), nullable=True),
-        sa.PrimaryKeyConstraint("plan_id", name=op.f("pk_plans")),
-        sa.UniqueConstraint("ordinal", name=op.f("uq_plans_ordinal")),
-    )
+    _create_plans()
     op.create_table(
         "decisions",
         sa.Column("decision_id", sa.Text(), nullable=False),
@@ -387,6 +363,40 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_subplans_parent_id"), "subplans", ["parent_id"], unique=False)
     op.create_index(op.f("ix_subplans_root_id"), "subplans", ["root_id"], unique=False)
+
+
+def _create_plans() -> None:
+    op.create_table(
+        "plans",
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("ordinal", sa.Integer(), nullable=False),
+        *(_text(name) for name in ("action_name", "action_json", "phase", "state")),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("last_completed_step", sa.Integer(), nullable=False),
+        *(_text(n, null=True) for n in ("last_checkpoint_id", "rollback_target", "safety_group")),
+        sa.Column("rollback_only_json", sa.Text(), nullable=False),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("actor_state_json", sa.Text(), nullable=False),
+        sa.Column("error_json", sa.Text(), nullable=True),
+        sa.Column("applied_json", sa.Text(), nullable=False),
+        sa.Column("created_at", sa.Text(), nullable=False),
+        sa.Column("started_at", sa.Text(), nullable=True),
+        sa.Column("finished_at", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("plan_id", name=op.f("pk_plans")),
+        sa.UniqueConstraint("ordinal", name=op.f("uq_plans_ordinal")),
+    )
+    op.create_table(
+        "installation",
+        sa.Column("id", sa.Integer(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("inode", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_installation")),
+    )
+
+
+def _text(name: str, *, null: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text(), nullable=null)
 
 
 def _leads_to(table: str, column: str, target: str) -> sa.ForeignKeyConstraint:
