@@ -285,7 +285,8 @@ class SnapshotDiffs(Protocol):
 class ToolContext:
     """What a tool may touch: the sandboxes by resource name, and how long it may take.
 
-    `servers` are the commands of the action's MCP servers by name.
+    `servers` are the commands of the action's MCP servers by name; `reading_servers` have no tool
+    that writes.
     """
 
     plan_id: PlanId
@@ -293,6 +294,7 @@ class ToolContext:
     timeout: float
     confinement: Confinement = Confinement()
     servers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    reading_servers: frozenset[str] = frozenset()
 
 
 class Confinements(Protocol):
@@ -333,6 +335,10 @@ class Tools(Protocol):
 
     def check(self, action: Action, step: Step) -> Sequence[str]:
         """What is wrong with this call, judged without running it; empty if nothing is."""
+        ...
+
+    def is_held_to_reading(self, action: Action, spec: ToolSpec) -> bool:
+        """Whether a tool that says it only reads cannot do otherwise on this machine."""
         ...
 
     def reach(

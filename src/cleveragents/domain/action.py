@@ -208,6 +208,12 @@ class Action:
         """The same with another step in this place."""
         return replace(self, steps=(*self.steps[:index], step, *self.steps[index + 1 :]))
 
+    @property
+    def reading_servers(self) -> frozenset[str]:
+        """The MCP servers of which no tool writes."""
+        writing = {spec.server for spec in self.tools if spec.writes}
+        return frozenset(server.name for server in self.servers) - writing
+
     def server(self, name: str) -> ServerSpec | None:
         return next((spec for spec in self.servers if spec.name == name), None)
 

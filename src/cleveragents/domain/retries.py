@@ -9,6 +9,7 @@ from cleveragents.domain.errors import (
     ToolNotEndedError,
     ToolNotFoundError,
     ToolRefusedError,
+    ToolWroteError,
 )
 
 # The same call would be refused in the same way, or would not be alone.
@@ -19,6 +20,7 @@ _POINTLESS = (
     ToolNotEndedError,
     ToolNotFoundError,
     ToolRefusedError,
+    ToolWroteError,
 )
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 2.0

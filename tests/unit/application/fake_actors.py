@@ -73,6 +73,9 @@ class MemoryTools:
     def check(self, action: Action, step: Step) -> Sequence[str]:
         return []
 
+    def is_held_to_reading(self, action: Action, spec: ToolSpec) -> bool:
+        return True
+
     def reach(
         self,
         spec: ToolSpec,

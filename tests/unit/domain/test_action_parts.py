@@ -1,6 +1,6 @@
 """An action hands parts of itself on: to a child, to a later step, to whoever asks by name."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 from cleveragents.domain.action import (
     Action,
@@ -75,3 +75,10 @@ def test_parts_are_found_by_their_names() -> None:
     assert WHOLE.validation("count") is None
     for found in (WHOLE.server("x"), WHOLE.resource("x"), WHOLE.validation("x")):
         assert found is None
+
+
+def test_a_server_reads_if_none_of_its_tools_writes() -> None:
+    look, note = (ToolSpec(name=n, server="search", remote=n) for n in ("look", "note"))
+    assert replace(WHOLE, tools=(look, note)).reading_servers == {"search", "other"}
+    writing = replace(WHOLE, tools=(look, replace(note, writes=True)))
+    assert writing.reading_servers == {"other"}

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Generator
 from typing import Any
@@ -13,37 +14,38 @@ import pytest
 
 from cleveragents.infrastructure.tools import http_child, python_child
 
-Called = Callable[..., tuple[int, str]]
+Called = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
 def called(monkeypatch: pytest.MonkeyPatch) -> Called:
-    def call(target: str, **arguments: Any) -> tuple[int, str]:
-        read, written = os.pipe()
-        text = json.dumps({"target": target, "arguments": arguments, "token": "T"})
+    """The exit code, what was printed, and what was given back."""
+
+    def call(target: str, **arguments: Any) -> tuple[int, str, str]:
+        printed = io.StringIO()
+        text = json.dumps({"target": target, "arguments": arguments})
         monkeypatch.setattr(sys, "stdin", io.StringIO(text))
-        monkeypatch.setattr(sys, "stdout", os.fdopen(os.dup(written), "w"))
-        monkeypatch.setattr(os, "dup", lambda number: written if number == 1 else number)
-        code = python_child.main()
-        sys.stdout.close()
-        monkeypatch.undo()
-        with os.fdopen(read) as file:
-            return code, file.read()
+        monkeypatch.setattr(sys, "stdout", printed)
+        with tempfile.TemporaryFile() as answer:
+            code = python_child.main(os.dup(answer.fileno()))
+            monkeypatch.undo()
+            answer.seek(0)
+            return code, printed.getvalue(), answer.read().decode()
 
     return call
 
 
-def test_a_result_has_a_line_of_its_own(called: Called) -> None:
-    code, text = called("os.path:exists", nonsense=1)
-    assert code == python_child.FAILED
+def test_a_result_goes_a_way_of_its_own(called: Called) -> None:
+    code, text, answer = called("os.path:exists", nonsense=1)
+    assert (code, answer) == (python_child.FAILED, "")
     assert "TypeError" in text
-    code, text = called("json:dumps", obj=[1])
-    assert (code, text) == (0, '\nT "[1]"\n')
+    assert called("json:dumps", obj=[1]) == (0, "", '"[1]"')
+    assert called("builtins:print") == (0, "\n", "null")
 
 
 def test_a_function_that_is_not_there_is_told(called: Called) -> None:
-    code, text = called("os:nothing.of.this")
-    assert code == python_child.FAILED
+    code, text, answer = called("os:nothing.of.this")
+    assert (code, answer) == (python_child.FAILED, "")
     assert "has no attribute 'nothing'" in text
 
 

@@ -12,6 +12,7 @@ import pytest
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.infrastructure.confinement.bubblewrap import wrapped
+from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.confinement.syscalls import (
     PR_SET_CHILD_SUBREAPER,
     mount,
@@ -153,10 +154,12 @@ def test_refusals_are_seen_in_the_output() -> None:
 
 
 def test_bubblewrap_gets_the_same_view() -> None:
-    line = wrapped("/bin/bwrap", ["make"], ["/s/code", "/t"], "/s/code", 7)
+    places = Places(folder="/s/code", writable=["/s/code", "/t"], closed=["/s/code/x"])
+    line = wrapped("/bin/bwrap", ["make"], places, 7)
     assert line[0] == "/bin/bwrap"
     assert line[-2:] == ["--", "make"]
     text = " ".join(line)
     for part in ("--ro-bind / /", "--bind /s/code /s/code", "--bind /t /t", "--seccomp 7"):
         assert part in text
-    assert "--unshare-net" not in wrapped("/bin/bwrap", ["make"], [], "/", None)
+    assert text.index("--ro-bind /s/code/x /s/code/x") > text.index("--bind /t /t")
+    assert "--unshare-net" not in wrapped("/bin/bwrap", ["make"], places, None)

@@ -88,9 +88,12 @@ class CheckpointService:
         plan: Plan,
         moment: CheckpointMoment,
         additions: Additions = NOTHING_ELSE,
+        *,
+        anyway: bool = False,
     ) -> Committed:
-        """Store the plan's progress, and a group with it if the settings name this trigger."""
-        wanted = self.is_on(trigger) and plan.action.rollback_policy.enabled
+        """Store the plan's progress, and a group with it if the settings name this trigger, or if
+        it is needed `anyway`."""
+        wanted = (anyway or self.is_on(trigger)) and plan.action.rollback_policy.enabled
         return self._commit(plan, [moment], additions, with_group=wanted)
 
     def record(
@@ -134,6 +137,18 @@ class CheckpointService:
         resources = self.resources(plan_id)
         snapshots = {r.resource_id: self._snapshots.capture(r) for r in resources}
         return Capture(resources=resources, snapshots=snapshots)
+
+    def written(self, plan_id: PlanId) -> Sequence[str]:
+        """The paths in which the sandboxes differ from what they were when the step began."""
+        found = self.capture(plan_id)
+        many = len(found.resources) > 1
+        return [
+            f"{resource.name}:{change.path}" if many else change.path
+            for resource in found.moved
+            for change in self._snapshots.changes_between(
+                resource, resource.boundary or "", found.snapshots[resource.resource_id].ref
+            )
+        ]
 
     def create(self, plan: Plan, label: str) -> CheckpointGroup:
         """A group by hand, labelled. The caller holds the plan's lock."""

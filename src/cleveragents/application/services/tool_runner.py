@@ -24,6 +24,7 @@ from cleveragents.domain.errors import (
     ToolNotFoundError,
     ToolNotStartedError,
     ToolRefusedError,
+    ToolWroteError,
 )
 from cleveragents.domain.footprint import Writers
 from cleveragents.domain.ids import PlanId, ToolCallId
@@ -205,8 +206,18 @@ class ToolRunner:
             ended = self._ended(plan, task, started_at, error, spec)
             known = effect and effect.uncertain(error.message, self._clock.now())
             return replace(ended, effect=known)
-        ended = self._ended(plan, task, started_at, result, spec)
+        outcome = self._found_out(plan, spec) or result
+        ended = self._ended(plan, task, started_at, outcome, spec)
         return replace(ended, effect=effect and effect.done(result, self._clock.now()))
+
+    def _found_out(self, plan: Plan, spec: ToolSpec) -> ToolError | None:
+        """What a tool wrote that says it only reads, where nothing else keeps it from that."""
+        if spec.writes or spec.validation is not None:
+            return None
+        if self._tools.is_held_to_reading(plan.action, spec):
+            return None
+        written = self._checkpoints.written(plan.plan_id)
+        return ToolWroteError(spec.name, written) if written else None
 
     def _context(self, plan: Plan, spec: ToolSpec, task: Task) -> ToolContext:
         return ToolContext(
@@ -215,6 +226,7 @@ class ToolRunner:
             timeout=spec.timeout or self._limits.timeout,
             confinement=plan.action.confinement,
             servers={server.name: server.command for server in plan.action.servers},
+            reading_servers=plan.action.reading_servers,
         )
 
     def _refuse_without_checkpoint(self, plan: Plan, spec: ToolSpec, task: Task) -> None:
@@ -309,8 +321,9 @@ class ToolRunner:
         if not isinstance(error, ToolNotEndedError):  # that is ended as soon as it can be
             self._tools.end(plan.plan_id)
         moment = task.moment(CheckpointReason.ON_ERROR, f"error in {_what(task)}", mid_step=True)
+        wrote = isinstance(error, ToolWroteError)  # what nobody expected is on record
         return self._checkpoints.auto_create_if_configured(
-            Trigger.ON_ERROR, plan, moment, ended.additions
+            Trigger.ON_ERROR, plan, moment, ended.additions, anyway=wrote
         )
 
     def _ended(

@@ -51,7 +51,8 @@ PlanError                      exit 1: the operation was refused or failed
 │   ├── ToolNotEndedError        tool-not-ended
 │   ├── ToolNotStartedError      tool-not-started
 │   │   └── ToolNotConfinedError   tool-not-confined
-│   └── ToolRefusedError         tool-refused
+│   ├── ToolRefusedError         tool-refused
+│   └── ToolWroteError           tool-wrote
 ├── ActorError                 actor-failed
 │   ├── ActorUnavailableError    actor-unavailable
 │   ├── BudgetExhaustedError     budget-exhausted
@@ -169,6 +170,7 @@ from cleveragents.domain.errors.work import (
     ToolNotStartedError,
     ToolRefusedError,
     ToolTimeoutError,
+    ToolWroteError,
 )
 
 __all__ = [
@@ -245,6 +247,7 @@ __all__ = [
     "ToolNotFoundError",
     "ToolNotStartedError",
     "ToolRefusedError",
+    "ToolWroteError",
     "ToolTimeoutError",
     "UsageError",
     "ValidationUnmetError",

@@ -1,5 +1,7 @@
 """Owns what can go wrong with resources, sandboxes and tools."""
 
+from collections.abc import Sequence
+
 from cleveragents.domain.errors.base import PlanError
 
 
@@ -111,6 +113,21 @@ class ToolLimitError(ToolError):
     def __init__(self, tool: str, what: str) -> None:
         super().__init__(
             f"{tool} {what}, and was stopped", "correct what it ran, then resume the plan"
+        )
+
+
+class ToolWroteError(ToolError):
+    """A tool that is declared to read only has changed something in a sandbox."""
+
+    code = "tool-wrote"
+    _MOST = 5
+
+    def __init__(self, tool: str, paths: Sequence[str]) -> None:
+        more = len(paths) - self._MOST
+        named = ", ".join(paths[: self._MOST]) + (f" and {more} more" if more > 0 else "")
+        super().__init__(
+            f"{tool} is declared read-only, and wrote {named}",
+            "say `writes: true` in the action file, or correct what it runs",
         )
 
 

@@ -56,6 +56,9 @@ class AgentTools:
     def check(self, action: Action, step: Step) -> Sequence[str]:
         return () if step.tool.startswith(AGENT_TOOL) else self._tools.check(action, step)
 
+    def is_held_to_reading(self, action: Action, spec: ToolSpec) -> bool:
+        return not spec.name.startswith(AGENT_TOOL) and self._tools.is_held_to_reading(action, spec)
+
     def reach(
         self,
         spec: ToolSpec,

@@ -19,6 +19,7 @@ from cleveragents.domain.confinement import (
 from cleveragents.infrastructure.confinement import bubblewrap, landlock, socket_filter
 from cleveragents.infrastructure.confinement.environment import passed_on, private_places
 from cleveragents.infrastructure.confinement.machine import Machine
+from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.confinement.read_only_view import ReadOnlyView
 from cleveragents.infrastructure.confinement.socket_filter import SocketFilter
 from cleveragents.infrastructure.confinement.syscalls import (
@@ -91,9 +92,9 @@ class Confiner:
 
     @contextmanager
     def enclosed(
-        self, argv: Sequence[str], asked: Confinement, sandboxes: Sequence[str], folder: str
+        self, argv: Sequence[str], asked: Confinement, places: Places
     ) -> Generator[Enclosure]:
-        """`sandboxes` are the folders that it may write in beside its own temporary one."""
+        """To what it may write come its own temporary folder, and what the action allows."""
         holds = self.enforcement(asked)
         if holds.by is ConfinementMeans.NOTHING:
             yield Enclosure(argv=argv, environ=dict(self.environ))
@@ -102,28 +103,25 @@ class Confiner:
             environ = passed_on(self.environ, (*self.variables, *asked.environment))
             environ |= private_places(private)
             further = [path for path in map(_expanded, asked.write) if os.path.exists(path)]
-            writable = [*sandboxes, private, *further]
-            if holds.by is ConfinementMeans.BUBBLEWRAP:
-                with self._wrapped(argv, holds, writable, folder) as enclosure:
-                    yield replace(enclosure, environ=environ)
-            else:
-                with self._by_kernel(argv, holds, writable, folder) as enclosure:
-                    yield replace(enclosure, environ=environ)
+            places = replace(places, writable=[*places.writable, private, *further])
+            is_wrapped = holds.by is ConfinementMeans.BUBBLEWRAP
+            means = self._wrapped if is_wrapped else self._by_kernel
+            with means(argv, holds, places) as enclosure:
+                yield replace(enclosure, environ=environ)
 
     @contextmanager
     def _by_kernel(
-        self, argv: Sequence[str], holds: Enforcement, writable: Sequence[str], folder: str
+        self, argv: Sequence[str], holds: Enforcement, places: Places
     ) -> Generator[Enclosure]:
         abi = self.machine.landlock
-        ruleset = landlock.make_ruleset(writable, abi) if abi >= LANDLOCK_USABLE else None
+        ruleset = landlock.make_ruleset(places.writable, abi) if abi >= LANDLOCK_USABLE else None
         try:
             yield Enclosure(
                 argv=argv,
                 environ={},
                 ruleset=ruleset,
                 view=ReadOnlyView(
-                    writable=writable,
-                    folder=folder,
+                    places=places,
                     most_processes=self.process_limit,
                     apart=self.machine.process_table,
                 )
@@ -140,19 +138,17 @@ class Confiner:
 
     @contextmanager
     def _wrapped(
-        self, argv: Sequence[str], holds: Enforcement, writable: Sequence[str], folder: str
+        self, argv: Sequence[str], holds: Enforcement, places: Places
     ) -> Generator[Enclosure]:
         bwrap = self.machine.bubblewrap
         assert bwrap is not None
         if Guarantee.NETWORK not in holds.enforced:
-            yield Enclosure(
-                argv=bubblewrap.wrapped(bwrap, argv, writable, folder, None), environ={}
-            )
+            yield Enclosure(argv=bubblewrap.wrapped(bwrap, argv, places, None), environ={})
             return
         with tempfile.TemporaryFile() as code:
             code.write(socket_filter.program())
             code.seek(0)
-            line = bubblewrap.wrapped(bwrap, argv, writable, folder, code.fileno())
+            line = bubblewrap.wrapped(bwrap, argv, places, code.fileno())
             yield Enclosure(argv=line, environ={}, passed_fds=(code.fileno(),))
 
     @contextmanager

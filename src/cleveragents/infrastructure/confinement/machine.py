@@ -9,6 +9,7 @@ from functools import cache, cached_property
 
 from cleveragents.domain.confinement import Abilities
 from cleveragents.infrastructure.confinement import landlock, socket_filter
+from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.confinement.read_only_view import ReadOnlyView
 
 _PATIENCE_SECONDS = 5
@@ -60,7 +61,8 @@ def _works_here(*, apart: bool) -> bool:
     """Tried, since a kernel that has it may still forbid it. Once per process: a fork copies all
     that the process holds."""
     with tempfile.TemporaryDirectory() as folder:
-        view = ReadOnlyView(writable=[folder], folder=folder, most_processes=100, apart=apart)
+        places = Places(folder=folder, writable=[folder])
+        view = ReadOnlyView(places=places, most_processes=100, apart=apart)
         return _succeeds(lambda: _try_apart(view) if apart else _try_view(view))
 
 

@@ -7,9 +7,9 @@ Landlock does not stop who changes modes, owners or times; a read-only mount doe
 import ctypes
 import os
 import resource
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.confinement.syscalls import (
     CLONE_NEWNS,
     CLONE_NEWPID,
@@ -41,14 +41,13 @@ class _MountAttributes(ctypes.Structure):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOnlyView:
-    """`writable` stay as they are, `folder` is where the command runs. `apart`: with a process
-    table of its own, whose first process takes all the others with it when it ends.
+    """`apart`: with a process table of its own, whose first process takes all the others with it
+    when it ends.
 
     In a user namespace the kernel counts its processes alone, so that they can be limited.
     """
 
-    writable: Sequence[str]
-    folder: str
+    places: Places
     most_processes: int
     apart: bool = False
 
@@ -66,13 +65,16 @@ class ReadOnlyView:
         mount(b"none", b"/", _MS_REC | _MS_PRIVATE)
         if self.apart:
             mount(b"proc", b"/proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC, b"proc")
-        places = [os.fsencode(path) for path in self.writable]
+        places = [os.fsencode(path) for path in self.places.writable]
         for place in places:
             mount(place, place, _MS_BIND | _MS_REC)
         _set_attributes(b"/", _MountAttributes(set=_READ_ONLY))
         for place in places:
             _set_attributes(place, _MountAttributes(clear=_READ_ONLY))
-        os.chdir(self.folder)  # the one it stands in is of the view that it had before
+        for place in map(os.fsencode, self.places.closed):
+            mount(place, place, _MS_BIND | _MS_REC)
+            _set_attributes(place, _MountAttributes(set=_READ_ONLY))
+        os.chdir(self.places.folder)  # the one it stands in is of the view that it had before
 
 
 def _own_namespace(kind: int, most_processes: int) -> None:  # pragma: no cover

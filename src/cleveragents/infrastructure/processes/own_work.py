@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolLimitError, ToolNotStartedError, ToolTimeoutError
 from cleveragents.infrastructure.confinement.confiner import Confiner
+from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.processes.marked import mark_of
 from cleveragents.infrastructure.processes.reports import Report
 from cleveragents.infrastructure.processes.running import Running
@@ -62,7 +63,8 @@ class OwnWork:
     @contextmanager
     def started(self, work: Work) -> Generator[Running]:
         """To be talked with over its standard streams; has ended when the block is left."""
-        held = self._confiner.enclosed(work.argv, work.confinement, work.writable, work.folder)
+        places = Places(folder=work.folder, writable=work.writable)
+        held = self._confiner.enclosed(work.argv, work.confinement, places)
         with held as enclosure, ExitStack() as stack:
             start = Start(
                 name=work.argv[0],

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import IO
 
-from cleveragents.domain.confinement import Confinement, ConfinementMeans, Enforcement
+from cleveragents.domain.confinement import Confinement, ConfinementMeans, Enforcement, Guarantee
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import (
     ToolError,
@@ -19,6 +19,7 @@ from cleveragents.domain.errors import (
     ToolNotStartedError,
 )
 from cleveragents.infrastructure.confinement.confiner import Confiner, Enclosure
+from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
 from cleveragents.infrastructure.processes.marked import end_processes, mark_of
 from cleveragents.infrastructure.processes.reports import Report
@@ -28,12 +29,15 @@ from cleveragents.infrastructure.processes.starting import NotStartedError, Star
 # Output beyond what is kept is read and dropped; without an end it would only burn time.
 _PRINTED_AT_LEAST = 64 << 20
 _PRINTED_PER_KEPT = 64
+# Programs that put away for later what they have read: not where they are only to read.
+_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """What to run; `name` is the tool's, for messages. One that `talks` is written to and read;
-    others find `input` on their standard input. `passed` are open files that it gets."""
+    others find `input` on their standard input. `passed` are open files that it gets. What is
+    `read_only` may not write in the sandboxes, where that can be enforced."""
 
     name: str
     argv: Sequence[str]
@@ -43,6 +47,7 @@ class Command:
     plan_id: str = ""
     confinement: Confinement = Confinement()
     talks: bool = False
+    read_only: bool = False
     input: bytes = b""
     passed: tuple[int, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -74,6 +79,10 @@ class ProcessRunner:
     def enforcement(self, asked: Confinement) -> Enforcement:
         return self._confiner.enforcement(asked)
 
+    def is_held_to_reading(self, asked: Confinement) -> bool:
+        """Whether what is `read_only` cannot change anything in the sandboxes, modes included."""
+        return Guarantee.ATTRIBUTES in self.enforcement(asked).enforced
+
     def run(self, command: Command) -> ToolResult:
         """Wait for the command to end; whatever it left running is ended too."""
         limits = self.limits(command.timeout)
@@ -87,8 +96,7 @@ class ProcessRunner:
     def started(self, command: Command, limits: Limits) -> Generator[Running]:
         """Running until the block is left, and then certainly no more."""
         self._refuse_unconfined(command)
-        places = writable_places(command.sandboxes)
-        held = self._confiner.enclosed(command.argv, command.confinement, places, command.folder)
+        held = self._confiner.enclosed(command.argv, command.confinement, _places(command))
         with held as enclosure, _stdin(command) as stdin, ExitStack() as stack:
             start = Start(
                 name=command.name,
@@ -192,6 +200,13 @@ def writable_places(sandboxes: Mapping[str, str]) -> list[str]:
     return found
 
 
+def _places(command: Command) -> Places:
+    sandboxes = writable_places(command.sandboxes)
+    if command.read_only:
+        return Places(folder=command.folder, writable=(), closed=sandboxes)
+    return Places(folder=command.folder, writable=sandboxes)
+
+
 def _environment(command: Command, enclosure: Enclosure) -> dict[str, str]:
     # Without GIT_*: a GIT_DIR of the caller would lead git out of the sandbox.
     kept = {k: v for k, v in enclosure.environ.items() if not k.startswith("GIT_")}
@@ -201,7 +216,8 @@ def _environment(command: Command, enclosure: Enclosure) -> dict[str, str]:
     sandboxes = {
         f"CLEVERAGENTS_SANDBOX_{_variable(name)}": path for name, path in command.sandboxes.items()
     }
-    return kept | sandboxes | dict(command.variables)
+    quiet = _QUIET if command.read_only else {}
+    return kept | sandboxes | quiet | dict(command.variables)
 
 
 def _not_started(command: Command, error: NotStartedError) -> ToolError:

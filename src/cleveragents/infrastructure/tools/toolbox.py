@@ -89,6 +89,13 @@ class ToolBox:
         refusal = self._processes.enforcement(action.confinement).refusal
         return [f"`{spec.name}` may not run: {refusal}"] if refusal else []
 
+    def is_held_to_reading(self, action: Action, spec: ToolSpec) -> bool:
+        if spec.name in (*FILE_TOOLS, *SQL_TOOLS) and spec.name in self._built_in:
+            return True
+        if spec.server is not None and spec.server not in action.reading_servers:
+            return False  # the server has to be able to write for others
+        return self._processes.is_held_to_reading(action.confinement)
+
     def reach(
         self,
         spec: ToolSpec,
@@ -117,7 +124,8 @@ class ToolBox:
     ) -> ToolResult:
         command = _command(spec, arguments, context, root)
         if spec.server is not None and spec.remote is not None:
-            started = replace(command, argv=context.servers[spec.server])
+            only_reads = spec.server in context.reading_servers
+            started = replace(command, argv=context.servers[spec.server], read_only=only_reads)
             return self._servers.call(started, spec.server, spec.remote, arguments)
         if spec.python is not None:
             return run_function(self._processes, command, spec.python, arguments)
@@ -232,6 +240,8 @@ def _command(
         plan_id=context.plan_id,
         timeout=float(arguments.get("timeout", context.timeout)),
         confinement=context.confinement,
+        # A validation may write, reports and caches: that is taken back.
+        read_only=spec.read_only and spec.validation is None,
     )
 
 
