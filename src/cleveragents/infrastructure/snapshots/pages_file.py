@@ -18,6 +18,7 @@ from cleveragents.domain.errors import (
     SnapshotFailedError,
 )
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.closed import open_closed
 from cleveragents.infrastructure.snapshots.entry import Kind
 from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
 from cleveragents.infrastructure.sqlite.messages import BUSY, NO_DATABASE
@@ -35,6 +36,7 @@ from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsid
 
 LOCK_SECONDS = 10.0
 _PAUSE = 0.02
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFLNK: Kind.LINK, stat.S_IFDIR: Kind.DIR}
 # CLOCK_REALTIME_COARSE of Linux: the times of files are taken from it.
@@ -80,11 +82,15 @@ class DatabaseFile:
         """No journal holds anything, so that the file is all there is."""
         return is_quiet(self.path)
 
+    def open(self) -> int:
+        """For reading its bytes, without any lock."""
+        return self._open(os.O_RDONLY)
+
     @contextmanager
     def held(self) -> Generator[Held]:
         """The file with all that its journals held. Raises SnapshotFailedError, and MovedError if
         it was not held still after all."""
-        fd = self._open(os.O_RDONLY)
+        fd = self.open()
         try:
             if not self._locked(fd, fcntl.F_RDLCK, SHARED):
                 raise self._in_use()
@@ -129,7 +135,7 @@ class DatabaseFile:
             os.close(folder)
 
     def _open(self, flags: int) -> int:
-        fd = os.open(self.path, flags | _FLAGS)
+        fd = self._opened(flags | _FLAGS)
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise SnapshotFailedError(
@@ -137,6 +143,18 @@ class DatabaseFile:
                 "stop what works in the sandbox and try again",
             )
         return fd
+
+    def _opened(self, flags: int) -> int:
+        try:
+            return os.open(self.path, flags)
+        except PermissionError:
+            if flags & os.O_RDWR:
+                raise
+        folder = os.open(self.folder, _FOLDER)  # its owner may have closed it to himself
+        try:
+            return open_closed(folder, os.fsencode(self.name), flags)
+        finally:
+            os.close(folder)
 
     @contextmanager
     def _folded(self) -> Generator[tuple[str, ...]]:

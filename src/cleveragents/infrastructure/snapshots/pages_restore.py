@@ -78,7 +78,7 @@ def differs(session: PageSession, target: FileState) -> tuple[Kind, bool]:
         return kind, not (kind is target.kind and (link or kind is Kind.GONE))
     if not session.file.is_quiet():
         return kind, True  # what a journal holds would have to be written to be compared
-    fd = os.open(session.file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = session.file.open()
     try:
         present = _present(session, fd)
         changed = (present.size, present.mode) != (target.size, target.mode)

@@ -152,3 +152,16 @@ def test_what_poses_as_a_journal_is_named_and_goes_with_a_restore(
     assert second.state_hash != first.state_hash
     database.restore(first.ref)
     assert beside(database) == {"app.db"}
+
+
+def test_a_database_that_its_owner_closed_is_captured_and_restored(database: Database) -> None:
+    first, before = database.capture(), database.look()
+    database.sql("UPDATE t SET a='x' WHERE id=1")
+    database.path.chmod(0)
+    second = database.capture()
+    assert second.state_hash != first.state_hash
+    assert database.store.compare(database.resource, second.ref) == ()
+    database.restore(first.ref)
+    assert database.look() == before
+    database.restore(second.ref)
+    assert database.path.stat().st_mode & 0o777 == 0
