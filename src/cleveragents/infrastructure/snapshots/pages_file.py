@@ -158,21 +158,25 @@ class DatabaseFile:
 
     @contextmanager
     def _folded(self) -> Generator[tuple[str, ...]]:
-        """Bring everything into the file itself, and keep writers out from then on."""
-        place = place_of(self.resource)
-        with ExitStack() as stack:
-            try:
-                notes = stack.enter_context(self._workers.held(place, LOCK_SECONDS))
-            except RefusedInsideError as error:
-                if error.kind != NO_DATABASE:
-                    raise self._in_use(error) from error
-                notes = ()  # plain bytes then; whether they held still is seen afterwards
-            except LostInsideError as error:
-                if error.late:
-                    raise self._in_use(error) from error
-                # The same: what SQLite dies of is no database, and going back must stay possible.
-                notes = (f"{self.name} was taken as it is, without its journals: {error}",)
-            yield notes
+        try:
+            with ExitStack() as stack:
+                yield self._fold(stack)
+        except LostInsideError as error:
+            raise MovedError from error  # whoever held it died, and the lock with it
+
+    def _fold(self, stack: ExitStack) -> tuple[str, ...]:
+        """Bring everything into the file itself, and keep writers out as long as `stack` lasts."""
+        try:
+            return stack.enter_context(self._workers.held(place_of(self.resource), LOCK_SECONDS))
+        except RefusedInsideError as error:
+            if error.kind != NO_DATABASE:
+                raise self._in_use(error) from error
+            return ()  # plain bytes then; whether they held still is seen afterwards
+        except LostInsideError as error:
+            if error.late:
+                raise self._in_use(error) from error
+            # The same: what SQLite dies of is no database, and going back must stay possible.
+            return (f"{self.name} was taken as it is, without its journals: {error}",)
 
     def _locked(self, fd: int, kind: int, first: int) -> bool:
         """Wait for the lock of this open file alone; False if others keep theirs for too long."""

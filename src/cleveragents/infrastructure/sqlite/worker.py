@@ -92,7 +92,7 @@ class DatabaseWorkers:
             yield notes
         except BaseException:
             with suppress(LostInsideError):
-                self._asked(worker, ("release",), _SECONDS, _nothing)
+                self._asked(worker, ("release",), _GRACE_SECONDS, _nothing)
             raise
         self._asked(worker, ("release",), _SECONDS, _nothing)
 

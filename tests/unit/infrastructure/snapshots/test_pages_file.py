@@ -1,9 +1,11 @@
 """How a database file is held still: by a lock where it is all there is, or else by SQLite."""
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -136,6 +138,17 @@ def test_sqlite_that_gives_no_answer_is_an_error(
     assert str(database.path.parent) in caught.value.hint
     monkeypatch.undo()
     database.capture()
+
+
+def test_whoever_dies_while_it_holds_the_database_has_not_held_it(database: Database) -> None:
+    database.sql("PRAGMA journal_mode=WAL")
+    with elsewhere(database.path, "UPDATE t SET a='x' WHERE id=1"):
+        before = set(descendants(os.getpid()))
+        with pytest.raises(MovedError), DatabaseFile(database.resource, database.workers).held():
+            # The last of the new ones is the program; those above it keep it.
+            os.kill(max(set(descendants(os.getpid())) - before), signal.SIGKILL)
+            time.sleep(0.2)
+        database.capture()
 
 
 @pytest.mark.parametrize("suffix", ["-journal", "-wal", "-shm"])

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Generator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -220,6 +220,31 @@ def test_without_confinement_a_journal_still_removes_nothing(
         Path(f"{place.path}-journal").write_bytes(journal_naming(victim, Path(place.path)))
         assert ask() == (f"app.db-journal names {victim}, which was left alone",)
         assert victim.read_text() == "theirs"
+
+
+def test_a_journal_that_comes_after_the_look_removes_nothing_either(
+    workers: DatabaseWorkers, place: Place, tmp_path: Path
+) -> None:
+    victim, journal = tmp_path / "victim", Path(f"{place.path}-journal")
+    victim.write_text("theirs")
+    planted = journal_naming(victim, Path(place.path))
+    over = threading.Event()
+
+    def plant() -> None:
+        while not over.is_set():
+            (tmp_path / "next").write_bytes(planted)
+            (tmp_path / "next").rename(journal)
+
+    thread = threading.Thread(target=plant)
+    thread.start()
+    try:
+        for _ in range(200):
+            with suppress(RefusedInsideError), workers.held(place, 1):
+                pass
+    finally:
+        over.set()
+        thread.join()
+    assert victim.read_text() == "theirs"
 
 
 FORGED: list[Value | bytes] = [
