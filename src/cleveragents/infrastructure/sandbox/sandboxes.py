@@ -100,9 +100,11 @@ class SandboxRegistry:
             raise
 
     def check(self, resource: PlanResource) -> None:
-        # A copy of a data folder names the sandboxes of the original, where somebody may work.
+        # A copy of a data folder names the sandboxes of the original, where somebody may work. The
+        # folder around it decides: a step may have put a link in the place of a database.
         sandboxes = os.path.realpath(self._sandboxes)
-        if not os.path.realpath(resource.sandbox_path).startswith(f"{sandboxes}/"):
+        folder = os.path.realpath(os.path.dirname(resource.sandbox_path))
+        if not folder.startswith(f"{sandboxes}/"):
             raise SandboxMissingError(
                 resource.name, resource.sandbox_path, os.path.dirname(self._sandboxes)
             )
