@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import zstandard
-from workers import database_workers
+from workers import database_workers, git_views
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
@@ -69,7 +69,7 @@ class World:
     def new_store(self) -> CheckpointManager:
         """As in a new process: nothing is known and nothing is watched."""
         return CheckpointManager(
-            str(self.top / "snapshots"), str(self.top / "scratch"), database_workers()
+            str(self.top / "snapshots"), str(self.top / "scratch"), database_workers(), git_views()
         )
 
     def directory(self, name: str) -> dict[str, str]:

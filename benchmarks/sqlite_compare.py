@@ -21,7 +21,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from workers import database_workers
+from workers import database_workers, git_views
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
@@ -59,7 +59,9 @@ def _measure(top: Path, megabytes: int) -> None:
         base="",
         sandbox_path=str(path),
     )
-    store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"), database_workers())
+    store = CheckpointManager(
+        str(top / "snapshots"), str(top / "scratch"), database_workers(), git_views()
+    )
     first = _timed(lambda: store.capture(resource))
     _round(store, resource, path, top / "copy.db")
     rounds = [_round(store, resource, path, top / "copy.db") for _ in range(ROUNDS)]

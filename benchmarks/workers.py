@@ -1,13 +1,22 @@
-"""Owns the processes in which SQLite runs for the benchmarks, as the container makes them."""
+"""Owns the processes in which SQLite and git run for the benchmarks, as the container has them."""
 
 import os
 import tempfile
 
 from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.processes.own_work import OwnWork
+from cleveragents.infrastructure.sandbox.git_inside import GitInside
+from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
 def database_workers() -> DatabaseWorkers:
-    confiner = Confiner(environ=os.environ, scratch=tempfile.gettempdir())
-    return DatabaseWorkers(OwnWork(confiner))
+    return DatabaseWorkers(_own_work())
+
+
+def git_views() -> GitViews:
+    return GitViews(GitInside(_own_work(), tempfile.gettempdir()))
+
+
+def _own_work() -> OwnWork:
+    return OwnWork(Confiner(environ=os.environ, scratch=tempfile.gettempdir()))

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-from workers import database_workers
+from workers import database_workers, git_views
 
 from benchmarks.peers.places import PeerError, Place, bytes_on_disk
 from cleveragents.domain.action import ResourceType
@@ -43,7 +43,7 @@ class Engine:
         )
         make_repository(self._resource)
         self._manager = CheckpointManager(
-            str(self._snapshots), str(place.store / "scratch"), database_workers()
+            str(self._snapshots), str(place.store / "scratch"), database_workers(), git_views()
         )
 
     def snapshot(self) -> str:

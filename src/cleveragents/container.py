@@ -226,7 +226,7 @@ class Container(ToolWiring):
         from cleveragents.infrastructure.sandbox.leftovers import SandboxLeftovers
         from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
 
-        leftovers = SandboxLeftovers(self._in_data_dir("sandboxes"), self._pins)
+        leftovers = SandboxLeftovers(self._in_data_dir("sandboxes"), self._pins, self._git_inside)
         return DoctorService(
             self._unit_of_work,
             (self._sandboxes, leftovers, MovedProjects(self._cwd)),
@@ -308,10 +308,10 @@ class Container(ToolWiring):
             self._events,
         )
         merges = SandboxMerges(
-            self._in_data_dir("scratch"),
             self._snapshots.checkouts,
             self._snapshots.folders,
             self._snapshots.databases,
+            self._git_inside,
         )
         merger = SubplanMerger(
             self._unit_of_work,
@@ -360,7 +360,7 @@ class Container(ToolWiring):
             self._snapshots.folders,
             self._snapshots.databases,
             self._databases,
-            self._pins,
+            (self._pins, self._git_views),
         )
 
     @cached_property
@@ -378,6 +378,7 @@ class Container(ToolWiring):
             self._in_data_dir("snapshots"),
             self._in_data_dir("scratch"),
             self._databases,
+            self._git_views,
             self._settings.store_max_size,
         )
 

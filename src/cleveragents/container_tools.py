@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.confinement.confiner import Confiner
     from cleveragents.infrastructure.processes.own_work import OwnWork
     from cleveragents.infrastructure.processes.runner import ProcessRunner
+    from cleveragents.infrastructure.sandbox.git_inside import GitInside
+    from cleveragents.infrastructure.sandbox.git_views import GitViews
     from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
@@ -115,6 +117,18 @@ class ToolWiring(ABC):
         from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
         return DatabaseWorkers(self._own_work)
+
+    @cached_property
+    def _git_views(self) -> "GitViews":
+        from cleveragents.infrastructure.sandbox.git_views import GitViews
+
+        return GitViews(self._git_inside)
+
+    @cached_property
+    def _git_inside(self) -> "GitInside":
+        from cleveragents.infrastructure.sandbox.git_inside import GitInside
+
+        return GitInside(self._own_work, self._in_data_dir("scratch"))
 
     @cached_property
     def _own_work(self) -> "OwnWork":

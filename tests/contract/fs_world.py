@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers
+from tests.support.runners import database_workers, git_views
 from tests.support.trees import Tree, facts
 
 from cleveragents.domain.action import ResourceSpec, ResourceType
@@ -32,7 +32,7 @@ class FolderWorld:
         data = root / "data"
         self.workers = database_workers()
         self.snapshots = CheckpointManager(
-            str(data / "snapshots"), str(data / "scratch"), self.workers
+            str(data / "snapshots"), str(data / "scratch"), self.workers, git_views(data)
         )
         self.registry = SandboxRegistry(
             str(data / "sandboxes"),
@@ -40,7 +40,7 @@ class FolderWorld:
             self.snapshots.folders,
             self.snapshots.databases,
             self.workers,
-            Pins(lambda: "here"),
+            (Pins(lambda: "here"), git_views(data)),
         )
         self.resource = self._resource(())
 

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers
+from tests.support.runners import database_workers, git_views
 
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
@@ -110,7 +110,10 @@ class World:
         self.scratch = root / "data" / "scratch"
         self.workers = database_workers()
         self.snapshots = CheckpointManager(
-            str(root / "data" / "snapshots"), str(self.scratch), self.workers
+            str(root / "data" / "snapshots"),
+            str(self.scratch),
+            self.workers,
+            git_views(self.scratch),
         )
         self.registry = SandboxRegistry(
             str(self.sandboxes),
@@ -118,7 +121,7 @@ class World:
             self.snapshots.folders,
             self.snapshots.databases,
             self.workers,
-            Pins(lambda: "here"),
+            (Pins(lambda: "here"), git_views(self.scratch)),
         )
 
     def project(self, name: str = "my project", **files: str) -> Project:

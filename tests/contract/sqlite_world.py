@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers
+from tests.support.runners import database_workers, git_views
 
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
@@ -30,7 +30,7 @@ class World:
         self.path = self.folder / "app ?#%.db"
         self.workers = database_workers()
         self.snapshots = CheckpointManager(
-            str(top / "data/snapshots"), str(top / "data/scratch"), self.workers
+            str(top / "data/snapshots"), str(top / "data/scratch"), self.workers, git_views(top)
         )
         self.registry = SandboxRegistry(
             str(top / "data/sandboxes"),
@@ -38,7 +38,7 @@ class World:
             self.snapshots.folders,
             self.snapshots.databases,
             self.workers,
-            Pins(lambda: "here"),
+            (Pins(lambda: "here"), git_views(top)),
         )
 
     def make(self, journal: str = "delete") -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from git_world import Project, World, hook_ran, hostile, world
+from tests.support.runners import git_views
 
 from cleveragents.domain.applying import ApplyOptions
 from cleveragents.infrastructure.sandbox.git_apply import GitApply
@@ -158,7 +159,7 @@ def test_an_apply_works_across_file_systems(world: World) -> None:
     (sandbox.path / "link").symlink_to("a.py")
     scratch = shm / f"cleveragents-test-{os.getpid()}"
     try:
-        far = GitApply(str(scratch), Pins(lambda: "here"))
+        far = GitApply(str(scratch), Pins(lambda: "here"), git_views(scratch))
         far.carry_out(resource, far.prepare_apply(resource, ApplyOptions(message="far")))
     finally:
         shutil.rmtree(scratch)

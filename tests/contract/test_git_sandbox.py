@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from git_world import OTHER_PLAN, PLAN, Project, World, changed, hook_ran, hostile, world
+from tests.support.runners import git_views
 
 from cleveragents.application.ports import Sandboxes
 from cleveragents.domain.action import ResourceSpec, ResourceType
@@ -309,7 +310,7 @@ def test_the_registry_makes_its_folders_when_they_are_needed(world: World) -> No
         world.snapshots.folders,
         world.snapshots.databases,
         world.workers,
-        Pins(lambda: "here"),
+        (Pins(lambda: "here"), git_views(world.root / "x/z")),
     )
     assert not (world.root / "x").exists()
     found = registry.inspect(world.spec(project.path), PLAN, include_uncommitted=True)

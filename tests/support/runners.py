@@ -3,10 +3,13 @@
 import os
 import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.processes.own_work import OwnWork
 from cleveragents.infrastructure.processes.runner import ProcessRunner
+from cleveragents.infrastructure.sandbox.git_inside import GitInside
+from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
@@ -21,3 +24,13 @@ def database_workers() -> DatabaseWorkers:
     """They end with the test at the latest; private folders are gone when they are."""
     environ = {"PATH": os.environ.get("PATH", os.defpath)}
     return DatabaseWorkers(OwnWork(Confiner(environ=environ, scratch=tempfile.gettempdir())))
+
+
+def git_views(scratch: Path | str) -> GitViews:
+    return GitViews(git_inside(scratch))
+
+
+def git_inside(scratch: Path | str) -> GitInside:
+    """With the environment as it is when something is started."""
+    own_work = OwnWork(Confiner(environ=os.environ, scratch=str(scratch)))
+    return GitInside(own_work, str(scratch))

@@ -10,22 +10,24 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.merging.databases import DatabaseMerge, DatabaseStates
 from cleveragents.infrastructure.merging.text import TextMerge
 from cleveragents.infrastructure.merging.trees import TreeMerge, TreeSnapshots
-from cleveragents.infrastructure.sandbox.git_repository import sandbox_git
+from cleveragents.infrastructure.sandbox.git_inside import GitInside
 from cleveragents.infrastructure.sandbox.git_trees import nul_ended
+from cleveragents.infrastructure.sandbox.git_views import GitViews
 
 
 class SandboxMerges:
     def __init__(
         self,
-        scratch_dir: str,
         checkouts: TreeSnapshots,
         folders: TreeSnapshots,
         databases: DatabaseStates,
+        inside: GitInside,
     ) -> None:
-        text = TextMerge(scratch_dir)
+        text = TextMerge(inside)
+        self._views = GitViews(inside)
         # The types of a merge and of what it prepared belong together, which this table knows.
         self._merges: dict[ResourceType, Any] = {
-            ResourceType.GIT_CHECKOUT: TreeMerge(checkouts, text, _ignored_by_git),
+            ResourceType.GIT_CHECKOUT: TreeMerge(checkouts, text, self._ignored_by_git),
             ResourceType.FS_DIRECTORY: TreeMerge(folders, text, _nothing),
             ResourceType.SQLITE: DatabaseMerge(databases),
         }
@@ -50,14 +52,14 @@ class SandboxMerges:
             )
         return self._merges[resource.type]
 
-
-def _ignored_by_git(resource: PlanResource, paths: Sequence[bytes]) -> frozenset[bytes]:
-    if not paths:
-        return frozenset()
-    found = sandbox_git(resource).run(
-        "check-ignore", "-z", "--stdin", input=nul_ended(list(paths)), check=False
-    )
-    return frozenset(found.stdout.split(b"\0")[:-1])
+    def _ignored_by_git(self, resource: PlanResource, paths: Sequence[bytes]) -> frozenset[bytes]:
+        if not paths:
+            return frozenset()
+        with self._views.of_files(resource) as held:
+            asked = held.git.run(
+                "check-ignore", "-z", "--stdin", input=nul_ended(list(paths)), check=False
+            )
+        return frozenset(asked.stdout.split(b"\0")[:-1])
 
 
 def _nothing(resource: PlanResource, paths: Sequence[bytes]) -> frozenset[bytes]:  # noqa: ARG001 - of a folder nothing is ignored

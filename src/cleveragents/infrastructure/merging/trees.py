@@ -31,15 +31,19 @@ class TreeSnapshots(Protocol):
     ) -> None: ...
 
 
+class TextMerges(Protocol):
+    def opened(self, parent: PlanResource) -> AbstractContextManager[MergeText]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedTree(PreparedMerge):
     merged: Merged
 
 
 class TreeMerge:
-    def __init__(self, snapshots: TreeSnapshots, merge_text: MergeText, ignored: Ignored) -> None:
+    def __init__(self, snapshots: TreeSnapshots, texts: TextMerges, ignored: Ignored) -> None:
         self._snapshots = snapshots
-        self._merge_text = merge_text
+        self._texts = texts
         self._ignored = ignored
 
     def prepare(
@@ -50,9 +54,13 @@ class TreeMerge:
         before: Sequence[PreparedMerge],
     ) -> PreparedTree:
         earlier = [item.merged for item in before if isinstance(item, PreparedTree)]
-        with self._snapshots.reading(parent) as ours, self._snapshots.reading(child) as theirs:
+        with (
+            self._snapshots.reading(parent) as ours,
+            self._snapshots.reading(child) as theirs,
+            self._texts.opened(parent) as merge_text,
+        ):
             trees = _Seen(ours, theirs, parent, child, earlier).trees()
-            merged = PathMerge(trees, strategy, self._merge_text, time.time_ns()).run()
+            merged = PathMerge(trees, strategy, merge_text, time.time_ns()).run()
         given_up = self._ignored(parent, [conflict.path for conflict in merged.conflicts])
         return PreparedTree(
             resource=parent.name,

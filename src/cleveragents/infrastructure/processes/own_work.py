@@ -70,7 +70,7 @@ class OwnWork:
                 name=work.argv[0],
                 folder=work.folder,
                 mark=mark_of(work.plan_id, uuid.uuid4().hex),
-                environ={**enclosure.environ, **work.variables},
+                environ={**_passed_on(enclosure.environ), **work.variables},
                 stdin=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 most_processes=self._confiner.process_limit,
@@ -83,6 +83,11 @@ class OwnWork:
                     "see what this machine can do with `agents doctor`",
                 ) from error
             yield running
+
+
+def _passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+    """Without GIT_*: those of the caller would lead git elsewhere."""
+    return {key: value for key, value in environ.items() if not key.startswith("GIT_")}
 
 
 def _whole(work: Work, report: Report | None) -> Report:

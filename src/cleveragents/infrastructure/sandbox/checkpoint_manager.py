@@ -11,6 +11,7 @@ from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git_state import GitState
+from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.pages_engine import PagesEngine
 from cleveragents.infrastructure.snapshots.proven import Proven
@@ -55,19 +56,24 @@ class SnapshotEngine(Protocol):
 
 class CheckpointManager:
     """The SnapshotStore. `scratch_dir` should be on the file system of the sandboxes; `workers` are
-    who asks SQLite."""
+    who asks SQLite, `views` who asks git."""
 
     def __init__(
         self,
         snapshots_dir: str,
         scratch_dir: str,
         workers: DatabaseWorkers,
+        views: GitViews,
         limit_bytes: int = 0,
     ) -> None:
         watcher = Watcher(scratch_dir)
         self._connections = Connections(limit_bytes)
         self.checkouts = TreeEngine(
-            snapshots_dir, scratch_dir, GitState, watcher, self._connections
+            snapshots_dir,
+            scratch_dir,
+            lambda resource: GitState(resource, views),
+            watcher,
+            self._connections,
         )
         self.folders = TreeEngine(snapshots_dir, scratch_dir, _no_side, watcher, self._connections)
         self.databases = PagesEngine(snapshots_dir, self._connections, workers)

@@ -5,8 +5,9 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from cleveragents.domain.errors import GitUnavailableError, SandboxError
 
@@ -22,6 +23,9 @@ _OPTIONS = (
     "maintenance.auto=false",
     # Submodules have a life of their own: no command of ours may walk into them.
     "submodule.recurse=false",
+    # Hooks that are settings, for what plumbing does. Versions without them pass over these.
+    "hook.reference-transaction.enabled=false",
+    "hook.post-index-change.enabled=false",
 )
 _ENVIRONMENT = {
     "LC_ALL": "C",
@@ -32,6 +36,8 @@ _ENVIRONMENT = {
     "GIT_SEQUENCE_EDITOR": "false",
     "GIT_ADVICE": "0",
 }
+# Nothing that is missing is fetched: from where, and by which program, settings say.
+OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 
 
 class GitError(SandboxError):
@@ -44,47 +50,85 @@ class GitError(SandboxError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GitCall:
+    """One command line; `env` is added to a clean environment, a path as `input` is a file."""
+
+    argv: Sequence[str]
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    input: bytes | Path = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GitResult:
+    """`hint` is what to do about a failure, where whoever ran it knows more than git says."""
+
     stdout: bytes
     stderr: bytes
     code: int
+    hint: str = ""
+
+
+Start = Callable[[GitCall], GitResult]
+
+
+def start_plainly(call: GitCall) -> GitResult:
+    """With all that we may do ourselves: only where no step can have written (ADR 0046)."""
+    env = {**clean_environment(), **call.env}
+    try:
+        # "/" and -C: a deleted current folder must not stop git, nor a missing one look as if git
+        # itself were missing.
+        if isinstance(call.input, Path):
+            with call.input.open("rb") as file:
+                done = subprocess.run(
+                    call.argv, cwd="/", capture_output=True, env=env, stdin=file, check=False
+                )
+        else:
+            done = subprocess.run(
+                call.argv, cwd="/", capture_output=True, env=env, input=call.input, check=False
+            )
+    except OSError as error:
+        raise GitUnavailableError(str(error)) from error
+    return GitResult(stdout=done.stdout, stderr=done.stderr, code=done.returncode)
 
 
 class Git:
-    """Runs git in one folder. `env` is added to the clean environment of every call."""
+    """Runs git in one folder. `env` and `settings` are added to those of every call."""
 
-    def __init__(self, directory: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: str,
+        env: Mapping[str, str] | None = None,
+        start: Start = start_plainly,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         self.directory = directory
         self.env = dict(env or {})
+        self._start = start
+        self._settings = dict(settings or {})
+
+    def at(self, directory: str) -> "Git":
+        """The same, run in another folder."""
+        return Git(directory, self.env, self._start, self._settings)
 
     def with_env(self, env: Mapping[str, str]) -> "Git":
-        return Git(self.directory, {**self.env, **env})
+        return Git(self.directory, {**self.env, **env}, self._start, self._settings)
+
+    def with_settings(self, settings: Mapping[str, str]) -> "Git":
+        return Git(self.directory, self.env, self._start, {**self._settings, **settings})
 
     def run(
         self,
         *args: str,
-        input: bytes | None = None,
+        input: bytes | Path = b"",
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> GitResult:
         """Raises GitError if `check` and git did not exit with 0."""
         command = [_executable(), "-C", self.directory]
-        for option in _OPTIONS:
+        for option in (*_OPTIONS, *(f"{key}={value}" for key, value in self._settings.items())):
             command += ["-c", option]
-        try:
-            # "/" and -C: a deleted current folder must not stop git, nor a missing one look as
-            # if git itself were missing.
-            done = subprocess.run(
-                [*command, *args],
-                cwd="/",
-                capture_output=True,
-                env={**clean_environment(), **self.env, **(env or {})},
-                input=input or b"",
-                check=False,
-            )
-        except OSError as error:
-            raise GitUnavailableError(str(error)) from error
-        result = GitResult(stdout=done.stdout, stderr=done.stderr, code=done.returncode)
+        call = GitCall(argv=[*command, *args], env={**self.env, **(env or {})}, input=input)
+        result = self._start(call)
         if check and result.code != 0:
             raise _error(self.directory, args, result)
         return result
@@ -102,6 +146,11 @@ def clean_environment() -> dict[str, str]:
     """The process environment without anything that would point git somewhere else."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     return {**kept, **_ENVIRONMENT}
+
+
+def ours_for_git() -> Mapping[str, str]:
+    """What we set for every git, whoever starts it."""
+    return _ENVIRONMENT
 
 
 def _executable() -> str:
@@ -128,7 +177,7 @@ def _require_version(path: str) -> None:
 def _error(directory: str, args: tuple[str, ...], result: GitResult) -> GitError:
     stderr = result.stderr.decode("utf-8", "backslashreplace").strip()
     said = stderr or f"exit status {result.code}"
-    hint = f"look at the repository with `git -C {directory} status`"
+    hint = result.hint or f"look at the repository with `git -C {directory} status`"
     if "dubious ownership" in stderr:
         hint = f"if you trust it: git config --global --add safe.directory {directory}"
     return GitError(

@@ -33,6 +33,7 @@ from cleveragents.infrastructure.sandbox.git_trees import (
     text_of,
     tree_changes,
 )
+from cleveragents.infrastructure.sandbox.git_views import GitViews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,9 +47,10 @@ class _Merge:
 
 
 class GitApply:
-    def __init__(self, scratch_dir: str, pins: Pins) -> None:
+    def __init__(self, scratch_dir: str, pins: Pins, views: GitViews) -> None:
         self._trees = Trees(scratch_dir)
         self._pins = pins
+        self._views = views
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         git = _project(resource, options)
@@ -70,7 +72,7 @@ class GitApply:
         return PreparedApply(
             resource_id=resource.resource_id,
             token={**token, NOTES: notes} if notes else token,
-            diff=joined(diffs, left_behind(self._trees, resource, looked), notes),
+            diff=joined(diffs, left_behind(sandbox, self._trees, resource, looked), notes),
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:

@@ -21,7 +21,6 @@ from cleveragents.infrastructure.sandbox.git_repository import (
     folder_of,
     make_repository,
     require_sandbox,
-    sandbox_git,
 )
 from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
 from cleveragents.infrastructure.sandbox.git_submodule_look import Looked, look
@@ -29,14 +28,16 @@ from cleveragents.infrastructure.sandbox.git_submodule_make import make_submodul
 from cleveragents.infrastructure.sandbox.git_submodule_new import clear_workshop
 from cleveragents.infrastructure.sandbox.git_submodule_steps import NOTES, diffs_of, steps_in
 from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of
+from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 
 
 class GitCheckouts:
-    def __init__(self, sandboxes_dir: str, scratch_dir: str, pins: Pins) -> None:
+    def __init__(self, sandboxes_dir: str, scratch_dir: str, pins: Pins, views: GitViews) -> None:
         self._sandboxes = Path(sandboxes_dir)
         self._trees = Trees(scratch_dir)
         self._pins = pins
+        self._views = views
 
     def inspect(
         self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
@@ -78,13 +79,14 @@ class GitCheckouts:
         clear_workshop(resource)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
-        git = sandbox_git(resource)
-        looked = look(git, self._trees, resource, self._trees.of_sandbox(git, resource.base))
-        parts = [diff_of_trees(git, resource.base, looked.folder.tree)]
-        for one in sorted(looked.inside, key=lambda one: one.path):
-            if one.start:
-                parts.append(diff_of_trees(one.git, one.start, one.tree, below=one.path))
-        return joined(parts, left_behind(self._trees, resource, looked))
+        with self._views.of_files(resource) as held:
+            git, trees = held.git, held.trees
+            looked = look(git, trees, resource, trees.of_sandbox(git, resource.base))
+            parts = [diff_of_trees(git, resource.base, looked.folder.tree)]
+            for one in sorted(looked.inside, key=lambda one: one.path):
+                if one.start:
+                    parts.append(diff_of_trees(one.git, one.start, one.tree, below=one.path))
+            return joined(parts, left_behind(git, trees, resource, looked))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         git = _repository(resource)
@@ -104,10 +106,10 @@ class GitCheckouts:
         remove_sandbox(self._sandboxes, Path(folder_of(resource).path))
 
 
-def left_behind(trees: Trees, resource: PlanResource, looked: Looked) -> tuple[str, ...]:
+def left_behind(git: Git, trees: Trees, resource: PlanResource, looked: Looked) -> tuple[str, ...]:
     """What is in the sandbox and cannot be applied: ignored files and whole repositories."""
     brought = resource.include
-    ignored = list(ignored_files(sandbox_git(resource), trees, looked.folder.tree, brought))
+    ignored = list(ignored_files(git, trees, looked.folder.tree, brought))
     for one in looked.inside:
         top = f"{one.path}/"
         inner = [item.removeprefix(top) for item in brought if item.startswith(top)]

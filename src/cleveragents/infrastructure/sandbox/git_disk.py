@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_trees import (
+    REGULAR,
     TreeChange,
     Trees,
     nul_ended,
-    same_content,
 )
 
 
@@ -75,16 +75,13 @@ class DiskState:
         suspects = [
             change
             for change in changes
-            if change.was_file
+            if change.old_mode in REGULAR
             and self._disk[change.path] is Disk.FILE
             and not self.is_old(change)
             and self._entries[change.path][0] == change.old_mode
         ]
-        with trees.folder() as folder:
-            trees.materialise(git, old, [change.path for change in suspects], folder)
-            for change in suspects:
-                if same_content(self._top / change.name, folder / change.name):
-                    self._entries[change.path] = (change.old_mode, change.old_oid)
+        for change in trees.unfiltered(git, old, suspects):
+            self._entries[change.path] = (change.old_mode, change.old_oid)
 
     def _will_be_free(self, path: bytes) -> bool:
         parents = PurePosixPath(os.fsdecode(path)).parents

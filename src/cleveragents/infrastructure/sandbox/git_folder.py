@@ -7,18 +7,23 @@ sandbox's `.git` says may have been altered by a step.
 import hashlib
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 from cleveragents.infrastructure.sandbox.git_modules import module_states
 from cleveragents.infrastructure.sandbox.private_files import (
     below,
+    kinds_below,
+    kinds_in,
+    link_target,
     make_folder,
     put_file,
+    put_link,
     read_file,
     remove,
+    status,
 )
 from cleveragents.infrastructure.snapshots.entry import RACY_NS
 
@@ -31,6 +36,8 @@ _OPERATION_FILES = frozenset(
 _OPERATION_FOLDERS = ("rebase-merge", "rebase-apply", "sequencer")
 _OWN_FILES = frozenset({"HEAD", "config", "config.worktree", "shallow"})
 _OWN_FOLDERS = ("info", "hooks")
+# Where git of ours would go through a link.
+_FOLLOWED = ("refs", "logs", "objects")
 # Every stash but the newest is named in this log alone.
 STASH_LOG = "logs/refs/stash"
 _SPLIT_INDEX = "sharedindex."
@@ -65,7 +72,7 @@ class GitFolder:
         return os.path.join(self.path, name)
 
     def read(self, name: str) -> bytes | None:
-        return read_file(self.file(name))
+        return read_file(self.path, name)
 
     def make(self, objects: str) -> None:
         """The least that git needs; all other objects are those of the folder `objects`."""
@@ -93,11 +100,11 @@ class GitFolder:
 
     def pointer_is_ours(self) -> bool:
         """A missing one counts: it is put back, and there is nothing else to see."""
-        place = os.path.join(self.sandbox, ".git")
-        return not os.path.lexists(place) or read_file(place) == self._pointer()
+        there = os.path.lexists(os.path.join(self.sandbox, ".git"))
+        return not there or read_file(self.sandbox, ".git") == self._pointer()
 
     def write_pointer(self, *, synced: bool = True) -> None:
-        if read_file(os.path.join(self.sandbox, ".git")) != self._pointer():
+        if read_file(self.sandbox, ".git") != self._pointer():
             put_file(self.sandbox, ".git", self._pointer(), synced=synced)
 
     def _pointer(self) -> bytes:
@@ -123,13 +130,13 @@ class GitFolder:
     def write_files(self, wanted: Mapping[str, StateFile]) -> None:
         present = self.files()
         for name in set(self._names()) - wanted.keys():
-            remove(self.file(name))
+            remove(self.path, name)
         for name, file in wanted.items():
             if present.get(name) != file:
                 self._write(name, file)
         for name in _OPERATION_FOLDERS:
             if not any(path.startswith(name + "/") for path in wanted):
-                shutil.rmtree(self.file(name), ignore_errors=True)
+                remove(self.path, name)
 
     def has_split_index(self) -> bool:
         return any(name.startswith(_SPLIT_INDEX) for name in self._names())
@@ -140,14 +147,17 @@ class GitFolder:
         return pointer and not any(self._in_the_way())
 
     def clear(self) -> None:
-        """Remove locks, which nobody can hold while we work, and links that lead elsewhere."""
+        """Remove locks, which nobody can hold while we work, and links that lead elsewhere.
+
+        git would write through them, and read for ever from a pipe.
+        """
         for name in list(self._in_the_way()):
-            os.unlink(self.file(name))
+            remove(self.path, name)
 
     def _in_the_way(self) -> Iterator[str]:
-        places = [*self._top(), *below(self.path, "refs")]
-        for name in places:
-            if name.endswith(".lock") or os.path.islink(self.file(name)):
+        places = (kinds_below(self.path, folder) for folder in _FOLLOWED)
+        for name, is_plain in chain(kinds_in(self.path), *places):
+            if name.endswith(".lock") or not is_plain:
                 yield name
 
     def _names(self) -> Iterator[str]:
@@ -157,32 +167,26 @@ class GitFolder:
         for folder in (*_OPERATION_FOLDERS, *_OWN_FOLDERS):
             yield from below(self.path, folder)
         yield from module_states(self.path, _OPERATION_FILES)
-        if os.path.isfile(self.file(STASH_LOG)):
+        if status(self.path, STASH_LOG) is not None:
             yield STASH_LOG
 
     def _top(self) -> list[str]:
-        try:
-            return sorted(os.listdir(self.path))
-        except OSError:
-            return []
+        return [name for name, _ in kinds_in(self.path)]
 
     def _state_file(self, name: str) -> StateFile | None:
-        try:
-            mode = os.lstat(self.file(name)).st_mode
-            if stat.S_ISLNK(mode) and "/" in name:
-                return StateFile(mode=stat.S_IFLNK, data=os.fsencode(os.readlink(self.file(name))))
-        except FileNotFoundError:
+        found = status(self.path, name)
+        if found is None:
             return None
+        if stat.S_ISLNK(found.st_mode) and "/" in name:
+            return StateFile(mode=stat.S_IFLNK, data=link_target(self.path, name))
         data = self.read(name)
-        return None if data is None else StateFile(mode=stat.S_IMODE(mode), data=data)
+        return None if data is None else StateFile(mode=stat.S_IMODE(found.st_mode), data=data)
 
     def _write(self, name: str, file: StateFile) -> None:
-        if file.mode != stat.S_IFLNK:
+        if file.mode == stat.S_IFLNK:
+            put_link(self.path, name, file.data)
+        else:
             put_file(self.path, name, file.data, file.mode)
-            return
-        make_folder(self.path, os.path.dirname(name))
-        remove(self.file(name))
-        os.symlink(os.fsdecode(file.data), self.file(name))
 
 
 def quoted(path: str) -> str:

@@ -12,6 +12,7 @@ from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_config import Settings
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder
+from cleveragents.infrastructure.sandbox.private_files import put_file
 
 # Plumbing that writes an index of ours must leave no part of it in the user's repository.
 _WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
@@ -36,9 +37,7 @@ def furnish(folder: GitFolder, project: Git, common: str, further: Mapping[str, 
 
 
 def put(folder: GitFolder, name: str, data: bytes) -> None:
-    path = Path(folder.file(name))
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(data)
+    put_file(folder.path, name, data, synced=False)
 
 
 def check_out(git: Git, commit: str, project: str, settings: Settings) -> None:

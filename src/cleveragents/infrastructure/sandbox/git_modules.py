@@ -8,6 +8,8 @@ import os
 import re
 from collections.abc import Iterator
 
+from cleveragents.infrastructure.sandbox.private_files import read_file
+
 _STATE_FILES = frozenset({"HEAD", "index", "packed-refs", "ORIG_HEAD", "config"})
 _STATE_FOLDERS = ("refs", "reftable")
 _WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
@@ -26,6 +28,8 @@ def module_states(gitdir: str, operation_files: frozenset[str]) -> Iterator[str]
 
 def modules_in(top: str) -> Iterator[str]:
     """Names of submodules have slashes, and submodules have submodules."""
+    if os.path.islink(top):
+        return
     for folder, folders, names in os.walk(top):
         if "HEAD" in names and "objects" in folders:
             yield folder
@@ -33,11 +37,11 @@ def modules_in(top: str) -> Iterator[str]:
 
 
 def _is_checked_out(module: str) -> bool:
-    found = _WORKTREE.search(_text(os.path.join(module, "config")))
+    found = _WORKTREE.search(_text(module, "config"))
     if found is None:
         return False
     place = os.path.join(module, found[1].strip('"'))
-    named = _text(os.path.join(place, ".git")).removeprefix("gitdir: ").removesuffix("\n")
+    named = _text(place, ".git").removeprefix("gitdir: ").removesuffix("\n")
     return bool(named) and os.path.realpath(os.path.join(place, named)) == os.path.realpath(module)
 
 
@@ -48,9 +52,5 @@ def _files(module: str, names: frozenset[str]) -> Iterator[str]:
             yield from (os.path.join(folder, file) for file in files)
 
 
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-        return ""
+def _text(folder: str, name: str) -> str:
+    return (read_file(folder, name) or b"").decode("utf-8", "surrogateescape")

@@ -7,7 +7,6 @@ snapshot must be possible then too, and above all the way back.
 import os
 import re
 from collections.abc import Mapping
-from contextlib import suppress
 
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.private_files import (
@@ -15,6 +14,7 @@ from cleveragents.infrastructure.sandbox.private_files import (
     make_folder,
     put_file,
     read_file,
+    remove,
     remove_empty_folders,
 )
 
@@ -41,9 +41,9 @@ def refs_of_project(git: Git) -> dict[bytes, bytes]:
 
 
 def read_refs(gitdir: str) -> dict[bytes, bytes]:
-    found = _packed(read_file(os.path.join(gitdir, "packed-refs")) or b"")
+    found = _packed(read_file(gitdir, "packed-refs") or b"")
     for name in map(os.fsencode, below(gitdir, "refs")):
-        value = (read_file(os.path.join(gitdir, os.fsdecode(name))) or b"").strip()
+        value = (read_file(gitdir, os.fsdecode(name)) or b"").strip()
         if _OID.fullmatch(value) or value.startswith(_SYMBOLIC):
             found[name] = value
         else:
@@ -58,8 +58,8 @@ def write_refs(gitdir: str, wanted: Refs, *, synced: bool = True) -> None:
     plain = {name: oid for name, oid in wanted.items() if not oid.startswith(_SYMBOLIC)}
     put_file(gitdir, "packed-refs", packed_refs(plain), synced=synced)
     for name in list(below(gitdir, "refs")):
-        os.unlink(os.path.join(gitdir, name))
-    remove_empty_folders(os.path.join(gitdir, "refs"))
+        remove(gitdir, name)
+    remove_empty_folders(gitdir, "refs")
     make_folder(gitdir, "refs/heads")
     for name in wanted.keys() - plain.keys():
         put_file(gitdir, os.fsdecode(name), wanted[name] + b"\n", synced=synced)
@@ -118,6 +118,5 @@ def _remove_logs_of_others(gitdir: str, wanted: Refs) -> None:
     """A log without its branch would be in the way of a branch below that name."""
     for name in list(below(gitdir, "logs/refs")):
         if os.fsencode(name).removeprefix(b"logs/") not in wanted:
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(gitdir, name))
-    remove_empty_folders(os.path.join(gitdir, "logs"))
+            remove(gitdir, name)
+    remove_empty_folders(gitdir, "logs")

@@ -1,4 +1,4 @@
-"""Owns the repository that the sandbox of a git checkout has to itself, and git's views of it.
+"""Owns the repository that the sandbox of a git checkout has to itself.
 
 It borrows the objects of the user's repository, and has all else of its own: HEAD, index,
 references, configuration. So no git command in a sandbox reaches what is the user's (ADR 0024).
@@ -30,7 +30,7 @@ def make_repository(resource: PlanResource) -> None:
     """A new repository with the base checked out into the sandbox, on the plan's branch."""
     folder, project = folder_of(resource), Git(resource.location)
     make_branchable(resource.sandbox_path)
-    folder.make(_objects(resource))
+    folder.make(objects_of(resource))
     branch = f"refs/heads/{sandbox_branch(resource)}"
     put(folder, "HEAD", f"ref: {branch}\n".encode())
     modules = active([module.name for module in inside(resource)])
@@ -38,7 +38,7 @@ def make_repository(resource: PlanResource) -> None:
     refs = refs_of_project(project)
     write_refs(folder.path, {**refs, branch.encode(): resource.base.encode()}, synced=False)
     folder.write_pointer(synced=False)
-    check_out(index_git(resource), resource.base, resource.location, settings)
+    check_out(_new_git(resource), resource.base, resource.location, settings)
 
 
 def branch_repository(parent: PlanResource, child: PlanResource) -> None:
@@ -52,7 +52,7 @@ def branch_repository(parent: PlanResource, child: PlanResource) -> None:
         os.mkdir(theirs.sandbox, 0o700)
     os.mkdir(theirs.path, 0o700)
     copy_folder(ours.path, theirs.path, excludes((), frozenset()))
-    theirs.make(_objects(child))
+    theirs.make(objects_of(child))
     theirs.clear()
     refs = read_refs(theirs.path)
     commit = head_commit(theirs.read("HEAD") or b"", refs) or child.base
@@ -72,34 +72,23 @@ def require_sandbox(resource: PlanResource) -> None:
     Its own repository may be: a rollback puts that back.
     """
     path = Path(resource.sandbox_path)
-    if path.is_symlink() or not path.is_dir() or not os.path.isdir(_objects(resource)):
+    if path.is_symlink() or not path.is_dir() or not os.path.isdir(objects_of(resource)):
         raise SandboxMissingError(resource.name, resource.sandbox_path)
 
 
-def sandbox_git(resource: PlanResource) -> Git:
-    """Git over the files of the sandbox. New objects go to the sandbox's own repository.
-
-    Settings and filters are those of the user's repository, not of the sandbox's: a step could
-    have put a program of its own there. Raises SandboxMissingError.
-    """
-    require_sandbox(resource)
-    return _project_over_sandbox(resource).with_env(_own_objects(resource))
-
-
 def applying_git(resource: PlanResource) -> Git:
-    """The same, but new objects go to the user's repository. Raises SandboxMissingError."""
+    """Over the sandbox's files, with new objects in the user's repository."""
     require_sandbox(resource)
     return _project_over_sandbox(resource)
 
 
-def index_git(resource: PlanResource) -> Git:
-    """Git over the index and the objects of the sandbox; references are not to be written."""
+def _new_git(resource: PlanResource) -> Git:
+    """Plainly: what is checked out is the user's, and no step has run yet."""
     folder = folder_of(resource)
-    own = {**_own_objects(resource), "GIT_SHALLOW_FILE": folder.file("shallow")}
-    if folder.has_split_index():
-        # Its halves find each other only in the folder of the repository. Nothing may be
-        # fetched: from where, a step could have written into the configuration.
-        own |= {"GIT_DIR": folder.path, "GIT_ALLOW_PROTOCOL": ""}
+    own = {
+        "GIT_OBJECT_DIRECTORY": folder.file("objects"),
+        "GIT_SHALLOW_FILE": folder.file("shallow"),
+    }
     return _project_over_sandbox(resource).with_env(own)
 
 
@@ -113,11 +102,6 @@ def _project_over_sandbox(resource: PlanResource) -> Git:
     return Git(resource.sandbox_path, places)
 
 
-def _own_objects(resource: PlanResource) -> dict[str, str]:
-    folder = folder_of(resource)
-    folder.make(_objects(resource))
-    return {"GIT_OBJECT_DIRECTORY": folder.file("objects")}
-
-
-def _objects(resource: PlanResource) -> str:
+def objects_of(resource: PlanResource) -> str:
+    """The folder of objects of the user's repository, from which a sandbox borrows."""
     return os.path.join(str(resource.details["git_dir"]), "objects")

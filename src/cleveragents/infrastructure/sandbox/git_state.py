@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git import OFFLINE, Git
 from cleveragents.infrastructure.sandbox.git_folder import (
     STASH_LOG,
     GitFolder,
@@ -30,8 +30,9 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
     text_of,
     write_refs,
 )
-from cleveragents.infrastructure.sandbox.git_repository import folder_of, index_git
+from cleveragents.infrastructure.sandbox.git_repository import folder_of
 from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
+from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.private_files import put_file, remove
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, StoredSide
 
@@ -89,8 +90,9 @@ class GitBlobs:
 class GitState:
     """The side state of one sandbox of a git checkout."""
 
-    def __init__(self, resource: PlanResource) -> None:
+    def __init__(self, resource: PlanResource, views: GitViews) -> None:
         self._resource = resource
+        self._views = views
         self._folder: GitFolder = folder_of(resource)
         self._project = Git(resource.location)
         self.blobs = GitBlobs(_with_submodules(self._project, resource))
@@ -111,14 +113,14 @@ class GitState:
         fingerprint = self._folder.fingerprint(time.time_ns())
         if before and fingerprint and fingerprint == before.fingerprint:
             return None
-        git = index_git(self._resource)
-        files, refs = self._folder.files(), read_refs(self._folder.path)
-        state = self._identity(files, refs, self._index_hash(git, before))
-        identity = json.dumps(state, sort_keys=True)
-        contents: dict[str, bytes] = {}
-        inherited: Mapping[str, bytes] = before.stored.hashes if before else {}
-        if before is None or identity != before.stored.identity:
-            contents, inherited = self._contents(git, files, refs, before)
+        with self._views.of_state(self._resource) as git:
+            files, refs = self._folder.files(), read_refs(self._folder.path)
+            state = self._identity(files, refs, self._index_hash(git, before))
+            identity = json.dumps(state, sort_keys=True)
+            contents: dict[str, bytes] = {}
+            inherited: Mapping[str, bytes] = before.stored.hashes if before else {}
+            if before is None or identity != before.stored.identity:
+                contents, inherited = self._contents(git, files, refs, before)
         return SideRecord(
             identity=identity,
             sandbox_ref=state["commit"],
@@ -158,15 +160,16 @@ class GitState:
         return bool(fingerprint) and fingerprint == before.fingerprint and self._folder.is_tidy()
 
     def prepare(self, target: StoredSide) -> None:
-        git = index_git(self._resource)
         request = _revisions(_lines(target.content("tips")), self._base())
-        if _is_whole(git, request):
-            return
-        for name in sorted(target.hashes):
-            if _is_pack(name):
-                git.run("index-pack", "--stdin", "--fix-thin", input=target.content(name))
-        if not _is_whole(git, request):
-            raise RestoreFailedError(self._resource.name, "git objects of the snapshot are missing")
+        with self._views.of_state(self._resource) as git:
+            if _is_whole(git, request):
+                return
+            for name in sorted(target.hashes):
+                if _is_pack(name):
+                    git.run("index-pack", "--stdin", "--fix-thin", input=target.content(name))
+            if not _is_whole(git, request):
+                why = "git objects of the snapshot are missing"
+                raise RestoreFailedError(self._resource.name, why)
 
     def write(self, target: StoredSide) -> None:
         state: _Identity = json.loads(target.identity)
@@ -228,7 +231,7 @@ class GitState:
 
     def _of_project(self, refs: Refs) -> dict[bytes, bytes]:
         """Those of which the user has the object; a parent plan may have made others."""
-        theirs = set(existing(self._project, objects_in(refs)))
+        theirs = set(existing(self._project.with_env(OFFLINE), objects_in(refs)))
         return {name: oid for name, oid in refs.items() if oid.decode("ascii", "replace") in theirs}
 
     def _base(self) -> list[str]:
@@ -261,7 +264,7 @@ class GitState:
         if "index" in target.hashes:
             put_file(self._folder.path, "index", target.content("index"))
             return
-        remove(self._folder.file("index"))
+        remove(self._folder.path, "index")
 
 
 def _blobs_of(git: Git, commit: str, prefix: bytes = b"") -> dict[bytes, str]:
@@ -312,10 +315,11 @@ def _staged(git: Git) -> list[str]:
     tree = git.run("write-tree", check=False)
     if tree.code == 0:
         return [tree.stdout.decode("ascii").strip()]
-    # In the middle of a merge there is no tree, so each file is named by itself.
+    # In the middle of a merge there is no tree, nor where objects are gone: then each file that is
+    # there is named by itself.
     listing = git.run("ls-files", "--stage", "-z").stdout.split(b"\0")[:-1]
     entries = (line.split(b"\t")[0].decode("ascii").split(" ") for line in listing)
-    return [oid for mode, oid, _ in entries if mode != "160000"]
+    return existing(git, {oid for mode, oid, _ in entries if mode != "160000"})
 
 
 def _revisions(wanted: Sequence[str], known: Sequence[str]) -> bytes:

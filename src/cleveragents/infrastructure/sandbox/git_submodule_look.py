@@ -168,7 +168,7 @@ class _Look:
             tree="",
             git=self._git_of(path, place),
             named=around.named.get(inner),
-            shallow=read_file(os.path.join(place, "shallow")) or b"",
+            shallow=read_file(place, "shallow") or b"",
         )
 
     def _place_of(self, path: str) -> str | None:
@@ -177,7 +177,7 @@ class _Look:
         pointer = os.path.join(top, ".git")
         if os.path.isdir(pointer) and not os.path.islink(pointer):
             return pointer
-        told = read_file(pointer) or b""
+        told = read_file(top, ".git") or b""
         if not told.startswith(_POINTER):
             return None
         place = os.path.join(top, os.fsdecode(told.removeprefix(_POINTER).rstrip(b"\r\n")))
@@ -201,7 +201,7 @@ class _Look:
         }
         if user is not None:
             own["GIT_DIR"] = os.path.join(user.directory, ".git")
-        return Git(top, {**self._git.env, **own})
+        return self._git.at(top).with_env(own)
 
     def _with_links(self, folder: FolderTree, added: Mapping[str, str]) -> FolderTree:
         lines = [b"160000 %s\t%s\0" % (c.encode(), os.fsencode(p)) for p, c in added.items()]
@@ -217,7 +217,7 @@ class _Look:
 
 
 def _commit(place: str) -> str:
-    return head_commit(read_file(os.path.join(place, "HEAD")) or b"", read_refs(place))
+    return head_commit(read_file(place, "HEAD") or b"", read_refs(place))
 
 
 def _is_brought(path: str, resource: PlanResource) -> bool:

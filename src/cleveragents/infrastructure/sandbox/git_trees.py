@@ -15,8 +15,8 @@ from pathlib import Path
 from cleveragents.infrastructure.sandbox.git import Git
 
 GITLINK = b"160000"
-_REGULAR = (b"100644", b"100755")
-_FILES = (*_REGULAR, b"120000")
+REGULAR = (b"100644", b"100755")
+_FILES = (*REGULAR, b"120000")
 
 # A private index must not leave a shared part in the user's git folder. Line ends that the user
 # wants to be warned about are no reason to lose a file, and no setting may make git trust a file
@@ -28,11 +28,7 @@ _SETTINGS = {
     "core.checkStat": "default",
     "core.ignoreStat": "false",
 }
-_PRIVATE = {"GIT_CONFIG_COUNT": str(len(_SETTINGS))} | {
-    variable: text
-    for number, (key, value) in enumerate(_SETTINGS.items())
-    for variable, text in ((f"GIT_CONFIG_KEY_{number}", key), (f"GIT_CONFIG_VALUE_{number}", value))
-}
+_SPECIAL = frozenset(b'"\\\n\r\t')
 _OURS = {
     "GIT_AUTHOR_NAME": "CleverAgents",
     "GIT_AUTHOR_EMAIL": "noreply@localhost",
@@ -105,7 +101,7 @@ class Trees:
                 # With its time: git tells by it which entries it has to look at again.
                 with suppress(FileNotFoundError):
                     shutil.copy2(copy_of, index)
-            yield git.with_env({**_PRIVATE, "GIT_INDEX_FILE": str(index)})
+            yield git.with_settings(_SETTINGS).with_env({"GIT_INDEX_FILE": str(index)})
 
     @contextmanager
     def folder(self) -> Generator[Path, None, None]:
@@ -121,10 +117,25 @@ class Trees:
         with self.private_index(git) as private:
             private.run("read-tree", tree)
             # In a folder without attributes of its own git takes those of the index: the tree's.
-            elsewhere = Git(str(target), private.env).with_env(
+            elsewhere = private.at(str(target)).with_env(
                 {"GIT_DIR": git_dir, "GIT_WORK_TREE": str(target)}
             )
             elsewhere.run("checkout-index", "-z", "--stdin", input=nul_ended(paths))
+
+    def unfiltered(self, git: Git, tree: str, suspects: Sequence[TreeChange]) -> list[TreeChange]:
+        """Those whose file is, to the byte, what a checkout of `tree` gives it."""
+        if not suspects:
+            return []
+        with self.folder() as folder:
+            self.materialise(git, tree, [change.path for change in suspects], folder)
+            places = [os.fsencode(top) for top in (git.directory, folder)]
+            paths = [os.path.join(top, change.path) for top in places for change in suspects]
+            # By git, which is held inside where it has to be: we open nothing in there.
+            told = b"".join(_quoted(path) + b"\n" for path in paths)
+            hashed = git.run("hash-object", "--no-filters", "--stdin-paths", input=told)
+        oids = hashed.stdout.split(b"\n")[:-1]
+        found = zip(suspects, oids[: len(suspects)], oids[len(suspects) :], strict=True)
+        return [change for change, there, checked_out in found if there == checked_out]
 
     def _tree_of_changes(self, private: Git, base: str) -> str:
         """The staged tree without changes that only the filters made.
@@ -136,17 +147,22 @@ class Trees:
         suspects = [
             change
             for change in tree_changes(private, base, tree)
-            if change.old_mode == change.new_mode and change.old_mode in _REGULAR
+            if change.old_mode == change.new_mode and change.old_mode in REGULAR
         ]
-        with self.folder() as folder:
-            self.materialise(private, base, [change.path for change in suspects], folder)
-            top = Path(private.directory)
-            same = [c for c in suspects if same_content(top / c.name, folder / c.name)]
+        same = self.unfiltered(private, base, suspects)
         if not same:
             return tree
         entries = b"".join(b"%s %s\t%s\0" % (c.old_mode, c.old_oid, c.path) for c in same)
         private.run("update-index", "-z", "--index-info", input=entries)
         return private.text("write-tree")
+
+
+class TreesInside(Trees):
+    """In a room that goes as a whole: programs run there, so nothing is removed piece by piece."""
+
+    @contextmanager
+    def folder(self) -> Generator[Path, None, None]:
+        yield Path(tempfile.mkdtemp(dir=self._scratch))
 
 
 def tree_changes(git: Git, old: str, new: str) -> tuple[TreeChange, ...]:
@@ -213,6 +229,15 @@ def _tree_change(head: bytes, path: bytes) -> TreeChange:
         new_mode=new_mode,
         old_oid=old_oid,
         new_oid=new_oid,
+    )
+
+
+def _quoted(path: bytes) -> bytes:
+    """As git reads a path from a line, whatever bytes it has."""
+    return (
+        b'"'
+        + b"".join(b"\\%03o" % byte if byte in _SPECIAL else bytes((byte,)) for byte in path)
+        + b'"'
     )
 
 

@@ -7,12 +7,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from cleveragents.domain.action import ResourceType
+from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.doctor import Leftover, LeftoverKind
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import made_at
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git import Git, Start, start_plainly
 from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, GitFolder
+from cleveragents.infrastructure.sandbox.git_inside import GitInside, Inside, View
 from cleveragents.infrastructure.sandbox.git_modules import modules_in
 from cleveragents.infrastructure.sandbox.git_ref_files import (
     existing,
@@ -22,6 +24,7 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
 )
 from cleveragents.infrastructure.sandbox.git_refs import OURS, Pins, all_pins, delete_ref
 from cleveragents.infrastructure.sandbox.git_submodule import submodules_of
+from cleveragents.infrastructure.sandbox.git_views import lfs_in
 from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
 from cleveragents.infrastructure.snapshots.lent_modes import LENT
 
@@ -31,9 +34,10 @@ _YOUNG_SECONDS = 3600
 
 
 class SandboxLeftovers:
-    def __init__(self, sandboxes_dir: str, pins: Pins) -> None:
+    def __init__(self, sandboxes_dir: str, pins: Pins, inside: GitInside) -> None:
         self._sandboxes = Path(sandboxes_dir)
         self._pins = pins
+        self._inside = inside
 
     def found(self, resources: Collection[PlanResource]) -> Sequence[Leftover]:
         checkouts = [r for r in resources if r.type is ResourceType.GIT_CHECKOUT]
@@ -72,8 +76,26 @@ class SandboxLeftovers:
                         plan_id=plan.name,
                         path=str(sandbox),
                         there=os.path.lexists(sandbox),
-                        precious=_holds_work(sandbox),
+                        precious=self._holds_work(sandbox),
                     )
+
+    def _holds_work(self, sandbox: Path) -> bool:
+        """Whether a folder has anything that is not in a commit which the user's own refs hold."""
+        if sandbox.is_symlink():
+            return False
+        if sandbox.is_dir() and not any(sandbox.iterdir()):
+            return False
+        folder = GitFolder(str(sandbox))
+        if folder.borrowed() is None:
+            return os.path.lexists(sandbox)
+        place = sandbox if sandbox.is_dir() else sandbox.parent
+        # How its steps were held may be known to nobody any more.
+        view = View(confinement=Confinement(), plan_id=sandbox.parent.name, folder=str(place))
+        try:
+            with self._inside.opened(view) as inside:
+                return _differs_from_project(folder, inside)
+        except PlanError:
+            return True  # a repository is gone or broken: these may be the only copies
 
     def _refs(self, repository: str, paths: dict[str, str]) -> Iterator[Leftover]:
         git = _git(repository)
@@ -92,32 +114,22 @@ class SandboxLeftovers:
             )
 
 
-def _holds_work(sandbox: Path) -> bool:
-    """Whether a folder has anything that is not in a commit which the user's own refs hold."""
-    if sandbox.is_symlink():
-        return False
-    if sandbox.is_dir() and not any(sandbox.iterdir()):
-        return False
-    folder = GitFolder(str(sandbox))
-    borrowed = folder.borrowed()
-    if borrowed is None:
-        return os.path.lexists(sandbox)
-    try:
-        return _differs_from_project(folder, os.path.dirname(borrowed))
-    except PlanError:
-        return True  # a repository is gone or broken: these may be the only copies
+def _differs_from_project(folder: GitFolder, inside: Inside) -> bool:
+    """Whether files or commits of a sandbox are not in the user's repository. Raises PlanError.
 
-
-def _differs_from_project(folder: GitFolder, repository: str) -> bool:
-    """Whether files or commits of a sandbox are not in the user's repository. Raises PlanError."""
-    project = _git(repository)
-    if _has_own_commits(folder, project) or any(map(_has_own_work, _submodules(folder))):
+    Which one that is, a step may have said.
+    """
+    repository = os.path.dirname(folder.borrowed() or "")
+    project = _git(repository, inside.start)
+    modules = _submodules(folder)
+    if _has_own_commits(folder, project) or any(_has_own_work(m, inside) for m in modules):
         return True
     commit = _commit(folder)
     if not os.path.lexists(folder.sandbox):
         return _only_we_hold(project, commit)
     # With the user's settings, not with those that a step may have made.
-    git = Git(folder.sandbox, {"GIT_DIR": repository, **folder.as_work_tree()})
+    places = {"GIT_DIR": repository, **folder.as_work_tree()}
+    git = Git(folder.sandbox, places, inside.start, lfs_in(inside.room))
     args = ("diff", "--quiet", "--no-ext-diff", "--ignore-submodules=none")
     changed = git.run(*args, commit, check=False).code != 0
     return changed or bool(git.text("ls-files", "--others")) or _only_we_hold(project, commit)
@@ -128,10 +140,12 @@ def _submodules(folder: GitFolder) -> Iterator[GitFolder]:
     return (GitFolder(folder.sandbox, place) for place in found)
 
 
-def _has_own_work(module: GitFolder) -> bool:
+def _has_own_work(module: GitFolder, inside: Inside) -> bool:
     """One that borrows nothing was made by a step."""
     borrowed = module.borrowed()
-    return borrowed is None or _has_own_commits(module, _git(os.path.dirname(borrowed)))
+    if borrowed is None:
+        return True
+    return _has_own_commits(module, _git(os.path.dirname(borrowed), inside.start))
 
 
 def _has_own_commits(folder: GitFolder, project: Git) -> bool:
@@ -166,6 +180,6 @@ def _repositories(resource: PlanResource) -> Iterator[str]:
     yield from (module.repository(resource.location) for module in submodules_of(resource))
 
 
-def _git(repository: str) -> Git:
+def _git(repository: str, start: Start = start_plainly) -> Git:
     # The folder of a submodule may be gone, which would stop git.
-    return Git(repository, {"GIT_DIR": repository, "GIT_WORK_TREE": repository})
+    return Git(repository, {"GIT_DIR": repository, "GIT_WORK_TREE": repository}, start)

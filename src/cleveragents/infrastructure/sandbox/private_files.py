@@ -1,17 +1,26 @@
-"""Owns reading and writing files of ours in a folder where a step may have planted links."""
+"""Owns reading and writing files of ours in a folder where a step may have planted links.
+
+Every folder on the way is opened by itself, from `top` on, and none of them through a link.
+"""
 
 import os
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager, suppress
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Not blocking: a pipe without a writer would wait for ever.
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_TEMPORARY = ".cleveragents-tmp"
 
 
-def read_file(path: str) -> bytes | None:
-    """The bytes of a regular file; None if there is none. No link is followed."""
+def read_file(top: str, name: str) -> bytes | None:
+    """The bytes of a regular file below `top`; None if there is none."""
     try:
-        # Not blocking: a pipe without a writer would wait for ever.
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with _folder_of(top, name) as (folder, last):
+            fd = os.open(last, _FILE, dir_fd=folder)
     except OSError:
         return None
     try:
@@ -23,81 +32,155 @@ def read_file(path: str) -> bytes | None:
         os.close(fd)
 
 
+def status(top: str, name: str) -> os.stat_result | None:
+    """Of what is there, be it a link; None if nothing is, or only by way of a link."""
+    try:
+        with _folder_of(top, name) as (folder, last):
+            return os.stat(last, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return None
+
+
+def link_target(top: str, name: str) -> bytes:
+    with _folder_of(top, name) as (folder, last):
+        return os.fsencode(os.readlink(last, dir_fd=folder))
+
+
 def write_file(path: str, data: bytes, mode: int = 0o600, *, synced: bool = True) -> None:
     """Replace the whole file in one step that, if it is `synced`, survives a crash."""
-    temporary = path + ".cleveragents-tmp"
-    with suppress(FileNotFoundError):
-        os.unlink(temporary)
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
-        file.flush()
-        if synced:
-            os.fsync(fd)
-    os.replace(temporary, path)
-    if synced:
-        _sync_folder(os.path.dirname(path))
-
-
-def _sync_folder(path: str) -> None:
-    folder_fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder_fd)
-    finally:
-        os.close(folder_fd)
+    top, name = os.path.split(path)
+    with _opened(top) as folder:
+        _write(folder, name, data, mode, synced=synced)
 
 
 def put_file(top: str, name: str, data: bytes, mode: int = 0o644, *, synced: bool = True) -> None:
     """Make `name` below `top` this file, whatever is there or on the way instead."""
     make_folder(top, os.path.dirname(name))
-    path = os.path.join(top, name)
-    if _is_folder(path):
-        remove(path)
-    write_file(path, data, mode, synced=synced)
+    with _folder_of(top, name) as (folder, last):
+        if _is_folder(folder, last):
+            _remove(folder, last)
+        _write(folder, last, data, mode, synced=synced)
 
 
-def remove(path: str) -> None:
-    """Whatever it is; no link is followed."""
-    if _is_folder(path):
-        shutil.rmtree(path)
-        return
-    with suppress(FileNotFoundError):
-        os.unlink(path)
+def put_link(top: str, name: str, target: bytes) -> None:
+    make_folder(top, os.path.dirname(name))
+    with _folder_of(top, name) as (folder, last):
+        _remove(folder, last)
+        os.symlink(target, os.fsencode(last), dir_fd=folder)
+
+
+def remove(top: str, name: str) -> None:
+    """Whatever it is. What can be reached only by a link is not there."""
+    with suppress(FileNotFoundError, NotADirectoryError), _folder_of(top, name) as (folder, last):
+        _remove(folder, last)
 
 
 def make_folder(top: str, name: str) -> None:
     """Real folders all the way: a link in their place would lead out of `top`."""
-    path = top
-    for part in ("", *filter(None, name.split("/"))):
-        path = os.path.join(path, part) if part else path
-        if not _is_folder(path):
-            remove(path)
-            os.mkdir(path, 0o700)
-
-
-def _is_folder(path: str) -> bool:
+    parent, last = os.path.split(top.rstrip("/"))
+    with _opened(parent) as fd:
+        folder = os.dup(fd)
     try:
-        return stat.S_ISDIR(os.lstat(path).st_mode)
-    except FileNotFoundError:
-        return False
+        for part in (last, *filter(None, name.split("/"))):
+            if not _is_folder(folder, part):
+                _remove(folder, part)
+                os.mkdir(part, 0o700, dir_fd=folder)
+            inner = os.open(part, _FOLDER, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+    finally:
+        os.close(folder)
 
 
 def below(top: str, folder: str) -> Iterator[str]:
     """Everything below a folder that is no folder itself, relative to `top`."""
-    try:
-        with os.scandir(os.path.join(top, folder)) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in found:
-        name = f"{folder}/{entry.name}"
-        if entry.is_dir(follow_symlinks=False):
-            yield from below(top, name)
+    return (name for name, _ in kinds_below(top, folder))
+
+
+def kinds_below(top: str, folder: str) -> Iterator[tuple[str, bool]]:
+    """The same, each with whether it is a regular file."""
+    for name, is_folder, is_file in _listed(top, folder):
+        if is_folder:
+            yield from kinds_below(top, f"{folder}/{name}")
         else:
-            yield name
+            yield f"{folder}/{name}", is_file
 
 
-def remove_empty_folders(top: str) -> None:
-    for folder, _, _ in os.walk(top, topdown=False):
-        with suppress(OSError):
-            os.rmdir(folder)
+def kinds_in(top: str) -> Iterator[tuple[str, bool]]:
+    """What lies in `top` itself, each with whether it is a regular file or a folder."""
+    return ((name, is_folder or is_file) for name, is_folder, is_file in _listed(top, "."))
+
+
+def remove_empty_folders(top: str, name: str) -> None:
+    for inner, is_folder, _ in _listed(top, name):
+        if is_folder:
+            remove_empty_folders(top, f"{name}/{inner}")
+    with suppress(OSError), _folder_of(top, name) as (folder, last):
+        os.rmdir(last, dir_fd=folder)
+
+
+def _listed(top: str, folder: str) -> list[tuple[str, bool, bool]]:
+    """Name by name, whether it is a folder, and whether a file; empty if it cannot be reached."""
+    try:
+        with _folder_of(top, f"{folder}/.") as (fd, _), os.scandir(fd) as entries:
+            return sorted(
+                (e.name, e.is_dir(follow_symlinks=False), e.is_file(follow_symlinks=False))
+                for e in entries
+            )
+    except OSError:
+        return []
+
+
+@contextmanager
+def _opened(path: str) -> Generator[int]:
+    """A folder that is ours alone, wherever the user has put it."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _folder_of(top: str, name: str) -> Generator[tuple[int, str]]:
+    """The folder that holds `name`, and its name in there. Raises OSError where a link is in the
+    way."""
+    *parts, last = name.split("/")
+    fd = os.open(top, _FOLDER)
+    try:
+        for part in parts:
+            inner = os.open(part, _FOLDER, dir_fd=fd)
+            os.close(fd)
+            fd = inner
+        yield fd, last
+    finally:
+        os.close(fd)
+
+
+def _write(folder: int, name: str, data: bytes, mode: int, *, synced: bool) -> None:
+    temporary = name + _TEMPORARY
+    _remove(folder, temporary)
+    fd = os.open(temporary, _NEW, mode, dir_fd=folder)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        if synced:
+            os.fsync(fd)
+    os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    if synced:
+        os.fsync(folder)
+
+
+def _remove(folder: int, name: str) -> None:
+    if _is_folder(folder, name):
+        shutil.rmtree(name, dir_fd=folder)
+        return
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
+
+
+def _is_folder(folder: int, name: str) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return False

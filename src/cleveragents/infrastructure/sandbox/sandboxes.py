@@ -18,6 +18,7 @@ from cleveragents.infrastructure.sandbox.fs_directory import FsDirectories
 from cleveragents.infrastructure.sandbox.git_apply import GitApply
 from cleveragents.infrastructure.sandbox.git_checkout import GitCheckouts
 from cleveragents.infrastructure.sandbox.git_refs import Pins
+from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.sqlite_apply import SqliteApply
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, SqliteDatabases
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
@@ -48,7 +49,7 @@ class Applier(Protocol):
 
 class SandboxRegistry:
     """`folders` and `databases` are the snapshots from which diffs and applies are told, `workers`
-    who asks SQLite about a sandbox."""
+    who asks SQLite about a sandbox; `git` are our names in a repository, and who asks git."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class SandboxRegistry:
         folders: FolderSnapshots,
         databases: DatabaseSnapshots,
         workers: DatabaseWorkers,
-        pins: Pins,
+        git: tuple[Pins, GitViews],
     ) -> None:
         sqlite = SqliteDatabases(sandboxes_dir, scratch_dir, databases, workers)
         self._sandboxes = Path(sandboxes_dir)
@@ -65,12 +66,12 @@ class SandboxRegistry:
         # Two that let go of references in one repository at once trip over its lock.
         self._removing = threading.Lock()
         self._checkouts: dict[ResourceType, SandboxMaker] = {
-            ResourceType.GIT_CHECKOUT: GitCheckouts(sandboxes_dir, scratch_dir, pins),
+            ResourceType.GIT_CHECKOUT: GitCheckouts(sandboxes_dir, scratch_dir, *git),
             ResourceType.FS_DIRECTORY: FsDirectories(sandboxes_dir, folders),
             ResourceType.SQLITE: sqlite,
         }
         self._applies: dict[ResourceType, Applier] = {
-            ResourceType.GIT_CHECKOUT: GitApply(scratch_dir, pins),
+            ResourceType.GIT_CHECKOUT: GitApply(scratch_dir, *git),
             ResourceType.FS_DIRECTORY: FolderApply(folders),
             ResourceType.SQLITE: SqliteApply(scratch_dir, databases, sqlite.diff, workers),
         }

@@ -9,8 +9,11 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.support.runners import git_inside
 
-from cleveragents.domain.action import MergeStrategy
+from cleveragents.domain.action import MergeStrategy, ResourceType
+from cleveragents.domain.ids import PlanId, ResourceId
+from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.merging.paths import Merged, PathMerge, Trees
 from cleveragents.infrastructure.merging.text import TextMerge
@@ -25,7 +28,17 @@ class Bench:
     """Trees given as files by path; `->x` is a link, `+x` an executable file."""
 
     def __init__(self, scratch: Path) -> None:
-        self.text = TextMerge(str(scratch))
+        scratch.mkdir(exist_ok=True)
+        self.texts = TextMerge(git_inside(scratch))
+        self.parent = PlanResource(
+            resource_id=ResourceId("01J00000000000000000000003"),
+            plan_id=PlanId("01J00000000000000000000001"),
+            name="code",
+            type=ResourceType.FS_DIRECTORY,
+            location=str(scratch),
+            base="",
+            sandbox_path=str(scratch),
+        )
         self.contents: dict[bytes, bytes] = {}
 
     def tree(self, files: Files) -> dict[bytes, Entry]:
@@ -70,7 +83,8 @@ class Bench:
             folder=lambda path: new[path],
             content=lambda entry: self.contents[entry.hash],
         )
-        return PathMerge(trees, strategy, self.text, 1).run()
+        with self.texts.opened(self.parent) as merge_text:
+            return PathMerge(trees, strategy, merge_text, 1).run()
 
     def result(self, ours: Files, merged: Merged) -> dict[str, str]:
         now: dict[bytes, Entry | None] = {**self.tree(ours), **merged.wanted}

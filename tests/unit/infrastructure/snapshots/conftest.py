@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers
+from tests.support.runners import database_workers, git_views
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
@@ -61,7 +61,10 @@ class World:
 
     def new_process(self) -> CheckpointManager:
         self.store = CheckpointManager(
-            str(self.top / "snapshots"), str(self.top / "scratch"), database_workers()
+            str(self.top / "snapshots"),
+            str(self.top / "scratch"),
+            database_workers(),
+            git_views(self.top),
         )
         return self.store
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers
+from tests.support.runners import database_workers, git_views
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
@@ -40,7 +40,9 @@ class Database:
             sandbox_path=str(self.path),
         )
         self.workers = database_workers()
-        self.store = CheckpointManager(str(top / "snapshots"), str(top / "scratch"), self.workers)
+        self.store = CheckpointManager(
+            str(top / "snapshots"), str(top / "scratch"), self.workers, git_views(top)
+        )
 
     def sql(self, *statements: str) -> None:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as db:

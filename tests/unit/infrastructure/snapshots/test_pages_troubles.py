@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from pages_world import PLAN, Database, database
+from tests.support.runners import git_views
 
 from cleveragents.domain.errors import (
     RestoreFailedError,
@@ -114,7 +115,9 @@ def test_a_database_beyond_the_limit_of_the_store_is_refused_before_it_is_stored
 ) -> None:
     limit = database.path.stat().st_size // 2
     place = database.top / "small"
-    store = CheckpointManager(str(place), str(database.top / "scratch"), database.workers, limit)
+    store = CheckpointManager(
+        str(place), str(database.top / "scratch"), database.workers, git_views(place), limit
+    )
     with pytest.raises(StoreFullError):
         store.capture(database.resource)
     store.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pages_world import FILE, PLAN, Database, database
-from tests.support.runners import database_workers
+from tests.support.runners import database_workers, git_views
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
@@ -45,7 +45,7 @@ class Folder:
             sandbox_path=str(self.sandbox),
         )
         self.store = CheckpointManager(
-            str(top / "snapshots"), str(top / "scratch"), database_workers()
+            str(top / "snapshots"), str(top / "scratch"), database_workers(), git_views(top)
         )
 
     def capture(self) -> Snapshot:

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers
+from tests.support.runners import database_workers, git_views
 
+from cleveragents.infrastructure.confinement.syscalls import prctl
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
 NOBODY = 65534
+PR_SET_DUMPABLE = 4
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
 
 
@@ -45,6 +47,8 @@ def test_without_rights_what_is_closed_is_captured_and_restored(world_class) -> 
         os.setgroups([])
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
+        # As it is for whoever was nobody from the start: such a process may look into itself.
+        prctl(PR_SET_DUMPABLE, 1)
         os.environ["HOME"] = str(top)
         world = world_class(top / "w")
         world.work("mkdir ro; echo x > ro/x; chmod 0500 ro; mkdir -p open/in; echo y > open/in/y")
@@ -115,7 +119,9 @@ def test_scratch_on_another_file_system(world) -> None:
     world.work("rm -r src a.txt link; mkdir link")
     scratch = tempfile.mkdtemp(dir=shm)
     try:
-        world.store = CheckpointManager(str(world.top / "snapshots"), scratch, database_workers())
+        world.store = CheckpointManager(
+            str(world.top / "snapshots"), scratch, database_workers(), git_views(scratch)
+        )
         world.restore(first.ref)
     finally:
         shutil.rmtree(scratch)
