@@ -59,6 +59,13 @@ class Tail:
         return f"[{skipped} bytes left out]\n{text}" if skipped else text
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ending:
+    """Found out once: nobody is to wait for it a second time."""
+
+    how: Report | ToolNotEndedError | None
+
+
 class Running:
     """`name` is the tool's, `mark` what its processes carry, `report` where its keeper writes.
 
@@ -79,7 +86,7 @@ class Running:
         self._report = report
         self._first = first
         self.is_suspended = False
-        self._ending: tuple[Report | None] | None = None
+        self._ending: _Ending | None = None
 
     @property
     def output(self) -> int:
@@ -118,8 +125,10 @@ class Running:
     def end(self, told: signal.Signals = STOP) -> Report | None:
         """See that all of it has ended; None if the keeper could not tell how."""
         if self._ending is None:
-            self._ending = (self._ended(told),)
-        return self._ending[0]
+            self._ending = self._how(END if self.is_suspended else told)
+        if isinstance(self._ending.how, ToolNotEndedError):
+            raise self._ending.how
+        return self._ending.how
 
     def kill(self) -> Report | None:
         """The same, but what is running does not hear of it, and one that is suspended never moves
@@ -152,6 +161,12 @@ class Running:
             if stream is not None:
                 with suppress(BrokenPipeError):
                     stream.close()
+
+    def _how(self, told: signal.Signals) -> "_Ending":
+        try:
+            return _Ending(how=self._ended(told))
+        except ToolNotEndedError as error:
+            return _Ending(how=error)
 
     def _ended(self, told: signal.Signals) -> Report | None:
         # A keeper that has reported ends by itself; told to stop, others do so within a while. One

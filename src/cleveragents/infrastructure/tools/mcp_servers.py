@@ -9,7 +9,13 @@ from difflib import get_close_matches
 from typing import Any, cast
 
 from cleveragents.domain.decision import ToolResult
-from cleveragents.domain.errors import ToolArgumentError, ToolError, ToolTimeoutError
+from cleveragents.domain.errors import (
+    ToolArgumentError,
+    ToolError,
+    ToolLimitError,
+    ToolNotEndedError,
+    ToolTimeoutError,
+)
 from cleveragents.infrastructure.processes.foreign_json import TooMuchGivenBackError
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.processes.running import Running, Tail
@@ -26,8 +32,10 @@ class _Server:
 
     def end(self) -> None:
         """As it is, which is suspended: what it would write now would be in no checkpoint."""
-        self.running.kill()
-        self.held.close()
+        try:
+            self.running.kill()
+        finally:
+            self.held.close()
 
 
 class McpServers:
@@ -47,7 +55,7 @@ class McpServers:
             session = self._session(key, replace(command, talks=True))
             _check_tool(command.name, server, tool, session)
             answer = session.call(tool, arguments, command.timeout)
-        except (McpError, ToolTimeoutError):
+        except (McpError, ToolTimeoutError, ToolLimitError, ToolNotEndedError):
             self._end(key)  # the next call begins anew
             self._processes.refuse_if_stopped(command.plan_id)
             raise

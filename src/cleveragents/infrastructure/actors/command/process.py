@@ -105,8 +105,10 @@ class AgentProcess:
 
     def close(self) -> None:
         """End it, if it has not ended by itself; unheard, since the checkpoint may be taken."""
-        self._running.kill()
-        self._stack.close()
+        try:
+            self._running.kill()
+        finally:
+            self._stack.close()
 
     def _hear(self, *, whole: bool) -> None:
         while True:
