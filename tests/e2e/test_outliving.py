@@ -1,5 +1,6 @@
 """Processes that try to outlive their step: chains, bombs, and machines that lack means."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +15,9 @@ from tests.support.living import living_with
 from tests.support.trees import tree_of
 from tests.support.world import PlanHandle, World, shell
 
-CHAINS = str(Path(__file__).parents[1] / "support" / "chains.py")
+SUPPORT = Path(__file__).parents[1] / "support"
+PERL = shutil.which("perl")
+CHAINS = f"{PERL} {SUPPORT}/chains.pl" if PERL else f"{sys.executable} {SUPPORT}/chains.py"
 LATE_AFTER = 1.0
 
 # What a machine lacks, and what the action asks for.
@@ -51,7 +54,7 @@ def test_no_chain_of_processes_outlives_its_step(
 ) -> None:
     before, asked = place
     word = uuid.uuid4().hex
-    command = f"{sys.executable} {CHAINS} 40 {LATE_AFTER} late {word}; echo 1 > own"
+    command = f"{CHAINS} 40 {LATE_AFTER} late {word}; echo 1 > own"
     plan = world.use(shell(command, "chains"), confinement=asked)
     started = time.monotonic()
     done = executed(plan, before)

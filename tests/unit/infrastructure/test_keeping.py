@@ -89,6 +89,29 @@ def test_left_alone_it_ends_everything_at_once() -> None:
     assert time.monotonic() - started < 10
 
 
+UNENDABLE = """
+import os, time
+from cleveragents.infrastructure.processes.process_tree import end_descendants
+if os.fork() == 0:
+    os.setsid()
+    time.sleep(1)
+    os._exit(0)
+time.sleep(0.2)
+os.setuid(65534)
+began = time.monotonic()
+left = end_descendants(0.1, lambda: print("not yet", flush=True))
+print(left, time.monotonic() - began > 0.5)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs somebody who has more rights")
+def test_who_cannot_be_ended_is_told_of_once_and_waited_for() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", UNENDABLE], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "not yet\n1 True\n"
+
+
 @pytest.mark.parametrize(
     ("said", "expected"),
     [

@@ -217,7 +217,7 @@ def test_an_end_that_is_not_certain_is_an_error(
 
 def test_if_the_keeper_is_killed_the_kernel_ends_the_rest(tmp_path: Path, long: str) -> None:
     run = runner()
-    with run.started(shell(f"env -i sleep {long}", tmp_path), run.limits(20)) as running:
+    with run.started(shell(f"exec env -i sleep {long}", tmp_path), run.limits(20)) as running:
         while not living_with(long):
             time.sleep(0.01)
         running.process.kill()
