@@ -11,7 +11,7 @@ from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
 def database_workers() -> DatabaseWorkers:
-    return DatabaseWorkers(_own_work())
+    return DatabaseWorkers(_own_work)
 
 
 def git_views() -> GitViews:

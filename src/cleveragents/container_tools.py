@@ -116,7 +116,7 @@ class ToolWiring(ABC):
     def _databases(self) -> "DatabaseWorkers":
         from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
-        return DatabaseWorkers(self._own_work)
+        return DatabaseWorkers(lambda: self._own_work)
 
     @cached_property
     def _git_views(self) -> "GitViews":

@@ -11,6 +11,8 @@ import pytest
 from tests.support.trees import Tree, tree_of
 from tests.support.world import PlanHandle, Step, World, write
 
+from cleveragents.infrastructure.sqlite import worker
+
 
 def sql(text: str, name: str = "change", **more: Any) -> Step:
     arguments = {"resource": "db", "sql": text, **more}
@@ -164,6 +166,21 @@ def test_a_failed_statement_fails_the_step_and_can_be_rolled_back(shop: Shop) ->
     assert "no such table: nowhere" in answer.error["message"]
     assert shop.names(sandboxes(plan)["db"]) == ["one", "two"]
     plan.rollback(plan.groups[0].group_id).ok()
+
+
+def test_as_long_as_no_journal_holds_anything_sqlite_is_not_even_started(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_ARGV", ("/no/such/program",))
+    change = f"{sys.executable} -c \"import sqlite3; d = sqlite3.connect('app.db'); d.execute("
+    change += "'DELETE FROM items WHERE id=1'); d.commit()\""
+    step = {"name": "change", "tool": "shell", "with": {"resource": "db", "command": change}}
+    plan = shop.run(write("page.py", "x\n"), step)
+    plan("checkpoint", "create", "--label", "now").ok()
+    plan("checkpoint", "verify").ok()
+    plan.rollback(plan.groups[0].group_id).ok()
+    assert shop.names(sandboxes(plan)["db"]) == ["one", "two"]
+    assert "/no/such/program could not be started" in plan("diff").error["message"]
 
 
 def test_a_query_is_shown_and_makes_no_checkpoint(shop: Shop) -> None:

@@ -23,7 +23,8 @@ def runner_with(environ: Mapping[str, str], limit: int, processes: int = 200) ->
 def database_workers() -> DatabaseWorkers:
     """They end with the test at the latest; private folders are gone when they are."""
     environ = {"PATH": os.environ.get("PATH", os.defpath)}
-    return DatabaseWorkers(OwnWork(Confiner(environ=environ, scratch=tempfile.gettempdir())))
+    own_work = OwnWork(Confiner(environ=environ, scratch=tempfile.gettempdir()))
+    return DatabaseWorkers(lambda: own_work)
 
 
 def git_views(scratch: Path | str) -> GitViews:

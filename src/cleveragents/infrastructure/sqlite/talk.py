@@ -7,8 +7,8 @@ import os
 import select
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from cleveragents.infrastructure.processes.running import Running
 from cleveragents.infrastructure.sqlite.messages import (
     HEAD,
     LONGEST,
@@ -17,6 +17,9 @@ from cleveragents.infrastructure.sqlite.messages import (
     framed,
     read,
 )
+
+if TYPE_CHECKING:
+    from cleveragents.infrastructure.processes.running import Running
 
 _CHUNK = 1 << 20
 _KEPT_ERRORS = 2000
@@ -32,7 +35,7 @@ class GoneError(Exception):
 
 
 class Talk:
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: "Running") -> None:
         process = running.process
         assert process.stdin is not None
         assert process.stderr is not None

@@ -12,15 +12,17 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.processes.own_work import OwnWork, Work
 from cleveragents.infrastructure.sqlite import answers
 from cleveragents.infrastructure.sqlite.answers import Difference, Found
 from cleveragents.infrastructure.sqlite.messages import NonsenseError, Value
 from cleveragents.infrastructure.sqlite.talk import GoneError, SilentError, Talk
+
+if TYPE_CHECKING:
+    from cleveragents.infrastructure.processes.own_work import OwnWork
 
 _PACKAGES = str(Path(__file__).parents[3])
 _PROGRAM = (
@@ -71,7 +73,9 @@ class _Worker:
 
 
 class DatabaseWorkers:
-    def __init__(self, own_work: OwnWork) -> None:
+    """`own_work` is asked for with the first question, for most commands have none."""
+
+    def __init__(self, own_work: "Callable[[], OwnWork]") -> None:
         self._own_work = own_work
         self._lock = threading.Lock()
         self._workers: list[_Worker] = []
@@ -165,10 +169,13 @@ class DatabaseWorkers:
         return self._start(wanted)
 
     def _start(self, place: tuple[str, Confinement]) -> _Worker:
+        # Whoever only reads bytes need not wait for what starts processes.
+        from cleveragents.infrastructure.processes.own_work import Work  # noqa: PLC0415
+
         folder, confinement = place
         work = Work(argv=_ARGV, folder=folder, writable=[folder], confinement=confinement)
         with ExitStack() as stack:
-            talk = Talk(stack.enter_context(self._own_work.started(work)))
+            talk = Talk(stack.enter_context(self._own_work().started(work)))
             worker = _Worker(threading.current_thread(), place, talk, stack.pop_all())
         with self._lock:
             self._workers.append(worker)
