@@ -13,7 +13,7 @@ from tests.support import machines
 from tests.support.agents import COMMAND
 from tests.support.living import living_with
 from tests.support.trees import tree_of
-from tests.support.world import PlanHandle, World, shell
+from tests.support.world import PlanHandle, World, shell, write
 
 SUPPORT = Path(__file__).parents[1] / "support"
 PERL = shutil.which("perl")
@@ -70,3 +70,22 @@ def test_no_chain_of_processes_outlives_its_step(
     assert call["values"]["ended_processes"] >= 40
     plan.rollback(plan.status["last_checkpoint_id"]).ok()
     assert tree_of(plan.sandbox) == ended
+
+
+def test_the_limit_of_processes_holds(world: World, place: tuple[list[str], Any]) -> None:
+    """For a crowd that grows by itself, each in a session of its own; at most 512 of them."""
+    before, asked = place
+    word = f"20.{uuid.uuid4().int % 10**12}"
+    grow = (
+        f"[ $1 -gt 8 ] && exec sleep {word}; setsid sh $0 $(($1+1)) & setsid sh $0 $(($1+1)); wait"
+    )
+    world.agents.environ["CLEVERAGENTS_TOOL_PROCESS_LIMIT"] = "60"
+    plan = world.use(
+        write("grow.sh", grow),
+        shell("sh grow.sh 0; sleep 20", "grow", timeout=30),
+        confinement=asked,
+    )
+    done = executed(plan, before)
+    assert living_with(word) == []
+    assert done.returncode == 1, done
+    assert "more than 60 processes" in plan.status["error"]["message"]
