@@ -1,5 +1,6 @@
 """Owns how one command is held inside: what it gets to see, and what it gives up as it starts."""
 
+import errno
 import os
 import shutil
 import tempfile
@@ -167,9 +168,13 @@ def _expanded(path: str) -> str:
 
 def _drop_capabilities() -> None:  # pragma: no cover - as above
     for number in range(_MOST_CAPABILITIES):
-        if number not in _KEPT_CAPABILITIES:
-            with suppress(OSError):  # numbers that this kernel does not have, or that are gone
-                prctl(PR_CAPBSET_DROP, number)
+        if number in _KEPT_CAPABILITIES:
+            continue
+        try:
+            prctl(PR_CAPBSET_DROP, number)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                break  # this kernel has no more
 
 
 def _open_and_retry(function: Callable[[str], object], path: str, error: object) -> None:
