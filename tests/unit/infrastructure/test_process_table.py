@@ -6,8 +6,6 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -162,28 +160,6 @@ def test_what_is_suspended_stands_still_whatever_it_is(tmp_path: Path) -> None:
         ended = [size(file) for file in files]
         assert ended >= still
     assert living_with(word) == []
-
-
-def test_all_of_a_plan_rests_and_goes_on(tmp_path: Path) -> None:
-    run, busy = runner(), "while :; do echo x >> {}; sleep 0.01; done"
-    ours = [replace(shell(busy.format(name), tmp_path), plan_id="ours") for name in ("a", "b")]
-    theirs = replace(shell(busy.format("c"), tmp_path), plan_id="theirs")
-    limits = run.limits(20)
-    files = [tmp_path / name for name in "abc"]
-    with ExitStack() as stack:
-        first, *_ = [stack.enter_context(run.started(each, limits)) for each in (*ours, theirs)]
-        first.suspend()
-        while not all(size(file) for file in files[1:]):
-            time.sleep(0.01)
-        with run.at_rest("ours"):
-            before = [size(file) for file in files]
-            time.sleep(0.2)
-            after = [size(file) for file in files]
-            assert before[:2] == after[:2]
-            assert before[2] < after[2]
-        time.sleep(0.2)
-        assert size(files[0]) == after[0]  # it rested before
-        assert size(files[1]) > after[1]
 
 
 def test_who_has_ended_can_be_suspended(tmp_path: Path) -> None:

@@ -60,7 +60,6 @@ class ProcessRunner:
         self._process_limit = confiner.process_limit
         self._lock = threading.Lock()
         self._stopped: set[str] = set()
-        self._live: list[tuple[str, Running]] = []
 
     def stop(self, plan_id: str) -> None:
         """Kill what runs for the plan; whoever waits for it is told by a KeyboardInterrupt."""
@@ -114,33 +113,7 @@ class ProcessRunner:
                 raise _not_started(command, error) from error
             if command.plan_id in self._stopped:  # just now, when there was nothing to end
                 running.end()
-            with self._known(command.plan_id, running):
-                yield running
-
-    @contextmanager
-    def at_rest(self, plan_id: str) -> Generator[None]:
-        """Nothing that was started for the plan, and is still there, moves within the block."""
-        with self._lock:
-            live = [running for plan, running in self._live if plan == plan_id]
-        moving = [running for running in live if not running.is_suspended]
-        try:
-            for running in moving:
-                running.suspend()
-            yield
-        finally:
-            for running in moving:
-                running.resume()
-
-    @contextmanager
-    def _known(self, plan_id: str, running: Running) -> Generator[None]:
-        known = (plan_id, running)
-        with self._lock:
-            self._live.append(known)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._live.remove(known)
+            yield running
 
     def limits(self, seconds: float) -> Limits:
         return Limits(
