@@ -8,11 +8,11 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from cleveragents.infrastructure.sandbox.git_modules import module_states
+from cleveragents.infrastructure.sandbox.git_modules import checked_out
 from cleveragents.infrastructure.sandbox.private_files import (
     below,
     kinds_below,
@@ -38,6 +38,7 @@ _OWN_FILES = frozenset({"HEAD", "config", "config.worktree", "shallow"})
 _OWN_FOLDERS = ("info", "hooks")
 # Where git of ours would go through a link.
 _FOLLOWED = ("refs", "logs", "objects")
+_MODULE_FILES = ("index", "packed-refs", "ORIG_HEAD")
 # Every stash but the newest is named in this log alone.
 STASH_LOG = "logs/refs/stash"
 _SPLIT_INDEX = "sharedindex."
@@ -127,19 +128,22 @@ class GitFolder:
         found = ((name, self._state_file(name)) for name in self._names())
         return {name: file for name, file in found if file is not None}
 
-    def write_files(self, wanted: Mapping[str, StateFile]) -> None:
+    def write_files(self, wanted: Mapping[str, StateFile], places: Sequence[str] = ()) -> None:
+        """`places` are those of submodules among them."""
         present = self.files()
-        for name in set(self._names()) - wanted.keys():
+        inside = (name for place in places for name in self._names_inside(place))
+        for name in {*self._names(), *inside} - wanted.keys():
             remove(self.path, name)
         for name, file in wanted.items():
             if present.get(name) != file:
                 self._write(name, file)
-        for name in _OPERATION_FOLDERS:
-            if not any(path.startswith(name + "/") for path in wanted):
-                remove(self.path, name)
+        for place in ("", *places):
+            for folder in (os.path.join(place, name) for name in _OPERATION_FOLDERS):
+                if not any(path.startswith(folder + "/") for path in wanted):
+                    remove(self.path, folder)
 
     def has_split_index(self) -> bool:
-        return any(name.startswith(_SPLIT_INDEX) for name in self._names())
+        return any(name.startswith(_SPLIT_INDEX) for name, _ in kinds_in(self.path))
 
     def is_tidy(self) -> bool:
         """True if there is nothing to clear away and no pointer to put back."""
@@ -155,23 +159,39 @@ class GitFolder:
             remove(self.path, name)
 
     def _in_the_way(self) -> Iterator[str]:
-        places = (kinds_below(self.path, folder) for folder in _FOLLOWED)
-        for name, is_plain in chain(kinds_in(self.path), *places):
-            if name.endswith(".lock") or not is_plain:
-                yield name
+        for place in ("", *self.modules()):
+            here = kinds_in(self.path, place or ".")
+            followed = (kinds_below(self.path, os.path.join(place, name)) for name in _FOLLOWED)
+            direct = ((os.path.join(place, name), is_plain) for name, is_plain in here)
+            for name, is_plain in chain(direct, *followed):
+                if name.endswith(".lock") or not is_plain:
+                    yield name
+
+    def modules(self) -> list[str]:
+        """Where the submodules that are checked out have their repositories, outer ones first."""
+        return sorted(checked_out(self.path))
 
     def _names(self) -> Iterator[str]:
-        for name in self._top():
-            if name in _OPERATION_FILES | _OWN_FILES or name.startswith(_SPLIT_INDEX):
-                yield name
-        for folder in (*_OPERATION_FOLDERS, *_OWN_FOLDERS):
-            yield from below(self.path, folder)
-        yield from module_states(self.path, _OPERATION_FILES)
-        if status(self.path, STASH_LOG) is not None:
-            yield STASH_LOG
+        yield from self._own_names("")
+        for place in self.modules():
+            yield from self._names_inside(place)
 
-    def _top(self) -> list[str]:
-        return [name for name, _ in kinds_in(self.path)]
+    def _own_names(self, place: str) -> Iterator[str]:
+        """The state of one repository but for its index and references."""
+        for name, _ in kinds_in(self.path, place or "."):
+            if name in _OPERATION_FILES | _OWN_FILES or name.startswith(_SPLIT_INDEX):
+                yield os.path.join(place, name)
+        for folder in (*_OPERATION_FOLDERS, *_OWN_FOLDERS):
+            yield from below(self.path, os.path.join(place, folder))
+        if status(self.path, os.path.join(place, STASH_LOG)) is not None:
+            yield os.path.join(place, STASH_LOG)
+
+    def _names_inside(self, place: str) -> Iterator[str]:
+        """Of a submodule index and references too: they are files like others."""
+        yield from self._own_names(place)
+        further = (f"{place}/{name}" for name in _MODULE_FILES)
+        yield from (name for name in further if status(self.path, name) is not None)
+        yield from below(self.path, f"{place}/refs")
 
     def _state_file(self, name: str) -> StateFile | None:
         found = status(self.path, name)

@@ -1,29 +1,28 @@
-"""Owns which files make up the state of populated submodules.
+"""Owns which submodules a sandbox's repository has checked out.
 
-A submodule's own repository is not in the sandbox but in the sandbox's git folder. Its objects
-stay there whatever is rolled back; its HEAD, refs, index and operations are state.
+A submodule's own repository is not in the sandbox but in the sandbox's git folder. Its HEAD, refs,
+index and operations are state; its objects are stored as packs.
 """
 
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
 from cleveragents.infrastructure.sandbox.private_files import read_file
 
-_STATE_FILES = frozenset({"HEAD", "index", "packed-refs", "ORIG_HEAD", "config"})
-_STATE_FOLDERS = ("refs", "reftable")
-_WORKTREE = re.compile(r"^\s*worktree\s*=\s*(.+?)\s*$", re.MULTILINE)
+_WORKTREE = re.compile(r'^\s*worktree\s*=\s*("(?:[^"\\]|\\.)*"|.+?)\s*$', re.MULTILINE)
+_ESCAPED = {"n": "\n", "t": "\t", "b": "\b"}
 
 
-def module_states(gitdir: str, operation_files: frozenset[str]) -> Iterator[str]:
-    """Paths relative to `gitdir`, of those submodules that the sandbox has checked out.
+def checked_out(gitdir: str) -> Iterator[str]:
+    """Their places relative to `gitdir`.
 
-    One that it has not is no state: git takes up what it finds when it is populated again.
+    One that is not checked out is no state: git takes up what it finds when it is populated again.
     """
     for module in modules_in(os.path.join(gitdir, "modules")):
         if _is_checked_out(module):
-            for path in _files(module, _STATE_FILES | operation_files):
-                yield os.path.relpath(path, gitdir)
+            yield os.path.relpath(module, gitdir)
 
 
 def modules_in(top: str) -> Iterator[str]:
@@ -40,16 +39,17 @@ def _is_checked_out(module: str) -> bool:
     found = _WORKTREE.search(_text(module, "config"))
     if found is None:
         return False
-    place = os.path.join(module, found[1].strip('"'))
+    place = os.path.join(module, _unquoted(found[1]))
     named = _text(place, ".git").removeprefix("gitdir: ").removesuffix("\n")
-    return bool(named) and os.path.realpath(os.path.join(place, named)) == os.path.realpath(module)
+    with suppress(OSError):
+        return bool(named) and os.path.samefile(os.path.join(place, named), module)
+    return False
 
 
-def _files(module: str, names: frozenset[str]) -> Iterator[str]:
-    yield from (entry.path for entry in os.scandir(module) if entry.name in names)
-    for name in _STATE_FOLDERS:
-        for folder, _, files in os.walk(os.path.join(module, name)):
-            yield from (os.path.join(folder, file) for file in files)
+def _unquoted(value: str) -> str:
+    if not value.startswith('"'):
+        return value
+    return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), value[1:-1])
 
 
 def _text(folder: str, name: str) -> str:

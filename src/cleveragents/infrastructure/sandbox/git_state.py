@@ -14,16 +14,11 @@ from typing import TypedDict
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import OFFLINE, Git
-from cleveragents.infrastructure.sandbox.git_folder import (
-    STASH_LOG,
-    GitFolder,
-    StateFile,
-    quoted,
-)
+from cleveragents.infrastructure.sandbox.git_folder import GitFolder, StateFile, quoted
+from cleveragents.infrastructure.sandbox.git_packs import Packs, is_pack, places_in
 from cleveragents.infrastructure.sandbox.git_ref_files import (
     Refs,
     existing,
-    head_commit,
     objects_in,
     read_refs,
     refs_in,
@@ -32,19 +27,11 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
 )
 from cleveragents.infrastructure.sandbox.git_repository import folder_of
 from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
+from cleveragents.infrastructure.sandbox.git_submodule_state import Submodules
+from cleveragents.infrastructure.sandbox.git_tips import commit_of, tips_of_project
 from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.private_files import put_file, remove
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, StoredSide
-
-# Files of an operation in progress that name commits it still needs.
-_OTHER_HEADS = (
-    *("MERGE_HEAD", "MERGE_AUTOSTASH", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD"),
-    *("rebase-merge/orig-head", "rebase-merge/onto", "rebase-merge/autostash"),
-    *("rebase-apply/orig-head", "rebase-apply/onto", "rebase-apply/autostash", "sequencer/head"),
-)
-_EMPTY_PACK = 0
-# The references that the sandbox had from the user's repository. Their objects are not stored.
-_FIRST_REFS = "first-refs"
 
 
 class _Identity(TypedDict):
@@ -154,20 +141,16 @@ class GitState:
 
     def stands(self, target: StoredSide, before: Before) -> bool:
         # Packs may have to be unpacked again: what only the sandbox names can be gone from git.
-        if target.identity != before.stored.identity or any(map(_is_pack, target.hashes)):
+        if target.identity != before.stored.identity or any(map(is_pack, target.hashes)):
             return False
         fingerprint = self._folder.fingerprint(time.time_ns())
         return bool(fingerprint) and fingerprint == before.fingerprint and self._folder.is_tidy()
 
     def prepare(self, target: StoredSide) -> None:
-        request = _revisions(_lines(target.content("tips")), self._base())
         with self._views.of_state(self._resource) as git:
-            if _is_whole(git, request):
-                return
-            for name in sorted(target.hashes):
-                if _is_pack(name):
-                    git.run("index-pack", "--stdin", "--fix-thin", input=target.content(name))
-            if not _is_whole(git, request):
+            inside = Submodules(self._resource, git)
+            whole = Packs().put_back(git, self._base(), target)
+            if not (whole and all(inside.put_back(place, target) for place in places_in(target))):
                 why = "git objects of the snapshot are missing"
                 raise RestoreFailedError(self._resource.name, why)
 
@@ -181,16 +164,15 @@ class GitState:
             self._folder.clear()
             write_refs(self._folder.path, refs_in(target.content("refs")))
             self._write_index(target)
-            self._folder.write_files(files)
+            self._folder.write_files(files, places_in(target))
             if state["pointer"]:
                 self._folder.write_pointer()
         except OSError as error:
             raise RestoreFailedError(self._resource.name, str(error)) from error
 
     def _identity(self, files: Mapping[str, StateFile], refs: Refs, index: str) -> _Identity:
-        head = files.get("HEAD")
         return {
-            "commit": head_commit(head.data, refs) if head else "",
+            "commit": commit_of(files, refs),
             "refs": hashlib.sha256(text_of(refs)).hexdigest(),
             "index": index,
             "files": {name: file.described() for name, file in sorted(files.items())},
@@ -217,17 +199,26 @@ class GitState:
         """What is to be stored, and the hashes of what is needed still and is stored already."""
         contents = {_stored(name): file.data for name, file in files.items()}
         contents["refs"] = text_of(refs)
-        first = before.stored.content(_FIRST_REFS) if before else text_of(self._of_project(refs))
-        tips = _tips(git, files, refs, refs_in(first))
+        stored = before.stored if before else None
+        first = Packs().first_refs(stored) if stored else None
+        first = text_of(self._of_project(refs)) if first is None else first
+        tips = tips_of_project(git, files, refs, refs_in(first))
         # Not earlier: for the tips, git notes in the index which trees it has.
         if (index := self._folder.read("index")) is not None:
             contents["index"] = index
-        packs, inherited = self._objects(git, tips, before)
-        if before:
-            inherited[_FIRST_REFS] = before.stored.hashes[_FIRST_REFS]
-        else:
-            contents[_FIRST_REFS] = first
-        return {**contents, "tips": "\n".join(tips).encode("ascii"), **packs}, inherited
+        parts = [Packs().store(git, tips, self._base(), first, stored)]
+        inside = Submodules(self._resource, git)
+        parts += [inside.stored(place, files, stored) for place in self._folder.modules()]
+        inherited: dict[str, bytes] = {}
+        for part in parts:
+            if part is None:
+                raise SnapshotFailedError(
+                    f"git could not pack the commits of `{self._resource.name}`",
+                    "check the repository with `git fsck`",
+                )
+            contents |= part.contents
+            inherited |= part.inherited
+        return contents, inherited
 
     def _of_project(self, refs: Refs) -> dict[bytes, bytes]:
         """Those of which the user has the object; a parent plan may have made others."""
@@ -238,27 +229,6 @@ class GitState:
         """What is kept alive for us, and need neither be stored nor looked through."""
         # The tree by itself too: of a commit alone, git leaves out only what its history leads to.
         return [self._resource.base, f"{self._resource.base}^{{tree}}"]
-
-    def _objects(
-        self, git: Git, tips: Sequence[str], before: Before | None
-    ) -> tuple[dict[str, bytes], dict[str, bytes]]:
-        """Packs that, with those of the snapshot before and the base commit, hold all of `tips`."""
-        base = self._base()
-        if before:
-            earlier = {k: v for k, v in before.stored.hashes.items() if _is_pack(k)}
-            known = [*base, *_lines(before.stored.content("tips"))]
-            pack = _pack(git, _revisions(tips, known))
-            if pack is not None:
-                return _named(pack), earlier
-        # The first, or what the one before had is gone from the repository: pack all of it.
-        for known in (base, []):
-            pack = _pack(git, _revisions(tips, known))
-            if pack is not None:
-                return _named(pack), {}
-        raise SnapshotFailedError(
-            f"git could not pack the commits of `{self._resource.name}`",
-            "check the repository with `git fsck`",
-        )
 
     def _write_index(self, target: StoredSide) -> None:
         if "index" in target.hashes:
@@ -294,59 +264,3 @@ def _but_head(state: _Identity) -> dict[str, str]:
 def _stored(name: str) -> str:
     """The name under which the store has a file; it takes no name that is not UTF-8."""
     return "file:" + os.fsencode(name).decode("latin-1")
-
-
-def _tips(git: Git, files: Mapping[str, StateFile], refs: Refs, first: Refs) -> list[str]:
-    """The objects from which all can be reached that is needed and not kept by the user's refs."""
-    head = files.get("HEAD")
-    commit = head_commit(head.data, refs) if head else ""
-    named = {commit} if commit else set[str]()
-    named |= objects_in(refs) - objects_in(first)
-    for name in _OTHER_HEADS:
-        named.update(_lines(files[name].data) if name in files else ())
-    if STASH_LOG in files:
-        # "<old> <new> <who> <when>\t<why>"
-        named.update(line.split(b" ")[1].decode() for line in files[STASH_LOG].data.splitlines())
-    # A stale name may stand for what is gone already; that must not stop a snapshot.
-    return sorted({*existing(git, named), *_staged(git)})
-
-
-def _staged(git: Git) -> list[str]:
-    tree = git.run("write-tree", check=False)
-    if tree.code == 0:
-        return [tree.stdout.decode("ascii").strip()]
-    # In the middle of a merge there is no tree, nor where objects are gone: then each file that is
-    # there is named by itself.
-    listing = git.run("ls-files", "--stage", "-z").stdout.split(b"\0")[:-1]
-    entries = (line.split(b"\t")[0].decode("ascii").split(" ") for line in listing)
-    return existing(git, {oid for mode, oid, _ in entries if mode != "160000"})
-
-
-def _revisions(wanted: Sequence[str], known: Sequence[str]) -> bytes:
-    return "".join([*(f"{oid}\n" for oid in wanted), *(f"^{oid}\n" for oid in known)]).encode()
-
-
-def _pack(git: Git, request: bytes) -> bytes | None:
-    done = git.run("pack-objects", "--revs", "--stdout", "-q", input=request, check=False)
-    return done.stdout if done.code == 0 else None
-
-
-def _named(pack: bytes) -> dict[str, bytes]:
-    # "PACK", version, number of objects: four bytes each.
-    if int.from_bytes(pack[8:12], "big") == _EMPTY_PACK:
-        return {}
-    return {f"pack:{hashlib.sha256(pack).hexdigest()}": pack}
-
-
-def _is_pack(name: str) -> bool:
-    return name.startswith("pack:")
-
-
-def _is_whole(git: Git, request: bytes) -> bool:
-    return (
-        git.run("rev-list", "--objects", "--quiet", "--stdin", input=request, check=False).code == 0
-    )
-
-
-def _lines(data: bytes) -> list[str]:
-    return data.decode("ascii", "replace").split()

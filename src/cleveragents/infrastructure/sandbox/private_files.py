@@ -106,9 +106,9 @@ def kinds_below(top: str, folder: str) -> Iterator[tuple[str, bool]]:
             yield f"{folder}/{name}", is_file
 
 
-def kinds_in(top: str) -> Iterator[tuple[str, bool]]:
-    """What lies in `top` itself, each with whether it is a regular file or a folder."""
-    return ((name, is_folder or is_file) for name, is_folder, is_file in _listed(top, "."))
+def kinds_in(top: str, folder: str = ".") -> Iterator[tuple[str, bool]]:
+    """What lies in a folder itself, each with whether it is a regular file or a folder."""
+    return ((name, is_folder or is_file) for name, is_folder, is_file in _listed(top, folder))
 
 
 def remove_empty_folders(top: str, name: str) -> None:
