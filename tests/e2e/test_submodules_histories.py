@@ -1,6 +1,7 @@
-"""Submodules through rollbacks, gone repositories and moved projects."""
+"""Submodules through rollbacks, gone repositories, moved projects and child plans."""
 
 import pytest
+from tests.support.children import child, spawn
 from tests.support.submodules import COMMIT_INSIDE, INNER, LIB, WithSubmodules, git_in
 from tests.support.world import PlanHandle, World, shell
 
@@ -68,3 +69,41 @@ def test_a_project_that_was_moved_takes_its_submodules_along(project: WithSubmod
     assert inside(plan) == ("inside", "two\n", "")
     plan("apply", "--yes").ok()
     assert git_in(moved / LIB, "log", "--format=%s", "-1") == "inside"
+
+
+# --- child plans ----------------------------------------------------------------------------------
+
+
+def test_a_commit_of_a_child_inside_of_a_submodule_arrives(project: WithSubmodules) -> None:
+    plan = project.world.use(
+        spawn(child("a", COMMIT_INSIDE), child("b", "echo b > b.txt")), shell("true")
+    )
+    plan.execute().ok()
+    assert inside(plan) == ("inside", "two\n", "")
+    plan("apply", "--yes").ok()
+    assert project.link() == project.lib.head
+    assert project.lib.git("log", "--format=%s", "-1") == "inside"
+    assert project.project.git("status", "--porcelain", "--ignore-submodules=none") == ""
+    project.whole()
+
+
+def test_two_children_that_commit_in_one_submodule_are_a_conflict(project: WithSubmodules) -> None:
+    other = "cd deps/lib && echo other > other.txt && git add -A && git commit -qm other"
+    plan = project.world.use(spawn(child("a", COMMIT_INSIDE), child("b", other)))
+    answer = plan.execute()
+    assert answer.code == 1
+    conflicts = [c for c in plan.status["children"] if c["outcome"] == "conflict"]
+    assert [c["name"] for c in conflicts] == ["b"]
+    assert "deps/lib" in str(plan.status["children"])
+    assert inside(plan) == ("inside", "two\n", "")
+
+
+def test_the_parent_can_be_taken_back_to_before_the_commit_of_a_child(
+    project: WithSubmodules,
+) -> None:
+    plan = project.world.use(shell("true", "first"), spawn(child("a", COMMIT_INSIDE)))
+    plan.execute().ok()
+    plan.rollback(after(plan, 0)).ok()
+    assert inside(plan) == ("with inner", "one\n", "")
+    plan.execute().ok()
+    assert inside(plan) == ("inside", "two\n", "")

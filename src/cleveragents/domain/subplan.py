@@ -32,6 +32,7 @@ class ConflictKind(StrEnum):
     RENAME = "rename"
     BINARY = "binary"
     DATABASE = "database"
+    SUBMODULE = "submodule"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,12 @@ from cleveragents.application.subplan_ports import PreparedMerge
 from cleveragents.domain.action import MergeStrategy, ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.merging.checkouts import CheckoutMerge
 from cleveragents.infrastructure.merging.databases import DatabaseMerge, DatabaseStates
 from cleveragents.infrastructure.merging.text import TextMerge
 from cleveragents.infrastructure.merging.trees import TreeMerge, TreeSnapshots
 from cleveragents.infrastructure.sandbox.git_inside import GitInside
+from cleveragents.infrastructure.sandbox.git_state import GitState
 from cleveragents.infrastructure.sandbox.git_trees import nul_ended
 from cleveragents.infrastructure.sandbox.git_views import GitViews
 
@@ -27,7 +29,11 @@ class SandboxMerges:
         self._views = GitViews(inside)
         # The types of a merge and of what it prepared belong together, which this table knows.
         self._merges: dict[ResourceType, Any] = {
-            ResourceType.GIT_CHECKOUT: TreeMerge(checkouts, text, self._ignored_by_git),
+            ResourceType.GIT_CHECKOUT: CheckoutMerge(
+                TreeMerge(checkouts, text, self._ignored_by_git),
+                checkouts,
+                lambda resource: GitState(resource, self._views),
+            ),
             ResourceType.FS_DIRECTORY: TreeMerge(folders, text, _nothing),
             ResourceType.SQLITE: DatabaseMerge(databases),
         }

@@ -142,6 +142,14 @@ class GitFolder:
                 if not any(path.startswith(folder + "/") for path in wanted):
                     remove(self.path, folder)
 
+    def write_module(self, place: str, wanted: Mapping[str, StateFile]) -> None:
+        """Only the repository of the submodule at this place."""
+        make_folder(self.path, place)
+        for name in set(self._names_inside(place)) - wanted.keys():
+            remove(self.path, name)
+        for name, file in wanted.items():
+            self._write(name, file)
+
     def has_split_index(self) -> bool:
         return any(name.startswith(_SPLIT_INDEX) for name, _ in kinds_in(self.path))
 

@@ -13,7 +13,7 @@ from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.snapshots.side import StoredSide
 
 _EMPTY_PACK = 0
-_PACK, _TIPS, _FIRST_REFS = "pack", "tips", "first-refs"
+_PACK, _TIPS, _FIRST_REFS, _COMMIT = "pack", "tips", "first-refs", "commit"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,15 @@ class Packs:
         """The references that it had from the user's, whose objects are not stored."""
         name = self._name(_FIRST_REFS)
         return stored.content(name) if name in stored.hashes else None
+
+    def commit(self, stored: StoredSide) -> str | None:
+        """The one that it stood at; None if the snapshot has nothing of it."""
+        name = self._name(_COMMIT)
+        return stored.content(name).decode("ascii") if name in stored.hashes else None
+
+    def with_commit(self, stored: Stored, commit: str) -> Stored:
+        told = {**stored.contents, self._name(_COMMIT): commit.encode("ascii")}
+        return Stored(contents=told, inherited=stored.inherited)
 
     def all_of(self, stored: StoredSide) -> Mapping[str, bytes]:
         """The hashes of all that a snapshot has of it."""
@@ -93,7 +102,7 @@ class Packs:
         return f"{kind}@{place}" if place else kind
 
     def _is_own(self, name: str) -> bool:
-        own = (self._name(_TIPS), self._name(_FIRST_REFS))
+        own = [self._name(kind) for kind in (_TIPS, _FIRST_REFS, _COMMIT)]
         return name in own or name.startswith(self._name(_PACK) + ":")
 
 

@@ -27,7 +27,7 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
 )
 from cleveragents.infrastructure.sandbox.git_repository import folder_of
 from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
-from cleveragents.infrastructure.sandbox.git_submodule_state import Submodules
+from cleveragents.infrastructure.sandbox.git_submodule_state import Submodules, below
 from cleveragents.infrastructure.sandbox.git_tips import commit_of, tips_of_project
 from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.private_files import put_file, remove
@@ -156,10 +156,7 @@ class GitState:
 
     def write(self, target: StoredSide) -> None:
         state: _Identity = json.loads(target.identity)
-        files = {
-            name: StateFile(mode=int(described.split()[0], 8), data=target.content(_stored(name)))
-            for name, described in state["files"].items()
-        }
+        files = _files_in(target, state["files"])
         try:
             self._folder.clear()
             write_refs(self._folder.path, refs_in(target.content("refs")))
@@ -167,6 +164,21 @@ class GitState:
             self._folder.write_files(files, places_in(target))
             if state["pointer"]:
                 self._folder.write_pointer()
+        except OSError as error:
+            raise RestoreFailedError(self._resource.name, str(error)) from error
+
+    def take_over(self, place: str, other: StoredSide) -> None:
+        """Make the repository of one submodule what another sandbox of the family had."""
+        with self._views.of_state(self._resource) as git:
+            whole = Submodules(self._resource, git).put_back(place, other)
+        if not whole:
+            raise RestoreFailedError(self._resource.name, "git objects of the snapshot are missing")
+        state: _Identity = json.loads(other.identity)
+        names = [f"{place}/{name}" for name in below(place, state["files"])]
+        files = _files_in(other, {name: state["files"][name] for name in names})
+        try:
+            self._folder.clear()
+            self._folder.write_module(place, files)
         except OSError as error:
             raise RestoreFailedError(self._resource.name, str(error)) from error
 
@@ -235,6 +247,13 @@ class GitState:
             put_file(self._folder.path, "index", target.content("index"))
             return
         remove(self._folder.path, "index")
+
+
+def _files_in(stored: StoredSide, described: Mapping[str, str]) -> dict[str, StateFile]:
+    return {
+        name: StateFile(mode=int(told.split()[0], 8), data=stored.content(_stored(name)))
+        for name, told in described.items()
+    }
 
 
 def _blobs_of(git: Git, commit: str, prefix: bytes = b"") -> dict[bytes, str]:

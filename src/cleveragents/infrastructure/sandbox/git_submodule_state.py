@@ -4,6 +4,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import OFFLINE, Git
@@ -24,9 +25,11 @@ from cleveragents.infrastructure.sandbox.git_submodule import (
     in_repository,
     submodules_of,
 )
-from cleveragents.infrastructure.sandbox.git_tips import tips_of_submodule
+from cleveragents.infrastructure.sandbox.git_tips import commit_of, tips_of_submodule
 from cleveragents.infrastructure.sandbox.private_files import make_folder
 from cleveragents.infrastructure.snapshots.side import StoredSide
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class Submodules:
         self, place: str, files: Mapping[str, StateFile], before: StoredSide | None
     ) -> Stored | None:
         """None if it is not whole."""
-        own = _below(place, files)
+        own = below(place, files)
         packs = Packs(place)
         first = packs.first_refs(before) if before else None
         if before and first is not None and _described(own) == _known_of(place, before):
@@ -82,7 +85,13 @@ class Submodules:
         known = before if first is not None else None
         first = text_of(self._of_user(repository, refs)) if first is None else first
         tips = tips_of_submodule(repository.git, own, refs, refs_in(first))
-        return packs.store(repository.git, tips, repository.base, first, known)
+        stored = packs.store(repository.git, tips, repository.base, first, known)
+        return packs.with_commit(stored, commit_of(own, refs)) if stored else None
+
+    def put_back(self, place: str, target: StoredSide) -> bool:
+        """Its objects; False if it is not whole then."""
+        repository = self.at(place)
+        return Packs(place).put_back(repository.git, repository.base, target)
 
     def _of_user(self, repository: Repository, refs: Refs) -> dict[bytes, bytes]:
         """The references of which the user's repository has the object."""
@@ -94,7 +103,7 @@ class Submodules:
         return {name: oid for name, oid in refs.items() if oid.decode("ascii", "replace") in theirs}
 
 
-def _below(place: str, files: Mapping[str, StateFile]) -> dict[str, StateFile]:
+def below(place: str, files: Mapping[str, T]) -> dict[str, T]:
     """The files of one repository, without those of submodules inside of it."""
     top, inner = f"{place}/", f"{place}/modules/"
     return {
@@ -109,10 +118,5 @@ def _described(files: Mapping[str, StateFile]) -> dict[str, str]:
 
 
 def _known_of(place: str, before: StoredSide) -> dict[str, str]:
-    top, inner = f"{place}/", f"{place}/modules/"
     files: dict[str, str] = json.loads(before.identity)["files"]
-    return {
-        name.removeprefix(top): told
-        for name, told in files.items()
-        if name.startswith(top) and not name.startswith(inner)
-    }
+    return below(place, files)
