@@ -79,7 +79,7 @@ def shop(world: World, request: pytest.FixtureRequest) -> Shop:
     return Shop(world, request.param)
 
 
-# Each is run while the planted file lies in the sandbox; what it needs of the plan comes before.
+# In an order in which one plan can go through all of them.
 COMMANDS: dict[str, Callable[[PlanHandle], Any]] = {
     "checkpoint create": lambda plan: plan("checkpoint", "create", "--label", "x").ok(),
     "checkpoint list": lambda plan: plan("checkpoint", "list").ok(),
@@ -87,14 +87,14 @@ COMMANDS: dict[str, Callable[[PlanHandle], Any]] = {
     "checkpoint verify": lambda plan: plan("checkpoint", "verify").ok(),
     "status": lambda plan: plan("status").ok(),
     "diff": lambda plan: plan("diff").ok(),
+    "doctor": lambda plan: plan.agents("doctor").ok(),
+    "doctor --fix": lambda plan: plan.agents("doctor", "--fix").ok(),
+    "store verify": lambda plan: plan.agents("store", "verify").ok(),
     "rollback --dry-run": lambda plan: plan("rollback", "--dry-run", "{}", ends(plan)[0]).ok(),
     "rollback": lambda plan: plan.rollback(ends(plan)[0]).ok(),
-    "execute": lambda plan: plan("execute").ok(),
+    "resume --dry-run": lambda plan: plan("resume", "--dry-run").ok(),
     "resume": lambda plan: plan("resume").ok(),
-    "prompt": lambda plan: plan("prompt", "{}", "go on"),
-    "doctor": lambda plan: plan.agents("doctor").ok(),
-    "store verify": lambda plan: plan.agents("store", "verify").ok(),
-    "cancel": lambda plan: plan("cancel"),
+    "execute": lambda plan: plan("execute").ok(),
     "apply": lambda plan: plan("apply", "--yes").ok(),
 }
 
@@ -121,17 +121,16 @@ def test_a_step_that_plants_a_journal_removes_nothing(
     assert sum(f"app.db-journal names {victim}, which was left alone" in text for text in told) == 1
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_removes_what_a_journal_names(world: World, command: str) -> None:
-    shop = Shop(world)
+def test_no_command_removes_what_a_journal_names(shop: Shop) -> None:
     plan = shop.use(sh("true"), sql("sql.execute", "INSERT INTO items VALUES ('two')"))
     plan.execute().ok()
     journal = Path(f"{shop.sandbox(plan)}-journal")
-    journal.write_bytes(journal_naming(shop.out / "victim", shop.sandbox(plan)))
-    with nothing_happens(shop.out):
-        COMMANDS[command](plan)
-    if command == "apply":
-        assert shop.sql("SELECT name FROM items") == [("one",), ("two",)]
+    for name, command in COMMANDS.items():
+        journal.write_bytes(journal_naming(shop.out / "victim", shop.sandbox(plan)))
+        with nothing_happens(shop.out):
+            command(plan)
+        assert name == "apply" or shop.sql("SELECT name FROM items") == [("one",)]
+    assert shop.sql("SELECT name FROM items") == [("one",), ("two",)]
 
 
 def test_our_own_records_are_not_removed_either(shop: Shop) -> None:
