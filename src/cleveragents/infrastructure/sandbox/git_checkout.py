@@ -84,7 +84,7 @@ class GitCheckouts:
             looked = look(git, trees, resource, trees.of_sandbox(git, resource.base))
             parts = [diff_of_trees(git, resource.base, looked.folder.tree)]
             for one in sorted(looked.inside, key=lambda one: one.path):
-                if one.start:
+                if one.start and one.is_changed:
                     parts.append(diff_of_trees(one.git, one.start, one.tree, below=one.path))
             return joined(parts, left_behind(git, trees, resource, looked))
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from cleveragents.infrastructure.sandbox.git_modules import checked_out
+from cleveragents.infrastructure.sandbox.git_modules import Stamp, checked_out, stamp_of, stamps_of
 from cleveragents.infrastructure.sandbox.private_files import (
     below,
     kinds_below,
@@ -116,8 +116,10 @@ class GitFolder:
 
     def fingerprint(self, now_ns: int) -> str:
         """Equal ones promise that nothing of the state has changed; "" promises nothing."""
-        names = [*self._names(), "index", "packed-refs", *below(self.path, "refs")]
+        names = [*self._own_names(""), "index", "packed-refs", *below(self.path, "refs")]
         stamps = [(name, _stamp(self.file(name))) for name in names]
+        for place in self.modules():
+            stamps += sorted(stamps_of(self.file(place)))
         if any(stamp and max(stamp[1:3]) >= now_ns - RACY_NS for _, stamp in stamps):
             return ""
         parts = (stamps, self.pointer_is_ours())
@@ -235,9 +237,8 @@ def _unquoted(text: bytes) -> str:
     return os.fsdecode(re.sub(rb"\\(.)", lambda found: plain.get(found[0], found[1]), text[1:-1]))
 
 
-def _stamp(path: str) -> tuple[int, int, int, int] | None:
+def _stamp(path: str) -> Stamp | None:
     try:
-        found = os.lstat(path)
+        return stamp_of(os.lstat(path))
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino

@@ -6,11 +6,19 @@ index and operations are state; its objects are stored as packs.
 
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import lru_cache
 
 from cleveragents.infrastructure.sandbox.private_files import read_file
+from cleveragents.infrastructure.snapshots.entry import RACY_NS
 
+Stamp = tuple[int, int, int, int]
+"""Size, both times and number of a file: what changes when it is written."""
+
+_Parse = Callable[[str], str | None]
+_STATE_FOLDERS = frozenset({"refs", "info", "hooks", "rebase-merge", "rebase-apply", "sequencer"})
 _WORKTREE = re.compile(r'^\s*worktree\s*=\s*("(?:[^"\\]|\\.)*"|.+?)\s*$', re.MULTILINE)
 _ESCAPED = {"n": "\n", "t": "\t", "b": "\b"}
 
@@ -22,28 +30,86 @@ def checked_out(gitdir: str) -> Iterator[str]:
     """
     for module in modules_in(os.path.join(gitdir, "modules")):
         if _is_checked_out(module):
-            yield os.path.relpath(module, gitdir)
+            yield module.removeprefix(gitdir + "/")
 
 
 def modules_in(top: str) -> Iterator[str]:
     """Names of submodules have slashes, and submodules have submodules."""
-    if os.path.islink(top):
-        return
-    for folder, folders, names in os.walk(top):
-        if "HEAD" in names and "objects" in folders:
-            yield folder
-            folders[:] = [name for name in folders if name == "modules"]
+    folders = {entry.name for entry in _listed(top) if entry.is_dir(follow_symlinks=False)}
+    if "objects" in folders and os.path.lexists(f"{top}/HEAD"):
+        yield top
+        folders &= {"modules"}
+    for name in sorted(folders):
+        yield from modules_in(f"{top}/{name}")
+
+
+def stamps_of(module: str) -> Iterator[tuple[str, Stamp]]:
+    """When what is state of it was last written, and some more: quicker than to list what is."""
+    yield from _stamps_in(module, _STATE_FOLDERS)
+    # Every stash but the newest is named there alone.
+    with suppress(OSError):
+        log = f"{module}/logs/refs/stash"
+        yield log, stamp_of(os.lstat(log))
+
+
+def _stamps_in(folder: str, inner: frozenset[str] | None = None) -> Iterator[tuple[str, Stamp]]:
+    for entry in _listed(folder):
+        if not entry.is_dir(follow_symlinks=False):
+            with suppress(FileNotFoundError):
+                yield entry.path, stamp_of(entry.stat(follow_symlinks=False))
+        elif inner is None or entry.name in inner:
+            yield from _stamps_in(entry.path)
+
+
+def stamp_of(found: os.stat_result) -> Stamp:
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def _listed(folder: str) -> list["os.DirEntry[str]"]:
+    if os.path.islink(folder):
+        return []
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
 
 
 def _is_checked_out(module: str) -> bool:
-    found = _WORKTREE.search(_text(module, "config"))
-    if found is None:
+    place = _told_in(module, "config", _folder_in)
+    if place is None:
         return False
-    place = os.path.join(module, _unquoted(found[1]))
-    named = _text(place, ".git").removeprefix("gitdir: ").removesuffix("\n")
+    top = os.path.normpath(os.path.join(module, place))
+    named = _told_in(top, ".git", _repository_in)
+    if not named:
+        return False
+    real = os.path.join(top, named)
+    if os.path.normpath(real) == module:
+        return True
     with suppress(OSError):
-        return bool(named) and os.path.samefile(os.path.join(place, named), module)
+        return os.path.samefile(real, module)
     return False
+
+
+def _told_in(folder: str, name: str, parse: _Parse) -> str | None:
+    """Asked at every checkpoint of the same files, and so read only if they were written since."""
+    try:
+        stamp = stamp_of(os.lstat(f"{folder}/{name}"))
+    except OSError:
+        return None
+    if max(stamp[1:3]) >= time.time_ns() - RACY_NS:
+        return _read(folder, name, parse)
+    return _known(folder, name, parse, stamp)
+
+
+@lru_cache(maxsize=4096)
+def _known(folder: str, name: str, parse: _Parse, stamp: Stamp) -> str | None:
+    del stamp  # of one file the same says that its bytes are
+    return _read(folder, name, parse)
+
+
+def _read(folder: str, name: str, parse: _Parse) -> str | None:
+    return parse((read_file(folder, name) or b"").decode("utf-8", "surrogateescape"))
 
 
 def _unquoted(value: str) -> str:
@@ -52,5 +118,10 @@ def _unquoted(value: str) -> str:
     return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), value[1:-1])
 
 
-def _text(folder: str, name: str) -> str:
-    return (read_file(folder, name) or b"").decode("utf-8", "surrogateescape")
+def _folder_in(config: str) -> str | None:
+    found = _WORKTREE.search(config)
+    return _unquoted(found[1]) if found else None
+
+
+def _repository_in(pointer: str) -> str | None:
+    return pointer.removeprefix("gitdir: ").removesuffix("\n") or None

@@ -38,10 +38,11 @@ class Inside:
     git: Git
     named: Named | None
     shallow: bytes
+    is_clean: bool
 
     @property
-    def is_clean(self) -> bool:
-        return self.tree == self.git.text("rev-parse", "--verify", f"{self.commit}^{{tree}}")
+    def is_changed(self) -> bool:
+        return self.commit != self.start or not self.is_clean
 
 
 @dataclass(slots=True)
@@ -130,7 +131,7 @@ class _Look:
         one = self._inside(inner, place, around)
         folder = self._trees.of_sandbox(one.git, link)
         self._visit_inside(one, folder)
-        self._looked.inside.append(replace(one, tree=folder.tree))
+        self._looked.inside.append(_holding(one, folder.tree))
 
     def _visit_inside(self, one: Inside, folder: FolderTree) -> None:
         links = links_in(one.git, folder.tree)
@@ -156,7 +157,7 @@ class _Look:
             return False
         one = self._inside(inner, place, around)
         folder = self._trees.of_sandbox(one.git, start)
-        return not folder.nested and replace(one, tree=folder.tree).is_clean
+        return not folder.nested and _holding(one, folder.tree).is_clean
 
     def _inside(self, inner: str, place: str, around: "_Around") -> Inside:
         path = around.below(inner)
@@ -169,6 +170,7 @@ class _Look:
             git=self._git_of(path, place),
             named=around.named.get(inner),
             shallow=read_file(place, "shallow") or b"",
+            is_clean=False,
         )
 
     def _place_of(self, path: str) -> str | None:
@@ -214,6 +216,11 @@ class _Look:
 
     def _refuse(self, path: str, why: str) -> None:
         self._looked.obstacles[text_of(os.fsencode(path))] = why
+
+
+def _holding(one: Inside, tree: str) -> Inside:
+    committed = one.git.text("rev-parse", "--verify", f"{one.commit}^{{tree}}")
+    return replace(one, tree=tree, is_clean=tree == committed)
 
 
 def _commit(place: str) -> str:
