@@ -13,10 +13,10 @@ LATE = {"thread", "child", "chain"}
 BEGIN = {"name": "begin", "tool": "begin", "with": {}}
 
 
-def late_server() -> dict[str, Any]:
-    begin = {"server": "late", "tool": "begin", "writes": True, "timeout": 20}
+def late_server(*words: str, tool: str = "begin") -> dict[str, Any]:
+    begin = {"server": "late", "tool": tool, "writes": True, "timeout": 20}
     return {
-        "mcp_servers": {"late": {"command": [sys.executable, SERVER]}},
+        "mcp_servers": {"late": {"command": [sys.executable, SERVER, *words]}},
         "tools": {"begin": begin},
     }
 
@@ -56,3 +56,15 @@ def test_a_server_writes_nothing_that_no_call_lists(world: World) -> None:
     plan.rollback(plan.status["last_checkpoint_id"]).ok()
     time.sleep(0.3)
     assert tree_of(plan.sandbox) == ended
+
+
+def test_a_server_that_was_started_for_nothing_writes_nothing_more_either(world: World) -> None:
+    """It has no such tool, and has written since its first breath."""
+    plan = world.use(BEGIN, **late_server("early", tool="bigin"))
+    answer = plan.execute()
+    assert "did you mean `begin`" in answer.error["message"]
+    left = tree_of(plan.sandbox)
+    plan.rollback("start").ok()
+    plan.rollback("error in begin begin").ok()
+    assert tree_of(plan.sandbox) == left
+    assert plan("diff").ok().data["files"]

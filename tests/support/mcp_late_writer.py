@@ -28,7 +28,7 @@ def note(name: str) -> None:
 def tick() -> None:
     while True:
         note("thread")
-        time.sleep(0.002)
+        time.sleep(0.002 if "early" not in sys.argv else 0)
 
 
 def chain() -> None:
@@ -57,6 +57,8 @@ def main() -> None:
     for line in sys.stdin:
         message = json.loads(line)
         if message.get("method") == "initialize":
+            if "early" in sys.argv:
+                threading.Thread(target=tick, daemon=True).start()
             say(message["id"], {"protocolVersion": "2025-06-18", "capabilities": {}})
         elif message.get("method") == "tools/list":
             say(message["id"], {"tools": [{"name": "begin", "inputSchema": {}}]})

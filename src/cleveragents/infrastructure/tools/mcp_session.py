@@ -45,7 +45,13 @@ class McpSession:
         self.tools: Mapping[str, Any] = {}
 
     def open(self, seconds: float) -> None:
-        """Shake hands, and learn which tools there are."""
+        """Shake hands, and learn which tools there are; then it rests until it is called."""
+        try:
+            self.tools = self._introduced(seconds)
+        finally:
+            self.rest()
+
+    def _introduced(self, seconds: float) -> Mapping[str, Any]:
         deadline = time.monotonic() + seconds
         client = {"name": "cleveragents", "version": "1"}
         hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}
@@ -61,8 +67,7 @@ class McpSession:
                 found[str(tool.get("name"))] = tool
             cursor = page.get("nextCursor")
             if not cursor:
-                break
-        self.tools = found
+                return found
 
     def call(self, tool: str, arguments: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
         self._running.resume()
