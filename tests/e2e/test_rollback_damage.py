@@ -35,6 +35,11 @@ def _compressed_file(database: sqlite3.Connection) -> int:
     return _flip_content(database, BIG.encode())
 
 
+def _missing_big(database: sqlite3.Connection) -> int:
+    key = hashlib.sha256(BIG.encode()).digest()
+    return database.execute("DELETE FROM contents WHERE hash=?", (key,)).rowcount
+
+
 def _missing_content(database: sqlite3.Connection) -> int:
     key = hashlib.sha256(b"one\n").digest()
     database.execute("PRAGMA foreign_keys=OFF")
@@ -158,6 +163,52 @@ def test_damage_to_what_the_sandbox_has_as_it_was_is_in_nobodys_way(
     assert plan.tree() == expected
     found = world.agents("plan", "checkpoint", "verify", plan.id, target.group_id)
     assert [item["group_id"] for item in found.data["damaged"]] == [target.group_id]
+
+
+@pytest.mark.parametrize("damage", [_compressed_file, _missing_big])
+@pytest.mark.parametrize("only", [(), ("--only", "big.txt")], ids=["all", "only"])
+def test_the_last_good_copy_of_what_is_damaged_is_stored_anew_before_it_goes(
+    world: World,
+    plan: PlanHandle,
+    damage: Callable[[sqlite3.Connection], int],
+    only: tuple[str, ...],
+) -> None:
+    before = plan.tree()
+    assert before[b"big.txt"][2] == BIG.encode()
+    _damage(world, plan, damage)
+
+    words = ("plan", "rollback", "--yes", *only, plan.id, "after file.write one.txt")
+    answer = world.agents(*words).ok()
+
+    assert b"big.txt" not in plan.tree()
+    assert answer.envelope["status"] == "warn"
+    assert any("'big.txt' was damaged" in text for text in answer.envelope["messages"])
+    undo = next(group for group in reversed(plan.groups) if group.reason == "before_rollback")
+    world.agents("plan", "checkpoint", "verify", plan.id, undo.group_id).ok()
+    plan.rollback(undo.group_id).ok()
+    assert plan.tree() == before
+
+
+def test_the_last_good_pages_of_a_damaged_database_are_stored_anew_before_they_go(
+    world: World,
+) -> None:
+    database = world.top / "app.db"
+    with closing(sqlite3.connect(database)) as db:
+        db.executescript("CREATE TABLE t (name); INSERT INTO t VALUES ('one')")
+    sql = {"resource": "db", "sql": "UPDATE t SET name='two'"}
+    plan = world.run(
+        {"name": "row", "tool": "sql.execute", "with": sql},
+        resources={"db": {"type": "sqlite", "path": str(database)}},
+    )
+    present = plan.sandbox.read_bytes()
+    _damage(world, plan, lambda db: db.execute("UPDATE contents SET data=x'00'").rowcount)
+
+    answer = plan.rollback("start").ok()
+
+    assert any("of app.db was damaged" in text for text in answer.envelope["messages"])
+    undo = next(group for group in reversed(plan.groups) if group.reason == "before_rollback")
+    plan.rollback(undo.group_id).ok()
+    assert plan.sandbox.read_bytes() == present
 
 
 def test_other_groups_of_a_damaged_store_can_still_be_gone_back_to(

@@ -187,10 +187,14 @@ class Sandboxes(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restored:
-    """What a restore did: the state now, and each path that differed before."""
+    """What a restore did: the state now, and each path that differed before.
+
+    `notes` are for people.
+    """
 
     snapshot: Snapshot
     changes: tuple[FileChange, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,8 +222,12 @@ class SnapshotStore(Protocol):
         """The first capture of a child's sandbox; what certainly is its parent's is not read."""
         ...
 
-    def restore(self, resource: PlanResource, ref: str) -> Restored:
-        """Make the sandbox equal to the snapshot, and prove it by hash. Idempotent."""
+    def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
+        """Make the sandbox equal to the snapshot, and prove it by hash. Idempotent.
+
+        Files get their old times if this goes back as a whole, `together` with everything else of
+        the plan, and the present time if not.
+        """
         ...
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:

@@ -184,7 +184,8 @@ class RevertedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RollbackImpact:
-    """What a rollback would do, or did. `only` names the files it was limited to."""
+    """What a rollback would do, or did. `only` names the files it was limited to; `notes` are for
+    people."""
 
     plan_id: PlanId
     group: CheckpointGroup
@@ -199,6 +200,7 @@ class RollbackImpact:
     only: tuple[str, ...] = ()
     effects: EffectReport = EffectReport()
     excluded: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -75,7 +75,7 @@ class MemorySnapshots:
             ref=ref, state_hash=hash_files(self._content(resource, ref)), sandbox_ref=""
         )
 
-    def restore(self, resource: PlanResource, ref: str) -> Restored:
+    def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
         return self._restored(resource, self._content(resource, ref))
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:

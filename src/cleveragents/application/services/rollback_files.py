@@ -1,9 +1,9 @@
 """Owns the files of the way back: every sandbox as a group has it, or some of its paths."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from cleveragents.application.ports import SnapshotStore
+from cleveragents.application.ports import Restored, SnapshotStore
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import CheckpointGroup, RevertedFile
@@ -16,11 +16,15 @@ from cleveragents.domain.selection import Selection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedResource:
-    """What a restore did to one sandbox, or would do; `boundary` is where a resume starts now."""
+    """What a restore did to one sandbox, or would do; `boundary` is where a resume starts now.
+
+    `notes` are for people.
+    """
 
     resource: PlanResource
     changes: tuple[FileChange, ...]
     boundary: str | None = None
+    notes: tuple[str, ...] = ()
 
 
 class RollbackFiles:
@@ -31,18 +35,23 @@ class RollbackFiles:
     def restore(self, plan_id: PlanId, target: CheckpointGroup) -> Sequence[ChangedResource]:
         """Every sandbox as it was at `target`. Idempotent, and proven by hash."""
         done: list[ChangedResource] = []
+        every = self._checkpoints.sandboxes(plan_id)
+        together = all(target.state_of(resource.resource_id) for resource in every)
         for resource in self._checkpoints.resources(plan_id):
             state = target.state_of(resource.resource_id)
             if state is None:
                 continue
-            restored = self._snapshots.restore(resource, state.snapshot)
+            restored = self._snapshots.restore(resource, state.snapshot, together=together)
             if restored.snapshot.state_hash != state.state_hash:
                 raise RestoreFailedError(resource.name, "its hash is not that of the checkpoint")
             # A group taken in the middle of a step resumes from the boundary before that step.
             at_boundary = state.boundary == state.snapshot
             boundary = restored.snapshot.ref if at_boundary else state.boundary
             changed = ChangedResource(
-                resource=resource, changes=restored.changes, boundary=boundary
+                resource=resource,
+                changes=restored.changes,
+                boundary=boundary,
+                notes=restored.notes,
             )
             done.append(changed)
         return done
@@ -55,10 +64,16 @@ class RollbackFiles:
         mid_step = self._checkpoints.stands_mid_step(plan)
         for resource in self._checkpoints.resources(plan.plan_id):
             undone: tuple[FileChange, ...] = ()
+            notes: tuple[str, ...] = ()
             if mid_step and resource.boundary is not None:
-                undone = self._snapshots.restore(resource, resource.boundary).changes
-            changes = self._restore_paths(resource, target, only)
-            done.append(_merged(resource, undone, changes, only))
+                whole = self._snapshots.restore(resource, resource.boundary)
+                undone, notes = whole.changes, whole.notes
+            chosen = self._restore_paths(resource, target, only)
+            changes = chosen.changes if chosen else ()
+            merged = _merged(resource, undone, changes, only)
+            # What both have to say is said once.
+            said = dict.fromkeys((*notes, *(chosen.notes if chosen else ())))
+            done.append(replace(merged, notes=tuple(said)))
         return done
 
     def compare(self, plan_id: PlanId, target: CheckpointGroup) -> Sequence[ChangedResource]:
@@ -100,13 +115,13 @@ class RollbackFiles:
 
     def _restore_paths(
         self, resource: PlanResource, target: CheckpointGroup, only: Selection
-    ) -> tuple[FileChange, ...]:
+    ) -> Restored | None:
         state, paths = target.state_of(resource.resource_id), only.paths.get(resource.name)
         if state is None or paths is None:
-            return ()
+            return None
         if not paths:
-            return self._snapshots.restore(resource, state.snapshot).changes
-        return self._snapshots.restore_paths(resource, state.snapshot, paths).changes
+            return self._snapshots.restore(resource, state.snapshot, together=False)
+        return self._snapshots.restore_paths(resource, state.snapshot, paths)
 
 
 def reverted(changed: Sequence[ChangedResource]) -> tuple[RevertedFile, ...]:
@@ -120,6 +135,10 @@ def reverted(changed: Sequence[ChangedResource]) -> tuple[RevertedFile, ...]:
         for item in changed
         for change in item.changes
     )
+
+
+def notes_of(changed: Iterable[ChangedResource]) -> tuple[str, ...]:
+    return tuple(note for item in changed for note in item.notes)
 
 
 def _merged(

@@ -20,6 +20,7 @@ from cleveragents.application.services.rewind import Rewound, look_ahead, rewind
 from cleveragents.application.services.rollback_files import (
     ChangedResource,
     RollbackFiles,
+    notes_of,
     reverted,
 )
 from cleveragents.domain.checkpoint import (
@@ -140,11 +141,8 @@ class RollbackService:
             changed = self._restore_or_put_back(plan, aim, safety)
             plan = self._record(plan, aim, safety, changed).plan
         what = "rollback to" if aim.only is None else "restoring of files from"
-        self._events.emit(
-            Recovered(message=f"finished the interrupted {what} {aim.target.group_id}")
-        )
-        for sentence in effects.sentences():
-            self._events.emit(Recovered(message=sentence))
+        done = f"finished the interrupted {what} {aim.target.group_id}"
+        self._tell(done, *effects.sentences(), *notes_of(changed))
         return plan
 
     def return_to_boundary(self, plan: Plan) -> Plan:
@@ -157,14 +155,18 @@ class RollbackService:
             return plan
         if not self._is_head({key: snapshot.state_hash for key, snapshot in present.items()}, plan):
             plan = self._keep_half_done(plan)
-        restored = [(r, self._snapshots.restore(r, r.boundary or "")) for r in resources]
+        together = len(resources) == len(self._checkpoints.sandboxes(plan.plan_id))
+        restored = [
+            (r, self._snapshots.restore(r, r.boundary or "", together=together)) for r in resources
+        ]
         with self._unit_of_work() as uow:
             for resource, result in restored:
                 uow.resources.save(resource.at_boundary(result.snapshot.ref))
             uow.commit()
         changed = sum(len(result.changes) for _, result in restored)
         what = "1 change" if changed == 1 else f"{changed} changes"
-        self._events.emit(Recovered(message=f"undid {what} of an unfinished step"))
+        notes = [note for _, result in restored for note in result.notes]
+        self._tell(f"undid {what} of an unfinished step", *notes)
         return plan
 
     def check_restorable(self, target: CheckpointGroup, only: Selection) -> None:
@@ -182,9 +184,7 @@ class RollbackService:
     def _finish_correction(self, plan: Plan, correction: Correction) -> Plan:
         done = self.corrections.finish(plan, correction)
         message = f"finished the interrupted correction of {correction.decision_id}"
-        self._events.emit(Recovered(message=message))
-        for sentence in done.effects.sentences():
-            self._events.emit(Recovered(message=sentence))
+        self._tell(message, *done.effects.sentences(), *notes_of(done.changed))
         return done.plan
 
     # --- 1: guards, before anything changes -----------------------------------------------------
@@ -255,8 +255,7 @@ class RollbackService:
     def _keep_half_done(self, plan: Plan) -> Plan:
         """What a resume is about to undo, unless the plan says that it wants no groups at all."""
         if not plan.action.rollback_policy.enabled:
-            message = "what is undone is not kept: rollback_policy.enabled is false"
-            self._events.emit(Recovered(message=message))
+            self._tell("what is undone is not kept: rollback_policy.enabled is false")
             return plan
         moment = CheckpointMoment(
             reason=CheckpointReason.BEFORE_ROLLBACK,
@@ -267,7 +266,7 @@ class RollbackService:
             mid_step=self._checkpoints.stands_mid_step(plan),
         )
         plan, kept = self._checkpoints.record(plan, moment)
-        self._events.emit(Recovered(message=f"what is undone is kept in {kept.group_id}"))
+        self._tell(f"what is undone is kept in {kept.group_id}")
         return plan
 
     def _compensate(self, plan: Plan, aim: Aim) -> EffectReport:
@@ -357,9 +356,14 @@ class RollbackService:
             checkpoints_remaining=len(self._checkpoints.list_checkpoints(plan.plan_id)),
             only=aim.only.names if aim.only else (),
             excluded=_excluded(changed),
+            notes=notes_of(changed),
         )
 
     # --- small things ---------------------------------------------------------------------------
+
+    def _tell(self, *sentences: str) -> None:
+        for sentence in sentences:
+            self._events.emit(Recovered(message=sentence))
 
     def _unfinished(self, plan: Plan, target: GroupId) -> Aim:
         only = None

@@ -14,8 +14,13 @@ class StepBoundary:
         """Every sandbox as it was when the step began; what the step left there is not kept."""
         with self._unit_of_work.reading() as uow:
             found = uow.resources.of_plan(plan_id)
-        resources = [r for r in found if r.status is SandboxStatus.READY and r.checkpointable]
-        restored = [(r, self._snapshots.restore(r, r.boundary or "")) for r in resources]
+        ready = [resource for resource in found if resource.status is SandboxStatus.READY]
+        together = all(resource.checkpointable for resource in ready)
+        restored = [
+            (r, self._snapshots.restore(r, r.boundary or "", together=together))
+            for r in ready
+            if r.checkpointable
+        ]
         with self._unit_of_work() as uow:
             for resource, result in restored:
                 uow.resources.save(resource.at_boundary(result.snapshot.ref))

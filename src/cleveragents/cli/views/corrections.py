@@ -56,6 +56,7 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
         warnings=[
             *_unheard(correction, found.plan),
             *result.done.effects.sentences(),
+            *(note for item in result.done.changed for note in item.notes),
             *after.warnings,
         ],
     )

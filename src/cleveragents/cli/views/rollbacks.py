@@ -96,4 +96,4 @@ def _warnings(impact: RollbackImpact, *, foretold: bool = False) -> Sequence[str
     warnings = list(impact.effects.sentences(foretold=foretold))
     if impact.excluded:
         warnings.append(f"left in place, as `exclude` says: {', '.join(impact.excluded)}")
-    return warnings
+    return [*warnings, *impact.notes]

@@ -29,7 +29,7 @@ class SnapshotEngine(Protocol):
     def adopt(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
     ) -> Snapshot: ...
-    def restore(self, resource: PlanResource, ref: str) -> Restored: ...
+    def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored: ...
     def restore_paths(
         self, resource: PlanResource, ref: str, paths: Collection[str]
     ) -> Restored: ...
@@ -94,8 +94,8 @@ class CheckpointManager:
     ) -> Snapshot:
         return self._engine(child).adopt(parent, child, copied)
 
-    def restore(self, resource: PlanResource, ref: str) -> Restored:
-        return self._engine(resource).restore(resource, ref)
+    def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
+        return self._engine(resource).restore(resource, ref, together=together)
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         return self._engine(resource).restore_paths(resource, ref, paths)

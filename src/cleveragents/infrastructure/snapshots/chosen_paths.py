@@ -7,13 +7,20 @@ from itertools import islice
 
 from cleveragents.infrastructure.snapshots.changes import Difference
 from cleveragents.infrastructure.snapshots.entry import Kind, parent_of, shown
+from cleveragents.infrastructure.snapshots.mending import mend_files
 from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.restore import (
     Outcome,
     differences_to,
     near,
     proven,
+    replaced,
     told,
+)
+from cleveragents.infrastructure.snapshots.restored_times import (
+    left_in_place,
+    may_be_stale,
+    times_now,
 )
 from cleveragents.infrastructure.snapshots.session import (
     Session,
@@ -89,12 +96,17 @@ def restore_chosen(
     with open_sandbox(session.resource, open_up=True) as anchor:
         differences = chosen.of(differences_to(session, delta, target))
         wanted = {item.path: item.new for item in differences}
+        notes = mend_files(session, anchor, replaced(session, delta, differences))
         with told(session):
             staging.fill(session.contents, needed_contents(wanted), near(anchor, wanted))
+            left = left_in_place(anchor, session.exclude, None) if wanted else []
+            notes += may_be_stale(session.resource.name, left)
             # From here on the sandbox changes.
-            TreeWriter(anchor, staging, session.exclude).apply(wanted)
+            times = times_now(wanted.values())
+            TreeWriter(anchor, staging, session.exclude, times).apply(wanted)
     after = proven(session, delta, differences, tracker)
-    return Outcome(recorded=session.record(after, session.read_side()), differences=differences)
+    recorded = session.record(after, session.read_side())
+    return Outcome(recorded=recorded, differences=differences, notes=notes)
 
 
 def unknown_names(

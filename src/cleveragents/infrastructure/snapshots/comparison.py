@@ -62,13 +62,14 @@ _CAPTURED = FOLDER + FILE + LINKED + LINK
 
 class Look(NamedTuple):
     """`paths` may differ; `linked` are files with several names. `outline` and `sieve` are worth
-    keeping for the next one."""
+    keeping for the next one. `excluded` are those that the excludes leave out."""
 
     paths: set[bytes]
     special: set[bytes]
     linked: set[bytes]
     outline: Outline | None = None
     sieve: Draft | None = None
+    excluded: frozenset[bytes] | None = None
 
     def candidates(self) -> Candidates:
         return Candidates(
@@ -76,6 +77,7 @@ class Look(NamedTuple):
             special=tuple(sorted(self.special)),
             outline=self.outline,
             sieve=self.sieve,
+            excluded=self.excluded,
         )
 
 
@@ -110,15 +112,15 @@ def look_at_all(
     if before is None:
         listing = walk_if_small(anchor, exclude, small, watch.folder)
         if listing is not None:
-            return _compared(listing, known)
+            return _compared(listing, exclude, known)
     try:
         return quick.listed(before)
     except (CannotListError, OSError):
         # Whatever is wrong, the walk finds it again and says what it is.
-        return _compared(walk(anchor, exclude, before=watch.folder), known)
+        return _compared(walk(anchor, exclude, before=watch.folder), exclude, known)
 
 
-def _compared(listing: Listing, known: Known) -> Look:
+def _compared(listing: Listing, exclude: Excludes, known: Known) -> Look:
     seen, found = dict(known.seen.items()), listing.found
     paths = {
         path
@@ -126,7 +128,8 @@ def _compared(listing: Listing, known: Known) -> Look:
         if (before := seen.get(path)) is None or not before.still_is(status)
     }
     paths.update(path for path in seen if path not in found)
-    return Look(paths, set(listing.special), linked_files(listing))
+    excluded = frozenset(listing.excluded) - exclude.hidden
+    return Look(paths, set(listing.special), linked_files(listing), excluded=excluded)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +176,7 @@ class _Quick:
             linked,
             _outline_now(before, listed) if stale else None,
             self._draft(listed, since_ns) if plain and not stale else None,
+            frozenset(_all_marked(listed, EXCLUDED)),
         )
 
     def _has_times(self) -> bool:

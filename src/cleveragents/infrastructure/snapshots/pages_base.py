@@ -21,6 +21,7 @@ from cleveragents.infrastructure.snapshots.room import bytes_of_others, refused
 _FICLONE = 0x40049409
 _NEW = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MENDED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY_STEP = 1 << 30
 _SUFFIX = ".base"
 # What a file system says that cannot share or copy inside the kernel.
@@ -56,6 +57,16 @@ class BaseFile:
             raise refused(what, self.path, error) from error
         with _opened(self._folder, os.O_RDONLY | os.O_DIRECTORY) as folder:
             os.fsync(folder)
+
+    def put(self, page: int, data: bytes) -> None:
+        """One page that is damaged; durable when this returns."""
+        try:
+            with _opened(self.path, _MENDED) as base:
+                os.pwrite(base, data, page * PAGE)
+                os.fsync(base)
+        except OSError as error:
+            what = f"the first snapshot of `{self._resource}` cannot be mended"
+            raise refused(what, self.path, error) from error
 
     def _refuse_beyond_limit(self, size: int) -> None:
         if not self._limit:

@@ -61,14 +61,16 @@ class PagesEngine:
     ) -> Snapshot:
         return self.capture(child)
 
-    def restore(self, resource: PlanResource, ref: str) -> Restored:
+    def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
+        del together  # a database has no times that anybody goes by
         with self._working(resource) as session:
             target = session.snapshot(ref)
             outcome = restore(session, target)
         changes = ()
         if outcome.differed:
             changes = _changes(resource, FileState(kind=outcome.before, seq=-1), target)
-        return Restored(snapshot=_snapshot(outcome.state, 0, changes), changes=changes)
+        snapshot, notes = _snapshot(outcome.state, 0, changes), tuple(outcome.notes)
+        return Restored(snapshot=snapshot, changes=changes, notes=notes)
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         """A database is one file, so that whichever path is meant, it is this."""

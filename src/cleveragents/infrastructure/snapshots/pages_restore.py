@@ -17,6 +17,7 @@ from cleveragents.infrastructure.snapshots.pages_file import (
     marks_of,
     reliable_marks,
 )
+from cleveragents.infrastructure.snapshots.pages_mending import mend_changing, mend_whole
 from cleveragents.infrastructure.snapshots.pages_scan import fast_hashes
 from cleveragents.infrastructure.snapshots.pages_session import (
     Change,
@@ -40,11 +41,12 @@ from cleveragents.infrastructure.snapshots.pages_versions import FileState, Know
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """`differed` says whether there was anything to restore."""
+    """`differed` says whether there was anything to restore; `notes` are for people."""
 
     state: FileState
     before: Kind
     differed: bool
+    notes: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,7 @@ def _restore_pages(session: PageSession, target: FileState) -> Outcome:
         wanted = {page: new for page, (_, new) in changes.items() if new is not None}
         _check_contents(session, wanted)
         _refuse_wrong_sum(session, present, changes, target)
+        notes = mend_changing(session, fd, changes)
         # From here on the file changes.
         session.file.drop_journals()
         _write(session, fd, wanted, target)
@@ -122,7 +125,7 @@ def _restore_pages(session: PageSession, target: FileState) -> Outcome:
         known = replace(session.known, fast=fast, marks=reliable_marks(fd))
     differed = bool(changes) or (present.size, present.mode) != (target.size, target.mode)
     state = _record(session, target, known)
-    return Outcome(state=state, before=Kind.FILE, differed=differed)
+    return Outcome(state=state, before=Kind.FILE, differed=differed, notes=notes)
 
 
 def _present(session: PageSession, fd: int) -> _Present:
@@ -238,6 +241,7 @@ def _replace(session: PageSession, target: FileState, before: Kind) -> Outcome:
         known = replace(known, fast=fast)
     elif target.kind is Kind.LINK:
         os.symlink(target.target, os.fsencode(draft))
+    notes = mend_whole(session) if before is Kind.FILE else []
     session.file.drop_journals()
     if before is Kind.DIR or target.kind is Kind.GONE:
         clear(path)
@@ -246,7 +250,7 @@ def _replace(session: PageSession, target: FileState, before: Kind) -> Outcome:
     session.file.sync_folder()
     state = _record(session, target, known)
     differed = before is not Kind.GONE or target.kind is not Kind.GONE
-    return Outcome(state=state, before=before, differed=differed)
+    return Outcome(state=state, before=before, differed=differed, notes=notes)
 
 
 # --- both -----------------------------------------------------------------------------------------

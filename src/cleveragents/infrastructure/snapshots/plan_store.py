@@ -118,6 +118,12 @@ _MEANS = {
 }
 
 
+def keep_so_far(db: sqlite3.Connection) -> None:
+    """In the middle of a transaction: what was done until now is durable, whatever comes of it."""
+    db.execute("COMMIT")
+    db.execute("BEGIN IMMEDIATE")
+
+
 class PlanStore:
     """Opens the file of one plan, which is made at the first use with modes only for its owner."""
 

@@ -16,7 +16,13 @@ from cleveragents.infrastructure.snapshots.entry import (
     shown,
 )
 from cleveragents.infrastructure.snapshots.examine import examine, examine_file, hash_only
+from cleveragents.infrastructure.snapshots.mending import mend_files, mend_side
 from cleveragents.infrastructure.snapshots.present import Delta
+from cleveragents.infrastructure.snapshots.restored_times import (
+    left_in_place,
+    may_be_stale,
+    times_now,
+)
 from cleveragents.infrastructure.snapshots.session import (
     Recorded,
     Session,
@@ -34,37 +40,53 @@ _UNREADABLE = b"unreadable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
+    """`notes` are for people."""
+
     recorded: Recorded
     differences: list[Difference]
+    notes: list[str]
 
 
 def restore(
-    session: Session, target: SnapshotRow, tracker: ChangeTracker, staging: Staging
+    session: Session,
+    target: SnapshotRow,
+    tracker: ChangeTracker,
+    staging: Staging,
+    *,
+    together: bool,
 ) -> Outcome:
-    """Killed anywhere, it can be done again: what is on disk is compared anew each time."""
+    """Killed anywhere, it can be done again: what is on disk is compared anew each time.
+
+    `together` says that all else of the plan goes back too.
+    """
     with open_sandbox(session.resource, open_up=True) as anchor:
         exclude = session.exclude
-        delta = _present(session, anchor, tracker)
+        delta, excluded = _present(session, anchor, tracker)
         differences = differences_to(session, delta, target)
         refuse_wrong_sum(session, delta, differences, target)
         wanted = {item.path: item.new for item in differences}
+        notes = mend_files(session, anchor, replaced(session, delta, differences))
         with told(session):
             staging.fill(session.contents, needed_contents(wanted), near(anchor, wanted))
         side = session.stored_side(target)
         stands = session.side_stands(side)
         if not stands:
+            notes += mend_side(session)
             session.contents.check({key: name for name, key in side.hashes.items()})
             session.side.prepare(side)
+        left = left_in_place(anchor, exclude, excluded) if wanted else []
+        notes += may_be_stale(session.resource.name, left)
+        times = None if together and not left else times_now(wanted.values())
         # From here on the sandbox changes.
         with told(session):
-            TreeWriter(anchor, staging, exclude).apply(wanted)
+            TreeWriter(anchor, staging, exclude, times).apply(wanted)
     after = proven(session, delta, differences, tracker)
     if not stands:
         session.side.write(side)
     recorded = session.record(after, None if stands else session.read_side_after(target))
     if recorded.row.state_hash != target.state_hash:
         raise RestoreFailedError(session.resource.name, _why(recorded.row, target))
-    return Outcome(recorded=recorded, differences=differences)
+    return Outcome(recorded=recorded, differences=differences, notes=notes)
 
 
 @contextmanager
@@ -90,10 +112,12 @@ def near(anchor: Anchor, wanted: Mapping[bytes, Entry | None]) -> Callable[[byte
     return near
 
 
-def _present(session: Session, anchor: Anchor, tracker: ChangeTracker) -> Delta:
+def _present(
+    session: Session, anchor: Anchor, tracker: ChangeTracker
+) -> tuple[Delta, frozenset[bytes] | None]:
     candidates = tracker.candidates(anchor, session.exclude, session.known)
     now = {path: _examined(anchor, path) for path in candidates.paths}
-    return Delta(now=now, outline=candidates.outline)
+    return Delta(now=now, outline=candidates.outline), candidates.excluded
 
 
 def _examined(anchor: Anchor, path: bytes) -> Seen | None:
@@ -115,6 +139,18 @@ def differences_to(session: Session, delta: Delta, target: SnapshotRow) -> list[
         for path in sorted(paths)
     )
     return [item for item in compared if not same_state(item.old, item.new)]
+
+
+def replaced(
+    session: Session, delta: Delta, differences: Sequence[Difference]
+) -> dict[bytes, Entry]:
+    """What goes with these that the newest snapshot has; the rest was never stored."""
+    seen = session.manifest.seen
+    return {
+        path: old
+        for path, old, _ in differences
+        if old is not None and (path not in delta.now or same_state(old, seen.get(path)))
+    }
 
 
 def refuse_wrong_sum(

@@ -17,7 +17,8 @@ class Candidates:
 
     Of the paths, `mapped` ones are written through memory by somebody, which nothing else shows.
     `notes` tell people how they were found, if that was not the usual way. `outline` is the tree
-    as it was when they were found, and `sieve` its folders, if that is worth keeping.
+    as it was when they were found, and `sieve` its folders, if that is worth keeping. `excluded`
+    are the topmost paths that the excludes leave out, where they were seen on the way.
     """
 
     paths: tuple[bytes, ...]
@@ -26,6 +27,7 @@ class Candidates:
     notes: tuple[str, ...] = ()
     outline: Outline | None = None
     sieve: Draft | None = None
+    excluded: frozenset[bytes] | None = None
 
 
 def _load_nothing(paths: Collection[bytes]) -> object:

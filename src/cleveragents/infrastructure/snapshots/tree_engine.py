@@ -30,6 +30,7 @@ from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown, token
 from cleveragents.infrastructure.snapshots.examine import examine, examine_file, examine_mapped
+from cleveragents.infrastructure.snapshots.mending import mend_files
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest, enter, number_of
 from cleveragents.infrastructure.snapshots.proven import Proven
@@ -115,13 +116,14 @@ class TreeEngine:
         # What could not be taken over, and whatever else is there.
         return self.capture(child)
 
-    def restore(self, resource: PlanResource, ref: str) -> Restored:
+    def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
         with (
             self._in_doubt(resource),
             self._working(resource) as session,
             self._staging(resource) as staged,
         ):
-            outcome = restore(session, session.snapshot(ref), self._tracker, staged)
+            target, by = session.snapshot(ref), (self._tracker, staged)
+            outcome = restore(session, target, *by, together=together)
             changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
         return self._restored(session, outcome, changes)
 
@@ -149,7 +151,7 @@ class TreeEngine:
             size_bytes=0 if row is session.head else session.contents.stored_bytes,
             changes=changes,
         )
-        return Restored(snapshot=snapshot, changes=changes)
+        return Restored(snapshot=snapshot, changes=changes, notes=tuple(outcome.notes))
 
     def compare(
         self, resource: PlanResource, ref: str, paths: Collection[str] = ()
@@ -211,12 +213,20 @@ class TreeEngine:
         """
         with self.reading(resource) as reader:
             exclude = reader.session.exclude
+        self._mend(resource, wanted)
         with self._staging(resource) as staged, open_sandbox(resource, open_up=True) as anchor:
             fill(staged)
             try:
                 TreeWriter(anchor, staged, exclude).apply(wanted)
             except OSError as error:
                 raise RestoreFailedError(resource.name, str(error)) from error
+
+    def _mend(self, resource: PlanResource, going: Collection[bytes]) -> None:
+        """Whatever is about to go is stored whole, as the newest snapshot says."""
+        with self._working(resource) as session, open_sandbox(resource) as anchor:
+            seen = session.manifest.seen.prefetch(going)
+            present = {path: found.entry for path in going if (found := seen.get(path))}
+            mend_files(session, anchor, present)
 
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
         store = self._store(resource)

@@ -19,12 +19,22 @@ _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID
 
 
 class TreeWriter:
-    """Works through an anchor that opens folders up; every step may be repeated after a kill."""
+    """Works through an anchor that opens folders up; every step may be repeated after a kill.
 
-    def __init__(self, anchor: Anchor, staging: Staging, exclude: Excludes) -> None:
+    `times` says which time a file gets in place of its own, if it is to have another.
+    """
+
+    def __init__(
+        self,
+        anchor: Anchor,
+        staging: Staging,
+        exclude: Excludes,
+        times: Mapping[int, int] | None = None,
+    ) -> None:
         self._anchor = anchor
         self._staging = staging
         self._exclude = exclude
+        self._times = times or {}
         self._touched: set[bytes] = set()
         self._staged: dict[bytes, str] = {}
         self._files: list[int] = []
@@ -77,7 +87,8 @@ class TreeWriter:
 
     def _finish(self, fd: int, entry: Entry) -> None:
         os.fchmod(fd, self._own(fd, entry))
-        os.utime(fd, ns=(entry.mtime_ns, entry.mtime_ns))
+        time = self._times.get(entry.mtime_ns, entry.mtime_ns)
+        os.utime(fd, ns=(time, time))
 
     def _close_files(self) -> None:
         while self._files:

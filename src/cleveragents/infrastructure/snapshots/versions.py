@@ -45,9 +45,17 @@ class Versions:
                 row.sandbox_ref,
             ),
         )
+        self._add_side(row.seq, side)
+
+    def replace_side(self, seq: int, side: dict[str, bytes]) -> None:
+        values = (self.tree, seq)
+        self.db.execute("DELETE FROM side_contents WHERE tree=? AND seq=?", values)
+        self._add_side(seq, side)
+
+    def _add_side(self, seq: int, side: dict[str, bytes]) -> None:
         self.db.executemany(
             "INSERT INTO side_contents VALUES (?, ?, ?, ?)",
-            [(self.tree, row.seq, name, key) for name, key in side.items()],
+            [(self.tree, seq, name, key) for name, key in side.items()],
         )
 
     def side_contents(self, seq: int) -> dict[str, bytes]:

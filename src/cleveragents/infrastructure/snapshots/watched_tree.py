@@ -37,7 +37,7 @@ class WatchedTree:
         self._base: Mapping[bytes, Seen] = known.seen
         watching = _Watching(self._watches, self._quiet)
         look = look_at_all(anchor, exclude, known, watching, small)
-        self.outline, self.sieve = look.outline, look.sieve
+        self.outline, self.sieve, self.excluded = look.outline, look.sieve, look.excluded
         self._special = look.special
         # A file with several names is reported under the one that was used, which may be outside.
         self._linked = look.linked

@@ -54,7 +54,13 @@ class Watcher:
             self.release(anchor.root)
             self._attach(anchor, exclude, known)
         if (tree := self._tree(anchor.root)) is not None:
-            return replace(tree.pending(), notes=notes, outline=tree.outline, sieve=tree.sieve)
+            return replace(
+                tree.pending(),
+                notes=notes,
+                outline=tree.outline,
+                sieve=tree.sieve,
+                excluded=tree.excluded,
+            )
         notes = (_ALWAYS.format(self._unwatched[anchor.root]),)
         return replace(self._compare(anchor, exclude, known), notes=notes)
 
