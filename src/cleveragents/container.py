@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cleveragents.config import Settings
-from cleveragents.container_tools import ToolWiring
+from cleveragents.container_tools import SQLITE, ToolWiring
 
 if TYPE_CHECKING:
     from cleveragents.application.ports import (
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.locks import FilePlanLocks
     from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
     from cleveragents.infrastructure.sandbox.git_refs import Pins
-
-_SQLITE = "sqlite:///"
 
 
 class Container(ToolWiring):
@@ -335,7 +333,8 @@ class Container(ToolWiring):
         from cleveragents.infrastructure.database.engine import Database
 
         url = self._settings.database_url
-        return Database(url.removeprefix(_SQLITE) if url else self._in_data_dir("cleveragents.db"))
+        path = url.removeprefix(SQLITE) if url else self._in_data_dir("cleveragents.db")
+        return Database(path, self.data_folder.prepare)
 
     @cached_property
     def actions(self) -> "ActionReader":

@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock
     from cleveragents.infrastructure.confinement.confiner import Confiner
+    from cleveragents.infrastructure.data_folder import DataFolder
     from cleveragents.infrastructure.processes.own_work import OwnWork
     from cleveragents.infrastructure.processes.runner import ProcessRunner
     from cleveragents.infrastructure.sandbox.git_inside import GitInside
     from cleveragents.infrastructure.sandbox.git_views import GitViews
     from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
+
+SQLITE = "sqlite:///"
 
 
 class ToolWiring(ABC):
@@ -53,12 +56,26 @@ class ToolWiring(ABC):
             self._databases.close()
 
     @cached_property
-    def confinements(self) -> "Confiner":
-        from cleveragents.infrastructure.confinement.confiner import Confiner
+    def data_folder(self) -> "DataFolder":
+        from cleveragents.infrastructure.data_folder import DataFolder
 
+        return DataFolder(self._settings.data_dir)
+
+    @cached_property
+    def confinements(self) -> "Confiner":
+        from os.path import realpath
+
+        from cleveragents.infrastructure.confinement.confiner import Confiner
+        from cleveragents.infrastructure.confinement.places import Store
+
+        database = self._settings.database_url.removeprefix(SQLITE)
         return Confiner(
             environ=self._environ,
             scratch=self._in_data_dir("scratch"),
+            store=Store(
+                folder=realpath(self._settings.data_dir),
+                database=realpath(database) if database else "",
+            ),
             configured=self._settings.confinement_mode,
             variables=self._settings.confinement_environment,
             process_limit=self._settings.tool_process_limit,

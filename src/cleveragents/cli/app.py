@@ -139,7 +139,7 @@ class App:
             raise DeclinedError("it")
 
     def show(self, outcome: Outcome) -> None:
-        extra = self._setting_warnings()
+        extra = (*self._setting_warnings(), *self._folder_notices())
         if extra:
             outcome = Outcome(
                 data=outcome.data,
@@ -158,10 +158,16 @@ class App:
         except ConfigProblem:
             return ()  # `config set` must be able to mend a broken file
 
+    def _folder_notices(self) -> tuple[str, ...]:
+        made = self.__dict__.get("container")
+        return made.data_folder.notices if isinstance(made, Container) else ()
+
     # --- what the guard uses --------------------------------------------------------------------
 
     def fail(self, error: PlanError, command: str | None = None) -> int:
         self.interruptions.arrived()
+        for notice in self._folder_notices():  # it is done, whatever else went wrong
+            sys.stderr.write(f"warning: {notice}\n")
         name = self.command if command is None else command
         self._renderer().show_error(name, error, self._started, self._duration())
         return error.exit_code
@@ -172,7 +178,8 @@ class App:
 
         try:
             folder = Path(self.settings.settings.data_dir) / "crashes"
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, exist_ok=True)
         except (OSError, ConfigProblem):
             folder = Path(tempfile.gettempdir())
         descriptor, name = tempfile.mkstemp(prefix="crash-", suffix=".txt", dir=folder, text=True)

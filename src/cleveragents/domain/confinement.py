@@ -33,7 +33,8 @@ class Guarantee(StrEnum):
 MEANING = {
     Guarantee.ENVIRONMENT: "sees only the variables that are on a list",
     Guarantee.WRITES: "writes only in the plan's sandboxes and its own temporary folder",
-    Guarantee.ATTRIBUTES: "cannot change the mode, owner or times of any other file",
+    Guarantee.ATTRIBUTES: "cannot change the mode, owner or times of any other file, and does not"
+    " see what is kept for other plans",
     Guarantee.PROCESSES: "can neither signal nor look into processes that are not the step's own",
     Guarantee.NETWORK: "has no network, nor a way to the services of this machine",
 }

@@ -36,10 +36,10 @@ class DatabaseUnusableError(PlanError):
 class DataDirError(PlanError):
     code = "data-dir-unusable"
 
-    def __init__(self, path: str, reason: str) -> None:
+    def __init__(self, path: str, reason: str, remedy: str = "make it writable") -> None:
         super().__init__(
             f"the data folder {path} cannot be used: {reason}",
-            "make it writable, or choose another with --data-dir or CLEVERAGENTS_DATA_DIR",
+            f"{remedy}, or choose another with --data-dir or CLEVERAGENTS_DATA_DIR",
         )
 
 

@@ -20,7 +20,7 @@ from cleveragents.domain.confinement import (
 from cleveragents.infrastructure.confinement import bubblewrap, landlock, socket_filter
 from cleveragents.infrastructure.confinement.environment import passed_on, private_places
 from cleveragents.infrastructure.confinement.machine import Machine
-from cleveragents.infrastructure.confinement.places import Places
+from cleveragents.infrastructure.confinement.places import Places, Store
 from cleveragents.infrastructure.confinement.read_only_view import ReadOnlyView
 from cleveragents.infrastructure.confinement.socket_filter import SocketFilter
 from cleveragents.infrastructure.confinement.syscalls import (
@@ -74,10 +74,12 @@ class Enclosure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confiner:
-    """`configured` and `variables` are what the settings say; `scratch` is for private folders."""
+    """`configured` and `variables` are what the settings say; `scratch` is for private folders.
+    `store` is what commands do not see, if anything is."""
 
     environ: Mapping[str, str]
     scratch: str
+    store: Store = Store(folder="")
     configured: str = ConfinementMode.PREFERRED
     variables: tuple[str, ...] = ()
     process_limit: int = 1000
@@ -93,9 +95,10 @@ class Confiner:
 
     @contextmanager
     def enclosed(
-        self, argv: Sequence[str], asked: Confinement, places: Places
+        self, argv: Sequence[str], asked: Confinement, places: Places, *, is_ours: bool = False
     ) -> Generator[Enclosure]:
-        """To what it may write come its own temporary folder, and what the action allows."""
+        """To what it may write come its own temporary folder, and what the action allows.
+        `is_ours`: it is a program of ours, over what a step wrote."""
         holds = self.enforcement(asked)
         if holds.by is ConfinementMeans.NOTHING:
             yield Enclosure(argv=argv, environ=dict(self.environ))
@@ -104,7 +107,13 @@ class Confiner:
             environ = passed_on(self.environ, (*self.variables, *asked.environment))
             environ |= private_places(private)
             further = [path for path in map(_expanded, asked.write) if os.path.exists(path)]
-            places = replace(places, writable=[*places.writable, private, *further])
+            shown = self.store.hidden_in(places, private, is_ours=is_ours)
+            ours = [path for path in further if path.startswith(f"{self.store.scratch}/")]
+            places = replace(
+                shown,
+                writable=[*places.writable, private, *further],
+                shown=[*shown.shown, *ours],
+            )
             is_wrapped = holds.by is ConfinementMeans.BUBBLEWRAP
             means = self._wrapped if is_wrapped else self._by_kernel
             with means(argv, holds, places) as enclosure:

@@ -60,8 +60,15 @@ class Machine:
 def _works_here(*, apart: bool) -> bool:
     """Tried, since a kernel that has it may still forbid it. Once per process: a fork copies all
     that the process holds."""
-    with tempfile.TemporaryDirectory() as folder:
-        places = Places(folder=folder, writable=[folder])
+    with tempfile.TemporaryDirectory() as covered:
+        folder = os.path.join(os.path.realpath(covered), "shown")
+        os.mkdir(folder)
+        places = Places(
+            folder=folder,
+            writable=[folder],
+            hidden=[os.path.dirname(folder)],
+            shown=[folder],
+        )
         view = ReadOnlyView(places=places, most_processes=100, apart=apart)
         return _succeeds(lambda: _try_apart(view) if apart else _try_view(view))
 

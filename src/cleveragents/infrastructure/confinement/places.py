@@ -1,14 +1,46 @@
 """Owns which places a command is shown, and in which way."""
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+_COMPARED = ("sandboxes", "scratch", "snapshots")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
     """It runs in `folder`, and writes in what is `writable`, but not in what of that is `closed`.
-    All of these are there."""
+    Of what is `hidden` it sees only what is `shown`. All of these are there."""
 
     folder: str
     writable: Sequence[str]
     closed: Sequence[str] = ()
+    hidden: Sequence[str] = ()
+    shown: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """Where plans are kept: one folder, and maybe a database elsewhere, by real paths."""
+
+    folder: str
+    database: str = ""
+
+    @property
+    def scratch(self) -> str:
+        return f"{self.folder}/scratch"
+
+    def hidden_in(self, places: Places, private: str, *, is_ours: bool) -> Places:
+        """Shown is what the command works on. A program of ours looks at the work and the snapshots
+        of other plans too: it compares and merges. What an action names as further places to write
+        is not shown, but for what of ours is in the folder for temporary files."""
+        if not self.folder:
+            return places
+        compared = [f"{self.folder}/{name}" for name in _COMPARED if is_ours]
+        own = [*places.writable, *places.closed, places.folder, private, *compared]
+        files = [f"{self.database}{end}" for end in ("", "-wal", "-shm") if self.database]
+        return replace(
+            places,
+            hidden=[path for path in (self.folder, *files) if os.path.exists(path)],
+            shown=[path for path in map(os.path.realpath, own) if os.path.exists(path)],
+        )

@@ -4,39 +4,27 @@ processes but its own.
 Landlock does not stop who changes modes, owners or times; a read-only mount does.
 """
 
-import ctypes
 import os
 import resource
 from dataclasses import dataclass
 
+from cleveragents.infrastructure.confinement.hiding import hide
 from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.confinement.syscalls import (
     CLONE_NEWNS,
     CLONE_NEWPID,
     CLONE_NEWUSER,
-    MOUNT_SETATTR,
     mount,
-    syscall,
+    set_read_only,
+    set_writable,
     unshare,
 )
 
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
-_AT_FDCWD = -100
-_AT_RECURSIVE = 0x8000
-_READ_ONLY = 1
 # The kernel refuses more processes only some way beyond the limit: whoever counts is to see
 # that it was passed, and to say so. It counts threads too, and those who keep watch.
 _ROOM_TO_SEE = 500
-
-
-class _MountAttributes(ctypes.Structure):
-    _fields_ = (
-        ("set", ctypes.c_uint64),
-        ("clear", ctypes.c_uint64),
-        ("propagation", ctypes.c_uint64),
-        ("user_namespace", ctypes.c_uint64),
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,12 +56,14 @@ class ReadOnlyView:
         places = [os.fsencode(path) for path in self.places.writable]
         for place in places:
             mount(place, place, _MS_BIND | _MS_REC)
-        _set_attributes(b"/", _MountAttributes(set=_READ_ONLY))
+        set_read_only(b"/")
         for place in places:
-            _set_attributes(place, _MountAttributes(clear=_READ_ONLY))
+            set_writable(place)
         for place in map(os.fsencode, self.places.closed):
             mount(place, place, _MS_BIND | _MS_REC)
-            _set_attributes(place, _MountAttributes(set=_READ_ONLY))
+            set_read_only(place)
+        for covered in self.places.hidden:
+            hide(covered, self.places.shown)
         os.chdir(self.places.folder)  # the one it stands in is of the view that it had before
 
 
@@ -95,11 +85,6 @@ def _own_namespace(kind: int, most_processes: int) -> None:  # pragma: no cover
     limit = most_processes + _ROOM_TO_SEE
     limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (limit, limit))
-
-
-def _set_attributes(place: bytes, attributes: _MountAttributes) -> None:  # pragma: no cover
-    size = ctypes.sizeof(attributes)
-    syscall(MOUNT_SETATTR, _AT_FDCWD, place, _AT_RECURSIVE, ctypes.byref(attributes), size)
 
 
 def _put(path: str, text: str) -> None:  # pragma: no cover

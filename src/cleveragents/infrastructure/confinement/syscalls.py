@@ -24,12 +24,18 @@ PR_SET_NO_NEW_PRIVS = 38
 LANDLOCK_CREATE_RULESET = 444
 LANDLOCK_ADD_RULE = 445
 LANDLOCK_RESTRICT_SELF = 446
+OPEN_TREE = 428
+MOVE_MOUNT = 429
 MOUNT_SETATTR = 442
 CLOSE_RANGE = 436
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
+
+AT_RECURSIVE = 0x8000
+_AT_FDCWD = -100
+_READ_ONLY = 1
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PRCTL = getattr(_LIBC, "prctl", None)
@@ -80,6 +86,29 @@ def unshare(flags: int) -> None:
 def mount(source: bytes, target: bytes, flags: int, kind: bytes | None = None) -> None:
     made = _MOUNT(source, target, kind, ctypes.c_ulong(flags), None) if _MOUNT else _unknown()
     _checked(made)
+
+
+class _MountAttributes(ctypes.Structure):
+    _fields_ = (
+        ("set", ctypes.c_uint64),
+        ("clear", ctypes.c_uint64),
+        ("propagation", ctypes.c_uint64),
+        ("user_namespace", ctypes.c_uint64),
+    )
+
+
+def set_read_only(place: bytes, *, recursive: bool = True) -> None:
+    """What is mounted there, and with `recursive` in it."""
+    _change_mounts(place, _MountAttributes(set=_READ_ONLY), recursive=recursive)
+
+
+def set_writable(place: bytes) -> None:
+    _change_mounts(place, _MountAttributes(clear=_READ_ONLY), recursive=True)
+
+
+def _change_mounts(place: bytes, attributes: _MountAttributes, *, recursive: bool) -> None:
+    size, flags = ctypes.sizeof(attributes), AT_RECURSIVE if recursive else 0
+    syscall(MOUNT_SETATTR, _AT_FDCWD, place, flags, ctypes.byref(attributes), size)
 
 
 def signalfd(numbers: Iterable[int]) -> int:

@@ -5,7 +5,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from cleveragents.domain.errors import (
@@ -23,10 +23,14 @@ _PAUSE_SECONDS = 0.05
 
 
 class Database:
-    """One SQLite file; a connection per thread, opened and migrated on first use."""
+    """One SQLite file; a connection per thread, opened and migrated on first use.
 
-    def __init__(self, path: str) -> None:
+    `make_ready` is called before that: the folder that all else is kept in.
+    """
+
+    def __init__(self, path: str, make_ready: Callable[[], None] = lambda: None) -> None:
         self.path = path
+        self._make_ready = make_ready
         self._local = threading.local()
         self._ready = False
         self._preparing = threading.Lock()
@@ -85,6 +89,7 @@ class Database:
             return connection
 
     def _prepare(self) -> None:
+        self._make_ready()
         folder = os.path.dirname(self.path)
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)

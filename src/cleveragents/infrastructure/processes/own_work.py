@@ -64,7 +64,7 @@ class OwnWork:
     def started(self, work: Work) -> Generator[Running]:
         """To be talked with over its standard streams; has ended when the block is left."""
         places = Places(folder=work.folder, writable=work.writable)
-        held = self._confiner.enclosed(work.argv, work.confinement, places)
+        held = self._confiner.enclosed(work.argv, work.confinement, places, is_ours=True)
         with held as enclosure, ExitStack() as stack:
             start = Start(
                 name=work.argv[0],
