@@ -153,3 +153,22 @@ def test_changes_of_closed_files_are_shown_and_applied(world: World, files: Path
     assert "+new" in diff["patch"]
     plan("apply", "--yes").ok()
     assert tree_of(files) == wanted
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="no mode stops root's git")
+@pytest.mark.parametrize("close", ["chmod 000 src", "mkdir new; echo n > new/n; chmod 000 new"])
+def test_what_git_cannot_look_into_is_refused_and_not_left_out_of_an_apply(
+    world: World, close: str
+) -> None:
+    weak = Restrained(world.agents, stopped_by_modes())
+    plan = use(world, weak, shell(f"echo x > src/app.py; {close}", "close"))
+    plan.execute().ok()
+    head = world.project.git("rev-parse", "HEAD")
+    for words in (("diff",), ("apply", "--yes")):
+        said = refused(plan(*words), "sandbox-failed")
+        assert "Permission denied" in said
+        assert "chmod" in said
+    assert world.project.git("rev-parse", "HEAD") == head
+    do("chmod -R u+rwX .", plan.sandbox)
+    plan("apply", "--yes").ok()
+    assert (world.project.path / "src" / "app.py").read_text() == "x\n"

@@ -7,13 +7,15 @@ import filecmp
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.sandbox.git import Git
 
+_CLOSED = "Permission denied"
 GITLINK = b"160000"
 REGULAR = (b"100644", b"100755")
 _FILES = (*REGULAR, b"120000")
@@ -83,7 +85,7 @@ class Trees:
         """
         with self.private_index(git) as private:
             private.run("read-tree", base)
-            nested = _stage_folder(private)
+            nested = _stage_folder(private, refuse=_refuse_unread)
             return FolderTree(tree=self._tree_of_changes(private, base), nested=nested)
 
     def of_checkout(self, git: Git) -> FolderTree:
@@ -197,11 +199,28 @@ def text_of(path: bytes) -> str:
     return path.decode("utf-8", "backslashreplace")
 
 
-def _stage_folder(private: Git) -> tuple[bytes, ...]:
+def _pass_over(directory: str, said: bytes) -> None:
+    """What git says about folders that it could not look into."""
+
+
+def _refuse_unread(directory: str, said: bytes) -> None:
+    """Git passes over what its owner closed to himself, and what changed there would be lost."""
+    closed = [line for line in said.decode("utf-8", "replace").splitlines() if _CLOSED in line]
+    if closed:
+        raise SandboxError(
+            f"git cannot read all of {directory}: {'; '.join(closed[:3])}",
+            f"open it for git: chmod -R u+rwX {directory}",
+        )
+
+
+def _stage_folder(
+    private: Git, refuse: Callable[[str, bytes], None] = _pass_over
+) -> tuple[bytes, ...]:
     """Bring the private index to what the folder holds; gives the nested repositories left out."""
-    private.run("add", "-u")
-    others = private.run("ls-files", "--others", "--exclude-standard", "-z").stdout
-    untracked = others.split(b"\0")[:-1]
+    refuse(private.directory, private.run("add", "-u").stderr)
+    found = private.run("ls-files", "--others", "--exclude-standard", "-z")
+    refuse(private.directory, found.stderr)
+    untracked = found.stdout.split(b"\0")[:-1]
     # A nested repository ends in a slash. As an entry it would be a submodule that nobody can
     # fetch, and without a commit git cannot add it at all.
     nested = tuple(path for path in untracked if path.endswith(b"/"))
