@@ -35,6 +35,8 @@ def test_programs_of_a_submodules_settings(project: WithSubmodules) -> None:
     ]
     plan = world.use(shell("\n".join(lines)), confinement=REQUIRED)
     plan.execute()
+    plan("apply", "--yes", "--branch", "result")
+    assert traces(world) == [], "apply"
     for name, command in COMMANDS.items():
         command(plan)
         assert traces(world) == [], name

@@ -19,7 +19,6 @@ from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, joined
 from cleveragents.infrastructure.sandbox.git_files import FileUpdate
 from cleveragents.infrastructure.sandbox.git_ready import differing, refuse_unready, staged
 from cleveragents.infrastructure.sandbox.git_refs import Pins, pin, value_of
-from cleveragents.infrastructure.sandbox.git_repository import applying_git
 from cleveragents.infrastructure.sandbox.git_submodule_apply import SubmoduleApply
 from cleveragents.infrastructure.sandbox.git_submodule_look import look
 from cleveragents.infrastructure.sandbox.git_submodule_new import clear_workshop
@@ -54,11 +53,13 @@ class GitApply:
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         git = _project(resource, options)
-        sandbox = applying_git(resource)
-        folder = self._trees.of_sandbox(sandbox, resource.base)
-        looked = look(sandbox, self._trees, resource, folder)
-        # First: what the project's commit is to name has to be there.
-        submodules = SubmoduleApply(self._trees, resource, options).prepare(looked)
+        with self._views.of_files(resource) as held:
+            folder = held.trees.of_sandbox(held.git, resource.base)
+            looked = look(held.git, held.trees, resource, folder)
+            # First: what the project's commit is to name has to be there.
+            submodules = SubmoduleApply(self._trees, resource, options).prepare(looked)
+            _bring(git, held.git, resource.base, looked.folder.tree)
+            rest = left_behind(held.git, held.trees, resource, looked)
         try:
             merge = self._merge(git, resource, looked.folder, options)
             _refuse_removal(resource, options, merge)
@@ -72,7 +73,7 @@ class GitApply:
         return PreparedApply(
             resource_id=resource.resource_id,
             token={**token, NOTES: notes} if notes else token,
-            diff=joined(diffs, left_behind(sandbox, self._trees, resource, looked), notes),
+            diff=joined(diffs, rest, notes),
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
@@ -139,6 +140,16 @@ class GitApply:
                 [text_of(path) for path in overlaps],
                 "you have uncommitted work in files that the plan changes",
             )
+
+
+def _bring(git: Git, inside: Git, base: str, tree: str) -> None:
+    """The tree that was made inside into the user's repository."""
+    known = f"{base}^{{tree}}"
+    if inside.text("rev-parse", "--verify", known) == tree:
+        return
+    request = f"{tree}\n^{base}\n^{known}\n".encode()
+    pack = inside.run("pack-objects", "--revs", "--stdout", "-q", input=request).stdout
+    git.run("index-pack", "--stdin", "--fix-thin", input=pack)
 
 
 def _refuse_removal(resource: PlanResource, options: ApplyOptions, merge: _Merge) -> None:
