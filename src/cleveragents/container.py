@@ -107,7 +107,7 @@ class Container(ToolWiring):
         policy = CheckpointPolicy(
             triggers=frozenset(Trigger(name) for name in self._settings.auto_create_on),
             limits=RetentionLimits(
-                max_groups=self._settings.max_checkpoints_per_plan,
+                max_states=self._settings.max_checkpoints_per_plan,
                 max_age=timedelta(seconds=age) if age else None,
                 max_total_bytes=self._settings.checkpoint_max_total_size,
             ),

@@ -32,8 +32,8 @@ def test_an_unknown_checkpoint_is_refused(world: World, plan: PlanHandle) -> Non
 def test_a_pruned_checkpoint_is_refused_with_when_and_why_it_went(
     world: World, plan: PlanHandle
 ) -> None:
-    gone = plan.groups[1]
-    few = world.agents.having(CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN="3")
+    gone = plan.groups[4]
+    few = world.agents.having(CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN="2")
     few("plan", "checkpoint", "prune", "--yes", plan.id).ok()
     with nothing_changes(world, plan.sandbox):
         for wanted in (gone.group_id, gone.checkpoint_id, gone.label):

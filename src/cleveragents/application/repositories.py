@@ -19,7 +19,7 @@ from cleveragents.domain.ids import (
 )
 from cleveragents.domain.places import PlacedPlan
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.retention import GroupOutline
+from cleveragents.domain.retention import GroupOutline, StateCounts
 from cleveragents.domain.sandbox import PlanResource
 
 
@@ -110,8 +110,12 @@ class CheckpointRepository(Protocol):
         ...
 
     def count(self, plan_id: PlanId) -> int: ...
-    def outlines(self, plan_id: PlanId, *, with_sizes: bool = True) -> Sequence[GroupOutline]:
-        """Oldest first, like `of_plan`, at a fraction of its cost."""
+    def state_counts(self, plan_id: PlanId) -> StateCounts: ...
+    def outlines(self, plan_id: PlanId, *, counts_only: bool = False) -> Sequence[GroupOutline]:
+        """Oldest first, like `of_plan`, at a fraction of its cost.
+
+        For a rule that only counts, without their sizes and times.
+        """
         ...
 
 

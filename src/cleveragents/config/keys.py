@@ -160,7 +160,8 @@ KEYS = (
         kind="whole number from 2",
         default=50,
         env="CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN",
-        doc="How many checkpoint groups a plan keeps before the oldest are pruned.",
+        doc="How many states a plan can be taken back to before the oldest are pruned; groups"
+        " that hold the same one count once.",
         read=whole_number(2, 1_000_000),
         from_text=number_from_text,
     ),

@@ -145,8 +145,18 @@ class CheckpointGroup:
         return next(item.checkpoint_id for item in self.checkpoints if item.is_plan_state)
 
     @property
+    def plan_hash(self) -> str:
+        """That of the plan's own state alone."""
+        return next(item.state_hash for item in self.checkpoints if item.is_plan_state)
+
+    @property
     def size_bytes(self) -> int:
         return sum(item.size_bytes for item in self.checkpoints)
+
+    @property
+    def counted(self) -> frozenset[ResourceId]:
+        """The resources that it has a checkpoint of, with all the bytes that they have cost."""
+        return frozenset(c.resource_id for c in self.checkpoints if c.resource_id is not None)
 
     def names(self) -> frozenset[str]:
         return frozenset((self.group_id, *(item.checkpoint_id for item in self.checkpoints)))

@@ -71,12 +71,11 @@ def holds(group: CheckpointGroup, plan: Plan, captured: Mapping[ResourceId, Snap
     actor knows, and nothing that happened, for nothing did since."""
     files = {state.resource_id: state.state_hash for state in group.resource_states}
     at_boundary = all(state.boundary == state.snapshot for state in group.resource_states)
-    own = next(item.state_hash for item in group.checkpoints if item.is_plan_state)
     return (
         group.position == plan.here
         and at_boundary
         and files == {key: snapshot.state_hash for key, snapshot in captured.items()}
-        and own == hash_of(plan_state(plan))
+        and group.plan_hash == hash_of(plan_state(plan))
     )
 
 
@@ -135,7 +134,8 @@ def _resource_checkpoint(
         checkpoint_type=resource.type,
         sandbox_ref=snapshot.sandbox_ref,
         filesystem_path=resource.sandbox_path,
-        size_bytes=snapshot.size_bytes,
+        # Also of what was captured at a step boundary for which there is no group.
+        size_bytes=snapshot.size_bytes + resource.uncounted,
         created_at=draft.created_at,
         step_index=draft.moment.step_index,
         state_hash=snapshot.state_hash,

@@ -1,9 +1,9 @@
 """Owns the rule which checkpoint groups go and which stay, with a reason for each."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from cleveragents.domain.ids import GroupId
 
@@ -16,6 +16,10 @@ class Prunable(Protocol):
     @property
     def group_id(self) -> GroupId: ...
     @property
+    def label(self) -> str: ...
+    @property
+    def state_hash(self) -> str: ...
+    @property
     def labelled_by_hand(self) -> bool: ...
     @property
     def created_at(self) -> datetime: ...
@@ -23,15 +27,24 @@ class Prunable(Protocol):
     def size_bytes(self) -> int: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupOutline:
-    """A group as far as the rule goes; there may be many, and one more is made at every step."""
+class GroupOutline(NamedTuple):
+    """A group as far as the rule goes. There may be many, and all are looked at for one more, so it
+    is of the kind that is made fastest."""
 
     group_id: GroupId
     label: str
+    state_hash: str
     labelled_by_hand: bool
     created_at: datetime
     size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateCounts:
+    """How many states the groups of a plan hold, and how many groups the one that has most."""
+
+    states: int
+    alike: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +57,11 @@ class RetentionDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointRetentionPolicy:
-    """`max_age` None and `max_total_bytes` 0 set no limit."""
+    """`max_states` is how many states of a plan can be gone back to, however many groups hold each
+    of them; the one that the newest group holds is where the plan is, and does not count. `max_age`
+    None and `max_total_bytes` 0 set no limit."""
 
-    max_groups: int
+    max_states: int
     max_age: timedelta | None = None
     max_total_bytes: int = 0
 
@@ -62,59 +77,77 @@ class CheckpointRetentionPolicy:
         Where everything left is needed, more stays than the limits allow.
         """
         needed = _needed(groups, pinned)
-        removable = [group for group in groups if group.group_id not in needed]
-        removed = dict(self._too_old(removable, now))
-        removed |= self._too_many(groups, removable, removed)
-        removed |= self._too_large(groups, removable, removed)
+        removed = dict(self._too_old(groups, needed, now))
+        states = _states(groups, removed)
+        for rule in (self._too_many, self._alike, self._too_large):
+            if gone := rule(states, needed):
+                removed |= gone
+                states = _states(groups, removed)
         kept = {**{group.group_id: WITHIN for group in groups}, **needed}
         return RetentionDecision(
             kept={key: reason for key, reason in kept.items() if key not in removed},
             removed={g.group_id: removed[g.group_id] for g in groups if g.group_id in removed},
         )
 
-    def _too_old(self, removable: Iterable[Prunable], now: datetime) -> Mapping[GroupId, str]:
+    def _too_old(
+        self, groups: Iterable[Prunable], needed: Container[GroupId], now: datetime
+    ) -> Mapping[GroupId, str]:
         limit = self.max_age
         if limit is None:
             return {}
         # A group from the future, after the clock went back, has no negative age: it is young.
         return {
             group.group_id: f"older than {in_words(limit)}"
-            for group in removable
-            if now - group.created_at > limit
+            for group in groups
+            if now - group.created_at > limit and group.group_id not in needed
         }
 
+    def allows(self, counts: StateCounts) -> bool:
+        """Whether nothing goes for its number, which can be told without looking at each."""
+        return counts.states - 1 <= self.max_states and counts.alike <= self.max_states
+
     def _too_many(
-        self,
-        groups: Sequence[Prunable],
-        removable: Iterable[Prunable],
-        removed: Mapping[GroupId, str],
+        self, states: Sequence[Sequence[Prunable]], needed: Container[GroupId]
     ) -> Mapping[GroupId, str]:
-        surplus = len(groups) - len(removed) - self.max_groups
-        left = [group for group in removable if group.group_id not in removed]
-        reason = f"more than {self.max_groups}, and among the oldest"
-        return {group.group_id: reason for group in left[: max(0, surplus)]}
+        """The states that were left longest ago, each with all its groups."""
+        surplus = len(states) - 1 - self.max_states
+        if surplus <= 0:
+            return {}
+        free = [state for state in states if not any(g.group_id in needed for g in state)]
+        reason = f"more than {self.max_states} states, and among the oldest"
+        return {g.group_id: reason for state in free[:surplus] for g in state}
+
+    def _alike(
+        self, states: Sequence[Sequence[Prunable]], needed: Container[GroupId]
+    ) -> Mapping[GroupId, str]:
+        """Of a state that has been recorded over and over, what is there under the same name."""
+        gone: dict[GroupId, str] = {}
+        for state in states:
+            if len(state) <= self.max_states:
+                continue
+            newest = {group.label: group.group_id for group in state}
+            older = [g for g in state if newest[g.label] != g.group_id and g.group_id not in needed]
+            for group in older[: len(state) - self.max_states]:
+                gone[group.group_id] = "a newer one of the same name holds the same state"
+        return gone
 
     def _too_large(
-        self,
-        groups: Iterable[Prunable],
-        removable: Iterable[Prunable],
-        removed: Mapping[GroupId, str],
+        self, states: Sequence[Sequence[Prunable]], needed: Container[GroupId]
     ) -> Mapping[GroupId, str]:
         if not self.max_total_bytes:
             return {}
-        total = sum(group.size_bytes for group in groups if group.group_id not in removed)
-        if total <= self.max_total_bytes:
-            return {}
+        total = sum(group.size_bytes for state in states for group in state)
+        reason = f"more than {self.max_total_bytes} bytes, and among the oldest"
         gone: dict[GroupId, str] = {}
-        for group in removable:
-            # One that added no bytes shares those of the group before it, and would keep them.
-            if total <= self.max_total_bytes and group.size_bytes:
-                break
-            if group.group_id not in removed:
-                gone[group.group_id] = (
-                    f"more than {self.max_total_bytes} bytes, and among the oldest"
-                )
-                total -= group.size_bytes
+        goes = False
+        for state in states:
+            size = sum(group.size_bytes for group in state)
+            is_needed = any(group.group_id in needed for group in state)
+            # One that added no bytes shares those of the state before it, and would keep them.
+            goes = total > self.max_total_bytes and not is_needed if size else goes
+            if goes and not is_needed:
+                gone |= {group.group_id: reason for group in state}
+                total -= size
         return gone
 
 
@@ -125,6 +158,20 @@ def in_words(age: timedelta) -> str:
     unit, length = next(each for each in units if seconds % each[1] == 0)
     amount = seconds // length
     return f"1 {unit}" if amount == 1 else f"{amount} {unit}s"
+
+
+def _states(
+    groups: Iterable[Prunable], removed: Container[GroupId]
+) -> Sequence[Sequence[Prunable]]:
+    """The groups that hold the same state together, by when that was left: the present last."""
+    found: dict[str, list[Prunable]] = {}
+    for group in groups:
+        if group.group_id in removed:
+            continue
+        same = found.pop(group.state_hash, None) or []
+        same.append(group)
+        found[group.state_hash] = same
+    return list(found.values())
 
 
 def _needed(groups: Sequence[Prunable], pinned: Mapping[GroupId, str]) -> Mapping[GroupId, str]:

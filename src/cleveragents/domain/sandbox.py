@@ -17,6 +17,7 @@ _INTENT = "apply"
 _NEEDED = "apply_needs"
 BRANCHED_AT = "branched_at"
 _CONFINEMENT = "confinement"
+_UNCOUNTED = "uncounted_bytes"
 
 
 class CleanupPolicy(StrEnum):
@@ -107,6 +108,17 @@ class PlanResource:
 
     def at_boundary(self, snapshot: str) -> "PlanResource":
         return replace(self, boundary=snapshot)
+
+    @property
+    def uncounted(self) -> int:
+        """The bytes of snapshots since the last group that has a checkpoint of it."""
+        return self.details.get(_UNCOUNTED, 0)
+
+    def owing(self, uncounted: int) -> "PlanResource":
+        if uncounted == self.uncounted:
+            return self
+        rest = {key: value for key, value in self.details.items() if key != _UNCOUNTED}
+        return replace(self, details={**rest, **({_UNCOUNTED: uncounted} if uncounted else {})})
 
     def removed(self) -> "PlanResource":
         return replace(self, status=SandboxStatus.REMOVED)

@@ -17,7 +17,7 @@ KEYS: Mapping[str, str] = {
     "action.confinement": "What commands may do: a mode, or several keys.",
     "policy.enabled": "Whether checkpoints are taken.",
     "policy.require_checkpoints": "Refuse a tool that writes where no checkpoint can be made.",
-    "policy.max_checkpoints": "How many checkpoint groups are kept.",
+    "policy.max_checkpoints": "How many states can be gone back to.",
     "resource.type": "What kind of thing it is.",
     "resource.path": "Where it is, relative to where `plan use` runs; `~` is the home folder.",
     "resource.url": "Of a postgres database: postgresql://...",

@@ -32,7 +32,7 @@ from cleveragents.domain.errors import (
     PlanNotFoundError,
 )
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ToolCallId
-from cleveragents.domain.retention import GroupOutline
+from cleveragents.domain.retention import GroupOutline, StateCounts
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
 # --- finding ------------------------------------------------------------------------------------
@@ -63,6 +63,8 @@ def test_groups_are_found_by_their_names(factory: UnitOfWorkFactory) -> None:
         assert uow.checkpoints.owner_of(ulid(999)) is None
         assert uow.checkpoints.count(PLAN) == 1
         assert uow.checkpoints.count(OTHER_PLAN) == 0
+        assert uow.checkpoints.state_counts(PLAN) == StateCounts(states=1, alike=1)
+        assert uow.checkpoints.state_counts(OTHER_PLAN) == StateCounts(states=0, alike=0)
 
 
 def test_one_plan_does_not_see_what_belongs_to_another(factory: UnitOfWorkFactory) -> None:
@@ -233,6 +235,7 @@ def test_the_outline_of_a_group_says_what_the_group_says(factory: UnitOfWorkFact
     assert found == GroupOutline(
         group_id=FULL_GROUP.group_id,
         label=FULL_GROUP.label,
+        state_hash=FULL_GROUP.state_hash,
         labelled_by_hand=FULL_GROUP.labelled_by_hand,
         created_at=FULL_GROUP.created_at,
         size_bytes=FULL_GROUP.size_bytes,

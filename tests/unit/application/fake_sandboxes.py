@@ -178,7 +178,8 @@ class MemorySnapshots:
         files = dict(self._disk.sandboxes[resource.sandbox_path])
         versions = self.versions.setdefault(resource.resource_id, {})
         before = versions.get(self.latest.get(resource.resource_id, ""), {})
-        if not versions or before != files:
+        is_new = not versions or before != files
+        if is_new:
             number = sum(len(known) for known in self.versions.values()) + len(self._faults.calls)
             ref = f"{resource.name}@{number}-{hash_files(files)[:6]}"
             while ref in versions:
@@ -191,7 +192,7 @@ class MemorySnapshots:
             sandbox_ref=f"commit of {resource.name}",
             changes=(changes := differences(before, files)),
             footprint=Footprint(paths=frozenset(change.path for change in changes)),
-            size_bytes=sum(len(text) for text in files.values()),
+            size_bytes=sum(len(text) for text in files.values()) if is_new else 0,
         )
 
 

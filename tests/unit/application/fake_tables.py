@@ -1,5 +1,6 @@
 """What is stored, in memory: the tables, and the repositories over them."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -33,7 +34,7 @@ from cleveragents.domain.ids import (
 )
 from cleveragents.domain.places import PlacedPlan, place_of
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.retention import GroupOutline
+from cleveragents.domain.retention import GroupOutline, StateCounts
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import ChildPlan
 
@@ -254,19 +255,24 @@ class MemoryCheckpoints:
     def count(self, plan_id: PlanId) -> int:
         return len(self.of_plan(plan_id))
 
+    def state_counts(self, plan_id: PlanId) -> StateCounts:
+        found = Counter(group.state_hash for group in self.of_plan(plan_id))
+        return StateCounts(states=len(found), alike=max(found.values(), default=0))
+
     def outlines(
         self,
         plan_id: PlanId,
         *,
-        with_sizes: bool = True,
+        counts_only: bool = False,
     ) -> Sequence[GroupOutline]:
         return [
             GroupOutline(
                 group_id=group.group_id,
                 label=group.label,
+                state_hash=group.state_hash,
                 labelled_by_hand=group.labelled_by_hand,
                 created_at=group.created_at,
-                size_bytes=group.size_bytes if with_sizes else 0,
+                size_bytes=0 if counts_only else group.size_bytes,
             )
             for group in self.of_plan(plan_id)
         ]

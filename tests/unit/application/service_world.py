@@ -80,7 +80,7 @@ class ServiceWorld:
         *steps: Step,
         resources: tuple[ResourceSpec, ...] = (CODE,),
         triggers: Iterable[Trigger] = DEFAULT_TRIGGERS,
-        max_groups: int = 50,
+        max_states: int = 50,
         max_age: timedelta | None = None,
         max_bytes: int = 0,
         retries: int = 0,
@@ -98,7 +98,7 @@ class ServiceWorld:
         self.listed = ListActor()
         self.actor: Actor = decider or self.listed
         self.retries = retries
-        limits = RetentionLimits(max_groups=max_groups, max_age=max_age, max_total_bytes=max_bytes)
+        limits = RetentionLimits(max_states=max_states, max_age=max_age, max_total_bytes=max_bytes)
         self.policy = CheckpointPolicy(triggers=frozenset(triggers), limits=limits)
         self.action = Action(
             name="demo",

@@ -386,7 +386,7 @@ def test_what_was_known_around_a_decision_is_remembered_while_it_counts_or_can_c
 
 
 def test_messages_that_no_checkpoint_needs_go_with_the_checkpoints() -> None:
-    world = thinking(Thinker(), max_groups=2)
+    world = thinking(Thinker(), max_states=2)
     world.run()
     world.roll_back(world.groups[0].group_id)
     for _ in range(2):

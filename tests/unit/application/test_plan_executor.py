@@ -353,11 +353,11 @@ def test_an_unknown_tool_is_an_error_of_its_step() -> None:
 
 
 def test_the_files_are_not_lost_when_old_groups_are_pruned() -> None:
-    world = ServiceWorld(*THREE_STEPS, max_groups=3)
+    world = ServiceWorld(*THREE_STEPS, max_states=1)
 
     world.run()
 
-    assert len(world.groups) == 3
+    assert len(world.groups) == 4
     assert world.checkpoints.damages(world.groups) == {}
     assert world.groups[0].label == "start"
-    assert sum(event.pruned for event in world.events.of(CheckpointRecorded)) == 7
+    assert sum(event.pruned for event in world.events.of(CheckpointRecorded)) == 6

@@ -157,18 +157,17 @@ def test_what_a_correction_is_compared_with_stays_once_it_is_done(
 
 
 def test_a_group_more_costs_neither_what_is_compared_nor_more_than_it_must() -> None:
-    world = ServiceWorld(append("a"), append("b"), max_groups=7)
+    world = ServiceWorld(append("a"), append("b"), append("c"), max_states=3)
     world.run()
-    safety = world.groups[1].group_id
+    before, safety = world.groups, world.group("decision 1: add b").group_id
     add_correction(world, CorrectionStatus.DONE, safety)
-    count = len(world.groups)
 
-    for number in range(3):
-        world.manual.create(world.plan_id, f"mine {number}")
+    world.files()["new"] = "state"
+    world.manual.create(world.plan_id, "mine")
+    world.manual.create(world.plan_id, "mine too")
 
-    assert count == 7
-    assert len(world.groups) == 7
-    assert safety in world.tables.groups
+    gone = [group.label for group in before if group not in world.groups]
+    assert gone == ["after append add b", "decision 2: add c", "before append add c"]
 
 
 def test_a_limit_of_bytes_holds_with_every_group_that_is_added() -> None:

@@ -268,7 +268,7 @@ def test_going_back_to_the_middle_of_a_step_resumes_before_that_step() -> None:
 
 
 def test_the_limit_of_groups_never_costs_the_target_or_the_safety_group() -> None:
-    world = ServiceWorld(append("a"), append("b"), triggers=frozenset(Trigger), max_groups=4)
+    world = ServiceWorld(append("a"), append("b"), triggers=frozenset(Trigger), max_states=4)
     world.run()
     target = world.groups[1]
 

@@ -111,7 +111,7 @@ def test_foretelling_leaves_an_interrupted_rollback_as_it_is_and_says_so(
 
 @pytest.mark.parametrize(
     ("limit", "expected"),
-    [({"max_groups": 4}, 4), ({"max_age": timedelta(hours=1)}, 2), ({"max_bytes": 20}, 3)],
+    [({"max_states": 1}, 5), ({"max_age": timedelta(hours=1)}, 2), ({"max_bytes": 20}, 5)],
 )
 def test_what_would_be_pruned_is_counted_in(limit: dict[str, Any], expected: int) -> None:
     world = ServiceWorld(append("a"), append("b"), **limit)
@@ -126,7 +126,7 @@ def test_what_would_be_pruned_is_counted_in(limit: dict[str, Any], expected: int
 
 @pytest.mark.parametrize("status", CorrectionStatus)
 def test_what_a_correction_is_compared_with_is_counted_in(status: CorrectionStatus) -> None:
-    world = ServiceWorld(append("a"), append("b"), max_groups=4)
+    world = ServiceWorld(append("a"), append("b"), max_states=1)
     world.run()
     add_correction(world, status, world.groups[1].group_id)
 
@@ -200,7 +200,7 @@ def test_in_the_middle_of_a_step_that_step_is_undone_first() -> None:
 
 
 def test_the_limit_of_groups_never_costs_the_way_to_undo_it() -> None:
-    world = ServiceWorld(append("a"), append("b"), max_groups=2)
+    world = ServiceWorld(append("a"), append("b"), max_states=2)
     world.run()
     before = world.all_files()
 

@@ -1,11 +1,11 @@
 """Owns one look at all sandboxes of a plan: what they hold, and what changed since the last one."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from cleveragents.application.ports import UnitOfWork
 from cleveragents.domain.changes import FileChange
-from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
 from cleveragents.domain.footprint import Touched
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.sandbox import PlanResource
@@ -39,6 +39,22 @@ class Capture:
         found = self.snapshots
         return [r for r in self.resources if found[r.resource_id].ref != r.boundary]
 
-    def move_boundaries(self, uow: UnitOfWork) -> None:
-        for resource in self.moved:
-            uow.resources.save(resource.at_boundary(self.snapshots[resource.resource_id].ref))
+    def settle(
+        self, uow: UnitOfWork, groups: Iterable[CheckpointGroup], *, is_boundary: bool
+    ) -> "Capture":
+        """Store where the resources stand now, and the bytes that no group has counted."""
+        counted = frozenset[ResourceId]().union(*(group.counted for group in groups))
+        settled = [self._settled(r, counted, is_boundary=is_boundary) for r in self.resources]
+        for old, new in zip(self.resources, settled, strict=True):
+            if new is not old:
+                uow.resources.save(new)
+        return replace(self, resources=settled)
+
+    def _settled(
+        self, resource: PlanResource, counted: Container[ResourceId], *, is_boundary: bool
+    ) -> PlanResource:
+        key, snapshot = resource.resource_id, self.snapshots[resource.resource_id]
+        owed = 0 if key in counted else resource.uncounted + snapshot.size_bytes
+        resource = resource.owing(owed)
+        is_there = not is_boundary or resource.boundary == snapshot.ref
+        return resource if is_there else resource.at_boundary(snapshot.ref)

@@ -30,6 +30,7 @@ from cleveragents.domain.errors import (
     PlanStateError,
 )
 from cleveragents.domain.events import Recovered
+from cleveragents.domain.groups import hash_of, plan_state
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
@@ -97,10 +98,19 @@ class CheckpointService:
         return self._commit(plan, [moment], additions, with_group=wanted)
 
     def record(
-        self, plan: Plan, moment: CheckpointMoment, additions: Additions = NOTHING_ELSE
+        self,
+        plan: Plan,
+        moment: CheckpointMoment,
+        additions: Additions = NOTHING_ELSE,
+        found: Capture | None = None,
     ) -> tuple[Plan, CheckpointGroup]:
-        """A group whatever the settings say: by hand, or as the safety net of a rollback."""
-        done = self._commit(plan, [moment], additions, with_group=True)
+        """A group whatever the settings say: by hand, or as the safety net of a rollback.
+
+        `found` is a look at the sandboxes that the caller has just had.
+        """
+        found = found or self.capture(plan.plan_id)
+        boundary = not moment.mid_step
+        done = self._recorder.store(plan, [moment], additions, found, is_boundary=boundary)
         return done.plan, self._head_of(done.plan)
 
     def save_progress(self, plan: Plan, additions: Additions = NOTHING_ELSE) -> Plan:
@@ -298,9 +308,22 @@ class CheckpointService:
         return done, self.sweep(plan.plan_id)
 
     def count_after(self, plan: Plan, target: CheckpointGroup, added: int) -> int:
-        """How many groups there would be after a rollback to `target` that adds some."""
-        groups = [GroupId(self._ids.new()) for _ in range(added)]
-        return self._pruning.left_after_adding(plan, groups, target.group_id)
+        """How many groups there would be after a rollback to `target` that adds some.
+
+        The first of them keeps the present, which may be the state that the plan stands on.
+        """
+        ids = [GroupId(self._ids.new()) for _ in range(added)]
+        states = dict(zip(ids, ids, strict=True))
+        if plan.head is not None and self._pruning.is_at_its_limit(plan):
+            head = self._head_of(plan)
+            states |= {ids[0]: head.state_hash} if self._is_at(plan, head) else {}
+        return self._pruning.left_after_adding(plan, states, target.group_id)
+
+    def _is_at(self, plan: Plan, group: CheckpointGroup) -> bool:
+        """Whether a group of the present would hold the same state; nothing is written."""
+        states = ((r, group.state_of(r.resource_id)) for r in self.resources(plan.plan_id))
+        differs = (s is None or self._snapshots.compare(r, s.snapshot) for r, s in states)
+        return group.plan_hash == hash_of(plan_state(plan)) and not any(differs)
 
     def sweep(self, plan_id: PlanId) -> int:
         """Free what no group and no step boundary needs any more; gives back the bytes freed."""

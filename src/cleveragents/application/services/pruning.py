@@ -15,21 +15,22 @@ from cleveragents.domain.retention import (
     CheckpointRetentionPolicy,
     GroupOutline,
     RetentionDecision,
+    StateCounts,
 )
 from cleveragents.domain.sandbox import PlanResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionLimits:
-    """What the settings say; the action of a plan may have a number of groups of its own."""
+    """What the settings say; the action of a plan may have a number of its own."""
 
-    max_groups: int
+    max_states: int
     max_age: timedelta | None = None
     max_total_bytes: int = 0
 
     def rule_for(self, plan: Plan) -> CheckpointRetentionPolicy:
         return CheckpointRetentionPolicy(
-            max_groups=plan.action.rollback_policy.max_checkpoints or self.max_groups,
+            max_states=plan.action.rollback_policy.max_checkpoints or self.max_states,
             max_age=self.max_age,
             max_total_bytes=self.max_total_bytes,
         )
@@ -75,26 +76,39 @@ class Pruning:
     ) -> Mapping[GroupId, str]:
         """In the transaction that added a group; `also` is needed beside what the plan names."""
         rule = self._limits.rule_for(plan)
-        if rule.counts_only and uow.checkpoints.count(plan.plan_id) <= rule.max_groups:
+        if rule.counts_only and rule.allows(uow.checkpoints.state_counts(plan.plan_id)):
             return {}
         # The head needs no pin: it is in the group that was just added, the most recent.
-        outlines = uow.checkpoints.outlines(plan.plan_id, with_sizes=not rule.counts_only)
+        outlines = uow.checkpoints.outlines(plan.plan_id, counts_only=rule.counts_only)
         pinned = {**_compared(uow, plan), **pins(plan), **also}
         removed = self._explained(plan, outlines, pinned).decision.removed
         uow.checkpoints.delete(removed, self._clock.now())
         return removed
 
-    def left_after_adding(self, plan: Plan, added: Sequence[GroupId], kept: GroupId) -> int:
-        """How many groups there would be once these were added and `kept` may not go."""
+    def is_at_its_limit(self, plan: Plan) -> bool:
+        """Whether the next state might cost one of those that are there."""
+        with self._unit_of_work.reading() as uow:
+            found = uow.checkpoints.state_counts(plan.plan_id)
+        one_more = StateCounts(states=found.states + 1, alike=found.alike)
+        return not self._limits.rule_for(plan).allows(one_more)
+
+    def left_after_adding(self, plan: Plan, added: Mapping[GroupId, str], kept: GroupId) -> int:
+        """How many groups there would be once these were added, each with its state, and `kept` may
+        not go."""
         now = self._clock.now()
         with self._unit_of_work.reading() as uow:
             outlines = list(uow.checkpoints.outlines(plan.plan_id))
             compared = _compared(uow, plan)
         outlines += [
             GroupOutline(
-                group_id=group, label="", labelled_by_hand=False, created_at=now, size_bytes=0
+                group_id=group,
+                label="",
+                state_hash=state,
+                labelled_by_hand=False,
+                created_at=now,
+                size_bytes=0,
             )
-            for group in added
+            for group, state in added.items()
         ]
         pinned = {**compared, **{group: "about to be needed" for group in (*added, kept)}}
         return len(self._explained(plan, outlines, pinned).decision.kept)

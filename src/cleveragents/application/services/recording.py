@@ -4,7 +4,7 @@ The files come first (ADR 0002): whoever calls this has captured the sandboxes a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cleveragents.application.ports import (
     Clock,
@@ -76,8 +76,7 @@ class Recorder:
         with self._unit_of_work() as uow:
             plan = store(uow, plan, additions)
             plan, groups = self._add_groups(uow, plan, moments, found)
-            if is_boundary:
-                found.move_boundaries(uow)
+            found.settle(uow, groups, is_boundary=is_boundary)
             pruned = self._keep(uow, plan, moments, additions)
             uow.commit()
         return self._told(plan, groups, additions, found, len(pruned))
@@ -94,10 +93,12 @@ class Recorder:
             # without being carried out.
             done = store(uow, past.plan.tick(len(past.before)), additions)
             plan, groups = self._add_groups(uow, plan, past.before, earlier)
+            resources = earlier.settle(uow, groups, is_boundary=False).resources
+            found = replace(found, resources=resources)
             done = done.at(plan.head) if plan.head is not None else done
             plan, more = self._add_groups(uow, done, past.after, found)
+            found.settle(uow, more, is_boundary=True)
             groups += more
-            found.move_boundaries(uow)
             pruned = self._keep(uow, plan, [*past.before, *past.after], additions)
             uow.commit()
         return self._told(plan, groups, additions, found, len(pruned))

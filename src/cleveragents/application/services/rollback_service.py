@@ -11,6 +11,7 @@ from cleveragents.application.ports import (
     SnapshotStore,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.capture import Capture
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.children_at_rest import children_at_rest
 from cleveragents.application.services.compensations import Compensations
@@ -147,14 +148,15 @@ class RollbackService:
 
     def return_to_boundary(self, plan: Plan) -> Plan:
         """Undo what an unfinished step left in the sandboxes. The caller holds the plan's lock."""
-        resources = self._checkpoints.resources(plan.plan_id)
-        for resource in resources:
+        for resource in self._checkpoints.resources(plan.plan_id):
             self._sandboxes.check(resource)
-        present = {r.resource_id: self._snapshots.capture(r) for r in resources}
-        if all(present[r.resource_id].ref == r.boundary for r in resources):
+        found = self._checkpoints.capture(plan.plan_id)
+        if not found.moved:
             return plan
-        if not self._is_head({key: snapshot.state_hash for key, snapshot in present.items()}, plan):
-            plan = self._keep_half_done(plan)
+        if not self._is_head({key: item.state_hash for key, item in found.snapshots.items()}, plan):
+            plan = self._keep_half_done(plan, found)
+        # Read again, for what they have cost may be counted now.
+        resources = self._checkpoints.resources(plan.plan_id)
         together = len(resources) == len(self._checkpoints.sandboxes(plan.plan_id))
         restored = [
             (r, self._snapshots.restore(r, r.boundary or "", together=together)) for r in resources
@@ -252,7 +254,7 @@ class RollbackService:
         )
         return self._checkpoints.record(plan, moment)
 
-    def _keep_half_done(self, plan: Plan) -> Plan:
+    def _keep_half_done(self, plan: Plan, found: Capture) -> Plan:
         """What a resume is about to undo, unless the plan says that it wants no groups at all."""
         if not plan.action.rollback_policy.enabled:
             self._tell("what is undone is not kept: rollback_policy.enabled is false")
@@ -265,7 +267,7 @@ class RollbackService:
             step_index=plan.last_completed_step + 1,
             mid_step=self._checkpoints.stands_mid_step(plan),
         )
-        plan, kept = self._checkpoints.record(plan, moment)
+        plan, kept = self._checkpoints.record(plan, moment, found=found)
         self._tell(f"what is undone is kept in {kept.group_id}")
         return plan
 

@@ -15,10 +15,13 @@ from cleveragents.domain.retention import GroupOutline
 
 
 def listed(plan: Plan, groups: Sequence[CheckpointGroup]) -> Outcome:
+    """Groups that hold the same state count once for retention, so that both numbers are told."""
+    states = {group.state_hash for group in groups}
     return Outcome(
         data={
             "plan_id": plan.plan_id,
             "last_checkpoint_id": plan.head,
+            "states": len(states),
             "checkpoints": [
                 _row(group, checkpoint) for group in groups for checkpoint in group.checkpoints
             ],
@@ -31,7 +34,10 @@ def listed(plan: Plan, groups: Sequence[CheckpointGroup]) -> Outcome:
                 empty="no checkpoints yet: agents plan execute makes them",
             )
         ],
-        messages=[f"● is where the plan stands; {count(len(groups), 'checkpoint')} in all"]
+        messages=[
+            f"● is where the plan stands; {count(len(groups), 'checkpoint')}"
+            f" of {count(len(states), 'state')} in all"
+        ]
         if groups
         else [],
     )

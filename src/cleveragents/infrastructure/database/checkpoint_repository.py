@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 from cleveragents.domain.checkpoint import (
     Checkpoint,
@@ -14,7 +14,7 @@ from cleveragents.domain.checkpoint import (
 from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import DatabaseUnusableError
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
-from cleveragents.domain.retention import GroupOutline
+from cleveragents.domain.retention import GroupOutline, StateCounts
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
@@ -30,6 +30,11 @@ _SELECT_CHECKPOINTS = """
 SELECT c.*, COALESCE(r.name, ?) AS resource FROM checkpoints c
 LEFT JOIN plan_resources r ON r.resource_id = c.resource_id
 WHERE {where} ORDER BY c.rowid
+"""
+_NEVER = datetime.max.replace(tzinfo=UTC)
+_STATE_COUNTS = """
+SELECT COUNT(*), COALESCE(MAX(groups), 0) FROM
+(SELECT COUNT(*) AS groups FROM checkpoint_groups WHERE plan_id = ? GROUP BY state_hash)
 """
 _SIZE_OF_GROUP = "(SELECT SUM(c.size_bytes) FROM checkpoints c WHERE c.group_id = g.group_id)"
 
@@ -115,19 +120,24 @@ class SqlCheckpoints:
         ).fetchone()
         return int(row[0])
 
-    def outlines(self, plan_id: PlanId, *, with_sizes: bool = True) -> Sequence[GroupOutline]:
-        size = _SIZE_OF_GROUP if with_sizes else "0"
+    def state_counts(self, plan_id: PlanId) -> StateCounts:
+        row = self._connection.execute(_STATE_COUNTS, (plan_id,)).fetchone()
+        return StateCounts(states=row[0], alike=row[1])
+
+    def outlines(self, plan_id: PlanId, *, counts_only: bool = False) -> Sequence[GroupOutline]:
+        size = "0" if counts_only else _SIZE_OF_GROUP
         rows = self._connection.execute(
-            f"SELECT g.group_id, g.label, g.labelled_by_hand, g.created_at, {size} AS size_bytes"
-            " FROM checkpoint_groups g WHERE g.plan_id = ? ORDER BY g.seq",
+            "SELECT g.group_id, g.label, g.state_hash, g.labelled_by_hand, g.created_at,"
+            f" {size} AS size_bytes FROM checkpoint_groups g WHERE g.plan_id = ? ORDER BY g.seq",
             (plan_id,),
         )
         return [
             GroupOutline(
                 group_id=GroupId(row["group_id"]),
                 label=row["label"],
+                state_hash=row["state_hash"],
                 labelled_by_hand=bool(row["labelled_by_hand"]),
-                created_at=sure_time(row["created_at"]),
+                created_at=_NEVER if counts_only else sure_time(row["created_at"]),
                 size_bytes=row["size_bytes"],
             )
             for row in rows
