@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.refusals import refused
-from tests.support.rights import Restrained, stopped_by_modes
+from tests.support.rights import Restrained, stopped_by_modes, without_namespaces
 from tests.support.trees import tree_of
 from tests.support.world import PlanHandle, World, action, shell, wait_for, write
 
@@ -60,7 +60,8 @@ def test_a_database_that_cannot_be_read_is_named_and_the_step_fails(world: World
         shell('chmod 000 "$CLEVERAGENTS_SANDBOX_DB"', "hide"),
         resources=resources,
     )
-    weak = Restrained(world.agents, stopped_by_modes())
+    # Where there is one, a helper in a user namespace opens it.
+    weak = Restrained(world.agents, without_namespaces())
     said = refused(weak("plan", "execute", plan.id), "snapshot-failed")
     assert "app.db" in said
     assert "make the file readable" in said
