@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
     from cleveragents.application.services.store_service import StoreService
     from cleveragents.application.services.subplan_care import SubplanCare
+    from cleveragents.application.services.subplan_conflicts import SubplanConflicts
     from cleveragents.application.services.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
     from cleveragents.infrastructure.clock import UlidSource
@@ -271,19 +272,20 @@ class Container(ToolWiring):
     def _compensations(self) -> "Compensations":
         from cleveragents.application.services.compensations import Compensations
 
-        return Compensations(
-            self._unit_of_work,
-            self._ledger,
-            self.tools,
-            self._clock,
-            self._settings.tool_timeout,
-        )
+        timeout = self._settings.tool_timeout
+        return Compensations(self._unit_of_work, self._ledger, self.tools, self._clock, timeout)
 
     @cached_property
     def _ledger(self) -> "EffectLedger":
         from cleveragents.application.services.effect_ledger import EffectLedger
 
         return EffectLedger(self._unit_of_work, self._ids, self._clock)
+
+    @cached_property
+    def subplan_conflicts(self) -> "SubplanConflicts":
+        from cleveragents.application.services.subplan_conflicts import SubplanConflicts
+
+        return SubplanConflicts(self._unit_of_work, self._subplan_service.merger, self._locks)
 
     @cached_property
     def _subplan_service(self) -> "SubplanService":

@@ -1,10 +1,11 @@
 """Owns the needs of child plans, as Protocols: their rows, and bringing their results together."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cleveragents.domain.action import MergeStrategy
+from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import ChildPlan, Conflict
@@ -30,13 +31,26 @@ class SubplanRepository(Protocol):
 class PreparedMerge:
     """What merging one resource of a child would do; nothing has changed yet.
 
-    `kept` are paths that both have and the project ignores: there the parent's stay.
+    `kept` are paths that both have and the project ignores: there the parent's stay. `drafts` has
+    for paths of `conflicts` that are texts both sides in one, with marks between them. `left_out`
+    is what of either side will not be in the result, and `notes` what else people should know.
     """
 
     resource: str
     conflicts: tuple[Conflict, ...] = ()
     kept: tuple[str, ...] = ()
     changes: int = 0
+    drafts: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+Decide = Callable[[Conflict], Side | bytes | None]
+"""What a person has decided about exactly this conflict, if anything."""
+
+
+def undecided(conflict: Conflict) -> Side | bytes | None:  # noqa: ARG001 - whatever it is
+    return None
 
 
 class Merges(Protocol):
@@ -48,6 +62,7 @@ class Merges(Protocol):
         child: PlanResource,
         strategy: MergeStrategy,
         before: Sequence[PreparedMerge] = (),
+        decide: Decide = undecided,
     ) -> PreparedMerge:
         """`before` were prepared for the same parent, and will be carried out earlier."""
         ...

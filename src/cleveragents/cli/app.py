@@ -26,6 +26,7 @@ from cleveragents.domain.errors import (
     CurrentFolderError,
     DeclinedError,
     PlanError,
+    UsageError,
 )
 from cleveragents.domain.ids import PlanId
 
@@ -120,6 +121,11 @@ class App:
         if show is not None:
             self._show_before_asking(show())
         return click.confirm(f"{question}?", err=True, default=False)
+
+    def refuse_without_terminal(self, option: str, hint: str) -> None:
+        """Raise UsageError unless a person sits there who could answer."""
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageError(f"{option} needs a terminal", hint)
 
     def _show_before_asking(self, outcome: Outcome) -> None:
         """On stderr: the answer itself is still to come on stdout, and may be read by a program."""

@@ -16,6 +16,7 @@ from cleveragents.domain.ids import PlanId, ResourceId
 _INTENT = "apply"
 _NEEDED = "apply_needs"
 BRANCHED_AT = "branched_at"
+ORIGIN = "origin"
 _CONFINEMENT = "confinement"
 _UNCOUNTED = "uncounted_bytes"
 
@@ -86,6 +87,15 @@ class PlanResource:
     def branched_at(self) -> str | None:
         """Of a child's, the snapshot of the parent's resource that its sandbox was made from."""
         return self.details.get(BRANCHED_AT)
+
+    @property
+    def origin(self) -> str | None:
+        """Of a child that began anew, the snapshot of the parent's resource that it, or whoever it
+        takes the place of, was made from the first time."""
+        return self.details.get(ORIGIN)
+
+    def began_at(self, origin: str | None) -> "PlanResource":
+        return self if origin is None else replace(self, details={**self.details, ORIGIN: origin})
 
     def needed_snapshots(self) -> frozenset[str]:
         """What must be kept for this resource, whatever groups there are."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from cleveragents.domain.action import Subplan, Subplans
+from cleveragents.domain.conflicts import Hunk, Loss
 from cleveragents.domain.decision import Position, is_live
 from cleveragents.domain.errors import ChildSettledError
 from cleveragents.domain.ids import DecisionId, PlanId
@@ -33,15 +34,33 @@ class ConflictKind(StrEnum):
     BINARY = "binary"
     DATABASE = "database"
     SUBMODULE = "submodule"
+    OVERWRITE = "overwrite"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conflict:
-    """One path that a child and somebody before it both changed; `path` is text for people."""
+    """One path that a child and somebody before it both changed; `path` is text for people.
+
+    `ours` and `theirs` say what each side made of it, `hunks` where the lines of a text differ, of
+    `more` only that there are so many. `ours_by` is who had changed it before. `key` is the same as
+    long as both sides are: what a person decides is about these and no others.
+    """
 
     resource: str
     path: str
     kind: ConflictKind
+    ours: str = ""
+    theirs: str = ""
+    ours_by: str = ""
+    hunks: tuple[Hunk, ...] = ()
+    more: int = 0
+    editable: bool = False
+    key: str = ""
+
+    def is_as(self, other: "Conflict") -> bool:
+        """Whether it is the same dispute over the same contents."""
+        mine = (self.resource, self.path, self.kind, self.key)
+        return mine == (other.resource, other.path, other.kind, other.key)
 
     def __str__(self) -> str:
         return f"{self.resource}:{self.path} ({self.kind})"
@@ -52,7 +71,8 @@ class ChildPlan:
     """A plan's place under its parent: one row per child, never deleted.
 
     `position` is where in the parent's history it was spawned, `merges` are the places where its
-    result was merged: after a rollback of the parent one of them counts, or none.
+    result was merged: after a rollback of the parent one of them counts, or none. `losses` is what
+    its last merge left out.
     """
 
     plan_id: PlanId
@@ -68,6 +88,7 @@ class ChildPlan:
     reason: str = ""
     conflicts: tuple[Conflict, ...] = ()
     merges: tuple[Position, ...] = ()
+    losses: tuple[Loss, ...] = ()
 
     @property
     def counts(self) -> bool:

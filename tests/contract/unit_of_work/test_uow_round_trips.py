@@ -39,6 +39,7 @@ from cleveragents.domain.acting import Message
 from cleveragents.domain.action import ResourceType, Step
 from cleveragents.domain.changes import ChangeKind
 from cleveragents.domain.checkpoint import CheckpointReason
+from cleveragents.domain.conflicts import Hunk, Loss
 from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.decision import Decided, DecisionType, Position
 from cleveragents.domain.effects import EffectState
@@ -67,8 +68,22 @@ FULL_CHILD = ChildPlan(
     invalidated=True,
     retries=1,
     reason="both changed it",
-    conflicts=(Conflict(resource="code", path="a", kind=ConflictKind.RENAME),),
+    conflicts=(
+        Conflict(
+            resource="code",
+            path="a",
+            kind=ConflictKind.RENAME,
+            ours="deleted",
+            theirs="a folder",
+            ours_by="de",
+            hunks=(Hunk(line=3, base=("b",), ours=("o", "\udcff"), theirs=()),),
+            more=2,
+            editable=True,
+            key="k",
+        ),
+    ),
     merges=(Position(timeline=1, seq=5),),
+    losses=(Loss(resource="code", path="a", whose="de", lines=("x",), count=2),),
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from cleveragents.application.ports import UnitOfWork
 from cleveragents.domain.acting import UNANNOUNCED, Guidance, PlacedStep, grown
 from cleveragents.domain.action import Action, Step
+from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.correction import (
     Correction,
     CorrectionMode,
@@ -33,6 +34,7 @@ class Course:
     `failed` has the last error of each step that was not done; `in_a_row` is how many have failed
     one after the other since this run began. `unannounced` is how many were seen only by what they
     had changed. `unchecked` are those of the done ones that a person let stand, with the reason.
+    `resolution` is what somebody has decided about conflicts of child plans.
     """
 
     decisions: list[Decision]
@@ -43,6 +45,7 @@ class Course:
     writers: Writers = field(default_factory=Writers)
     corrections: Sequence[Correction] = ()
     unchecked: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
+    resolution: Resolution = UNDECIDED
     # Looked up at every step: going through all decisions each time would make long plans slow.
     _of_steps: dict[int, Decision] = field(default_factory=dict[int, Decision], init=False)
     _advice: list[Decision] = field(default_factory=list[Decision], init=False)

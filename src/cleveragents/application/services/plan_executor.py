@@ -19,6 +19,7 @@ from cleveragents.application.services.unannounced import UnannouncedSteps
 from cleveragents.domain.acting import Finished, Message, Proposal, Strategy, Unannounced
 from cleveragents.domain.action import Step
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
 from cleveragents.domain.errors import (
     EffectDoneError,
@@ -58,13 +59,18 @@ class PlanExecutor:
         self._unannounced = UnannouncedSteps(checkpoints, turns, chronicle, events)
         self._events = events
 
-    def execute(self, plan: Plan, choice: EffectChoice = EffectChoice.STOP) -> Plan:
+    def execute(
+        self,
+        plan: Plan,
+        choice: EffectChoice = EffectChoice.STOP,
+        resolution: Resolution = UNDECIDED,
+    ) -> Plan:
         """Run every step that is left. The caller holds the lock and has the sandboxes ready.
 
         Raises EffectUncertainError or EffectDoneError before a step that must not run unasked.
         """
         with self._unit_of_work.reading() as uow:
-            course = Course.of(uow, plan)
+            course = replace(Course.of(uow, plan), resolution=resolution)
         try:
             plan = self._walk(self._start(plan, course), course, choice)
         finally:
@@ -255,6 +261,7 @@ class PlanExecutor:
             resources=self._checkpoints.sandboxes(plan.plan_id),
             skip=_skipping(crossing),
             choice=crossing.choice,
+            resolution=course.resolution,
             writers=course.writers,
         )
         if pending is None:

@@ -12,7 +12,9 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.plan_executor import PlanExecutor
 from cleveragents.application.services.rollback_service import RollbackService
+from cleveragents.application.services.subplan_queries import conflicting, waiting_for_decision
 from cleveragents.application.services.tool_runner import Crossing
+from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import (
     DatabaseBusyError,
@@ -27,6 +29,7 @@ from cleveragents.domain.events import SandboxCreating
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.subplan import ChildPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,12 +37,14 @@ class ResumePoint:
     """Where a plan would go on. `next_step` is None when nothing is left to do.
 
     `effects`: the steps ahead that have reached outside before, and what would happen to each.
+    `conflicts`: children whose results wait for a decision.
     """
 
     plan: Plan
     next_step: int | None
     finishes_rollback: bool
     effects: tuple[tuple[int, Crossing], ...] = ()
+    conflicts: tuple[ChildPlan, ...] = ()
 
 
 class PlanResumeService:
@@ -59,19 +64,30 @@ class PlanResumeService:
         self._locks = locks
         self._events = events
 
-    def run(self, plan_id: PlanId, choice: EffectChoice = EffectChoice.STOP) -> Plan:
-        """Start or resume; a plan that has done all its steps comes back as it is."""
+    def run(
+        self,
+        plan_id: PlanId,
+        choice: EffectChoice = EffectChoice.STOP,
+        resolution: Resolution = UNDECIDED,
+    ) -> Plan:
+        """Start or resume; a plan that has done all its steps comes back as it is.
+
+        Raises NoConflictError for a resolution where there is nothing to decide.
+        """
         with self._locks.hold(plan_id, "execute"):
             plan = self._rollbacks.recover(self._load(plan_id))
             plan.refuse_if_final()
             plan.refuse_if_applying()
+            if resolution:
+                with self._unit_of_work.reading() as uow:
+                    conflicting(uow, plan)
             if plan.executed:
                 return plan
             self._executor.settle(plan_id)  # we have the lock, so nothing of this plan runs
             try:
                 self._make_sandboxes(plan)
                 plan = self._rollbacks.return_to_boundary(plan)
-                return self._executor.execute(plan, choice)
+                return self._executor.execute(plan, choice, resolution)
             except KeyboardInterrupt:
                 doubtful = self._undo_running_step(plan_id)
                 raise InterruptedPlanError(plan_id, doubtful) from None
@@ -102,8 +118,14 @@ class PlanResumeService:
             return ResumePoint(plan=plan, next_step=reached + 1, finishes_rollback=True)
         following = None if plan.executed else self._executor.next_step(plan)
         ahead = () if following is None else self._executor.effects_ahead(plan, following, choice)
+        with self._unit_of_work.reading() as uow:
+            waiting = waiting_for_decision(uow, plan_id)
         return ResumePoint(
-            plan=plan, next_step=following, finishes_rollback=False, effects=tuple(ahead)
+            plan=plan,
+            next_step=following,
+            finishes_rollback=False,
+            effects=tuple(ahead),
+            conflicts=tuple(waiting),
         )
 
     def _make_sandboxes(self, plan: Plan) -> None:

@@ -190,11 +190,12 @@ def _spawned_from(
     open_ = {d.decision_id for d in decisions if d.step_index is not None and d.step_index > done}
     open_ |= {group.decision_id for group in groups if group.decision_id is not None}
     return {
-        (resource.name, resource.branched_at)
+        (resource.name, ref)
         for child in children
         if child.decision_id in open_
         for resource in uow.resources.of_plan(child.plan_id)
-        if resource.branched_at is not None
+        for ref in (resource.branched_at, resource.origin)
+        if ref is not None
     }
 
 

@@ -1,6 +1,6 @@
 """Owns bringing children's results into their parent: files first, then one transaction each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
@@ -13,13 +13,15 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.checkpoint_service import Additions, CheckpointService
 from cleveragents.application.services.course import successes
+from cleveragents.application.services.merge_authors import Authors
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.subplan_care import SubplanCare
 from cleveragents.application.services.tool_runner import Task
-from cleveragents.application.subplan_ports import Merges, PreparedMerge
+from cleveragents.application.subplan_ports import Decide, Merges, PreparedMerge, undecided
 from cleveragents.domain.action import SUBPLANS, MergeStrategy
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.conflicts import Loss, Side
 from cleveragents.domain.decision import ToolCall, ToolCallStatus, ToolResult
 from cleveragents.domain.errors import PlanError, SandboxError
 from cleveragents.domain.footprint import NO_REACH, UNKNOWN, Reach
@@ -30,6 +32,15 @@ from cleveragents.domain.subplan import ChildPlan, Conflict
 
 Prepared = Mapping[str, PreparedMerge]
 """By the name of the resource."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A text that a child conflicts over, both sides in one, with marks between them."""
+
+    child: ChildPlan
+    conflict: Conflict
+    text: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +76,43 @@ class SubplanMerger:
         if not results:
             return plan, ()
         self._refuse_stray_changes(plan)
-        if strategy is MergeStrategy.FAIL_ON_CONFLICT and self._any_conflict(plan, results):
+        if strategy is MergeStrategy.FAIL_ON_CONFLICT and self._any_conflict(plan, task, results):
             return plan, ()
         changes: list[FileChange] = []
         for result in results:
             plan, more = self._merge_one(plan, task, result, strategy)
             changes.extend(more)
         return plan, changes
+
+    def drafts(
+        self, plan: Plan, strategy: MergeStrategy, children: Sequence[PlanId]
+    ) -> Sequence[Draft]:
+        """Both sides of each text that these children conflict over; nothing changes."""
+        found: list[Draft] = []
+        for result, prepared in self._prepared(plan, strategy, children):
+            found += [
+                Draft(
+                    child=result.child,
+                    conflict=conflict,
+                    text=prepared[conflict.resource].drafts[conflict.path],
+                )
+                for conflict in _conflicts(prepared)
+                if conflict.editable
+            ]
+        return found
+
+    def _prepared(
+        self, plan: Plan, strategy: MergeStrategy, children: Sequence[PlanId]
+    ) -> Iterator[tuple[_Result, Prepared]]:
+        """As they would be merged now, each by itself, or all together if it is all or none."""
+        parents = self._parents(plan)
+        earlier: dict[str, list[PreparedMerge]] = {name: [] for name in parents}
+        for result in [found for child in children if (found := self._result(child)) is not None]:
+            prepared = self._prepare(parents, result, strategy, before=earlier)
+            if strategy is MergeStrategy.FAIL_ON_CONFLICT and not _conflicts(prepared):
+                for name, item in prepared.items():
+                    earlier[name].append(item)
+            yield result, prepared
 
     def take_back(self, plan: Plan, merged: Sequence[ChildPlan]) -> None:
         """Make the parent what it was before the first of these, whose results wait again then.
@@ -125,17 +166,16 @@ class SubplanMerger:
             "let the children's commands write in their own sandboxes only, then resume the plan",
         )
 
-    def _any_conflict(self, plan: Plan, results: Sequence[_Result]) -> bool:
+    def _any_conflict(self, plan: Plan, task: Task, results: Sequence[_Result]) -> bool:
         """Mark every child that conflicts; nothing is merged, not even those without conflicts."""
         parents = self._parents(plan)
         earlier: dict[str, list[PreparedMerge]] = {name: [] for name in parents}
         found = False
         for result in results:
-            prepared = self._prepare(
-                parents, result, MergeStrategy.FAIL_ON_CONFLICT, before=earlier
-            )
+            strategy, decide = MergeStrategy.FAIL_ON_CONFLICT, _deciding(task, result.child)
+            prepared = self._prepare(parents, result, strategy, before=earlier, decide=decide)
             if _conflicts(prepared):
-                self._mark_conflict(result.child, prepared)
+                self._mark_conflict(plan, result.child, prepared)
                 found = True
                 continue
             for name, item in prepared.items():
@@ -147,17 +187,19 @@ class SubplanMerger:
     ) -> tuple[Plan, Sequence[FileChange]]:
         parents = self._parents(plan)
         started = self._clock.now()
-        prepared = self._prepare(parents, result, strategy, before={})
+        decide = _deciding(task, result.child)
+        prepared = self._prepare(parents, result, strategy, before={}, decide=decide)
         if _conflicts(prepared):
-            self._mark_conflict(result.child, prepared)
+            self._mark_conflict(plan, result.child, prepared)
             return plan, ()
+        merged = replace(result.child, losses=self._losses(plan, result.child, prepared))
         try:
             for name, item in prepared.items():
                 self._merges.carry_out(parents[name], result.resources[name], item)
         except PlanError:
             self._rollbacks.return_to_boundary(plan)
             raise
-        call = self._call(plan, task, result.child, _told(result.child, prepared), started)
+        call = self._call(plan, task, result.child, _told(merged, prepared), started)
         moment = CheckpointMoment(
             reason=CheckpointReason.AFTER_SUBPLAN,
             source=SUBPLANS,
@@ -171,7 +213,7 @@ class SubplanMerger:
             moment,
             Additions(
                 tool_call=replace(call, reach=self._reach(result.child)),
-                merged_child=result.child,
+                merged_child=merged,
                 writers=task.writers,
             ),
         )
@@ -214,16 +256,41 @@ class SubplanMerger:
         strategy: MergeStrategy,
         *,
         before: Mapping[str, Sequence[PreparedMerge]],
+        decide: Decide = undecided,
     ) -> Prepared:
         return {
-            name: self._merges.prepare(parents[name], resource, strategy, before.get(name, ()))
+            name: self._merges.prepare(
+                parents[name], resource, strategy, before.get(name, ()), decide
+            )
             for name, resource in result.resources.items()
         }
 
-    def _mark_conflict(self, child: ChildPlan, prepared: Prepared) -> None:
+    def _mark_conflict(self, plan: Plan, child: ChildPlan, prepared: Prepared) -> None:
         with self._unit_of_work() as uow:
-            uow.subplans.save(child.conflicting(_conflicts(prepared), ""))
+            authors = Authors.of(uow, plan.plan_id)
+            found = [
+                replace(item, ours_by=authors.who(item.resource, item.path))
+                for item in _conflicts(prepared)
+            ]
+            uow.subplans.save(child.conflicting(found, ""))
             uow.commit()
+
+    def _losses(self, plan: Plan, child: ChildPlan, prepared: Prepared) -> tuple[Loss, ...]:
+        left = [(name, item) for name, merge in prepared.items() for item in merge.left_out]
+        if not left:
+            return ()
+        with self._unit_of_work.reading() as uow:
+            authors = Authors.of(uow, plan.plan_id)
+        return tuple(
+            Loss(
+                resource=name,
+                path=item.path,
+                whose=child.name if item.side is Side.THEIRS else authors.who(name, item.path),
+                lines=item.lines,
+                count=item.count,
+            )
+            for name, item in left
+        )
 
     def _parents(self, plan: Plan) -> Mapping[str, PlanResource]:
         return {r.name: r for r in self._checkpoints.resources(plan.plan_id)}
@@ -233,12 +300,23 @@ def _conflicts(prepared: Prepared) -> Sequence[Conflict]:
     return [conflict for item in prepared.values() for conflict in item.conflicts]
 
 
+def _deciding(task: Task, child: ChildPlan) -> Decide:
+    """What was decided is about the conflicts that were told, and nothing that came since."""
+
+    def decide(conflict: Conflict) -> Side | bytes | None:
+        if not any(conflict.is_as(told) for told in child.conflicts):
+            return None
+        return task.resolution.answer(child.plan_id, conflict.resource, conflict.path)
+
+    return decide
+
+
 def _told(child: ChildPlan, prepared: Prepared) -> str:
     changed = sum(item.changes for item in prepared.values())
     kept = [f"{item.resource}:{path}" for item in prepared.values() for path in item.kept]
-    text = f"merged child {child.name}: {changed} paths"
-    return (
-        f"{text}; ignored files that both changed stay as they were: {', '.join(kept)}"
-        if kept
-        else text
-    )
+    parts = [f"merged child {child.name}: {changed} paths"]
+    if kept:
+        parts.append(f"ignored files that both changed stay as they were: {', '.join(kept)}")
+    if child.losses:
+        parts.append(f"overwritten: {', '.join(map(str, child.losses))}")
+    return "; ".join([*parts, *(note for item in prepared.values() for note in item.notes)])

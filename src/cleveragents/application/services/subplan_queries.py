@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from cleveragents.application.ports import UnitOfWork
+from cleveragents.domain.errors import NoConflictError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.subplan import ChildPlan
+from cleveragents.domain.subplan import ChildPlan, MergeOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,28 @@ def counting(children: Sequence[ChildStatus]) -> Iterator[ChildStatus]:
         if item.child.counts:
             yield item
             yield from counting(item.children)
+
+
+def conflicting(uow: UnitOfWork, plan: Plan) -> Sequence[ChildPlan]:
+    """The plan's own children whose results wait for a decision. Raises NoConflictError."""
+    found = waiting_for_decision(uow, plan.plan_id)
+    if not found:
+        children = [child for child in uow.subplans.of_parent(plan.plan_id) if child.counts]
+        below = [child.plan_id for child in children if _any_below(uow, child.plan_id)]
+        raise NoConflictError(plan.plan_id, below)
+    return found
+
+
+def waiting_for_decision(uow: UnitOfWork, plan_id: PlanId) -> Sequence[ChildPlan]:
+    children = [child for child in uow.subplans.of_parent(plan_id) if child.counts]
+    return [child for child in children if child.outcome is MergeOutcome.CONFLICT]
+
+
+def _any_below(uow: UnitOfWork, plan_id: PlanId) -> bool:
+    if waiting_for_decision(uow, plan_id):
+        return True
+    children = [child for child in uow.subplans.of_parent(plan_id) if child.counts]
+    return any(_any_below(uow, child.plan_id) for child in children)
 
 
 def with_children(plans: Sequence[Plan]) -> Sequence[Plan]:

@@ -68,7 +68,7 @@ class SubplanService:
         self._checkpoints = checkpoints
         self._spawner = spawner
         self._crew = crew
-        self._merger = merger
+        self.merger = merger
         self._clock = clock
 
     def run(self, plan: Plan, task: Task) -> Committed:
@@ -99,7 +99,7 @@ class SubplanService:
         conflict = _any_conflict(found[child.name] for child in wave if child.name in found)
         if subplans.merge_strategy is MergeStrategy.FAIL_ON_CONFLICT and conflict:
             if merged:
-                self._merger.take_back(plan, merged)
+                self.merger.take_back(plan, merged)
             return True
         names = {child.name for child in merged}
         return subplans.fail_fast and not names.issuperset(child.name for child in wave)
@@ -118,9 +118,12 @@ class SubplanService:
         subplans = task.step.subplans or Subplans(plans=())
         merged = self._names(plan, task, MergeOutcome.MERGED)
         startable = [child for child in wave if merged.issuperset(child.depends_on)]
-        plan, children = self._spawner.children(plan, task.decision, subplans, startable)
+        decided = bool(task.resolution)
+        plan, children = self._spawner.children(
+            plan, task.decision, subplans, startable, decided=decided
+        )
         self._crew.run(plan, children, subplans, task.choice)
-        return self._merger.merge(plan, task, [child.plan_id for child in children])
+        return self.merger.merge(plan, task, [child.plan_id for child in children])
 
     def _missing(self, plan: Plan, task: Task) -> Sequence[ChildPlan]:
         """Those that were spawned and are not merged."""
@@ -142,7 +145,7 @@ class SubplanService:
             message += f"; not started: {', '.join(waiting)}"
         failure = PlanFailure(
             message=message,
-            hint=f"run those again on top of what is merged: agents plan resume {plan.plan_id}",
+            hint=_hint(plan.plan_id, missing),
             code=SubplansFailedError.code,
             tool=task.step.tool,
             step=task.step_index,
@@ -165,6 +168,17 @@ def _names(task: Task) -> Sequence[str]:
 
 def _any_conflict(children: Iterable[ChildPlan]) -> bool:
     return any(child.outcome is MergeOutcome.CONFLICT for child in children)
+
+
+def _hint(plan_id: PlanId, missing: Sequence[ChildPlan]) -> str:
+    again = f"run those again on top of what is merged: agents plan resume {plan_id}"
+    if not _any_conflict(missing):
+        return again
+    return (
+        f"see both sides with `agents plan status {plan_id}`, then take one with `agents plan"
+        f" resume --ours {plan_id}` (what is merged) or `--theirs` (the child's), or write it"
+        f" yourself with `--edit`; or {again}"
+    )
 
 
 def _told(child: ChildPlan, *, all_or_none: bool) -> str:

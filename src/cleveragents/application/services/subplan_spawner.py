@@ -1,7 +1,7 @@
 """Owns making child plans: their rows under the parent's decision, and their sandboxes."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from cleveragents.application.ports import (
     Clock,
@@ -19,13 +19,25 @@ from cleveragents.domain.effects import EffectState
 from cleveragents.domain.events import SandboxCreating
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan, State
-from cleveragents.domain.sandbox import BRANCHED_AT, PlanResource, SandboxStatus
+from cleveragents.domain.sandbox import BRANCHED_AT, ORIGIN, PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 
 # Of the parent's own: what it is about to apply, and what it was itself branched from.
-_NOT_PASSED_ON = ("apply", BRANCHED_AT)
+_NOT_PASSED_ON = ("apply", BRANCHED_AT, ORIGIN)
 
 _NOTHING_LEFT = (EffectState.COMPENSATED, EffectState.SKIPPED)
+
+Origins = Mapping[str, str]
+"""By resource, the parent's snapshot before any child of the wave was merged."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """A child that is to be made; `origins` if it takes the place of another."""
+
+    spec: Subplan
+    index: int
+    origins: Origins
 
 
 class SubplanSpawner:
@@ -42,9 +54,19 @@ class SubplanSpawner:
         self._events = events
 
     def children(
-        self, plan: Plan, decision: Decision, subplans: Subplans, wanted: Sequence[Subplan]
+        self,
+        plan: Plan,
+        decision: Decision,
+        subplans: Subplans,
+        wanted: Sequence[Subplan],
+        *,
+        decided: bool = False,
     ) -> tuple[Plan, Sequence[ChildPlan]]:
-        """Those that are still to be run or merged; new rows for those that have to begin anew."""
+        """Those that are still to be run or merged; new rows for those that have to begin anew.
+
+        `decided`: a person has said what becomes of conflicts, so that results of children that
+        conflict are still wanted.
+        """
         order = [child.name for child in subplans.plans]
         found: list[ChildPlan] = []
         over: list[ChildPlan] = []
@@ -55,13 +77,16 @@ class SubplanSpawner:
                 if child is not None and child.outcome is MergeOutcome.MERGED:
                     over.append(child)
                     continue
-                if child is not None and _begins_anew(uow, child):
+                origins: Origins = {}
+                if child is not None and _begins_anew(uow, child, decided=decided):
                     uow.subplans.save(child.discarded())
                     over.append(child)
+                    mates = [there[one.name] for one in wanted if one.name in there]
+                    origins = _origins(uow, [child, *mates])
                     child = None
                 if child is None:
-                    index = order.index(spec.name)
-                    plan, child = self._spawn(uow, plan, decision, spec, index)
+                    place = _Place(spec=spec, index=order.index(spec.name), origins=origins)
+                    plan, child = self._spawn(uow, plan, decision, place)
                 found.append(child)
             uow.plans.save(plan)
             uow.commit()
@@ -99,10 +124,9 @@ class SubplanSpawner:
         uow: UnitOfWork,
         parent: Plan,
         decision: Decision,
-        spec: Subplan,
-        index: int,
+        place: _Place,
     ) -> tuple[Plan, ChildPlan]:
-        parent = parent.tick()
+        parent, spec = parent.tick(), place.spec
         now = self._clock.now()
         action = parent.action.for_child(spec)
         plan = Plan(plan_id=PlanId(self._ids.new()), action=action, created_at=now).tick()
@@ -113,14 +137,15 @@ class SubplanSpawner:
             root_id=root,
             decision_id=decision.decision_id,
             name=spec.name,
-            index=index,
+            index=place.index,
             position=parent.here,
         )
         uow.plans.add(plan)
         uow.subplans.add(child)
         for resource in uow.resources.of_plan(parent.plan_id):
             if resource.name in spec.resources:
-                uow.resources.add(self._resource(resource, plan.plan_id, root))
+                made = self._resource(resource, plan.plan_id, root)
+                uow.resources.add(made.began_at(place.origins.get(resource.name)))
         uow.decisions.add(
             plan.definition(DecisionId(self._ids.new()), f"a part of plan {parent.plan_id}")
         )
@@ -142,12 +167,23 @@ class SubplanSpawner:
         )
 
 
-def _begins_anew(uow: UnitOfWork, child: ChildPlan) -> bool:
+def _origins(uow: UnitOfWork, children: Iterable[ChildPlan]) -> Origins:
+    """Of the first of them that knows: all of a wave were made from the same."""
+    found: dict[str, str] = {}
+    for child in children:
+        for resource in uow.resources.of_plan(child.plan_id):
+            start = resource.origin or resource.branched_at
+            if start is not None:
+                found.setdefault(resource.name, start)
+    return found
+
+
+def _begins_anew(uow: UnitOfWork, child: ChildPlan, *, decided: bool) -> bool:
     """A child that failed or conflicts starts again from what the parent has become since.
 
     Not if it has reached outside: a new plan would not know of that, and do it once more.
     """
     ended = uow.plans.get(child.plan_id).state in (State.ERRORED, State.CANCELLED)
-    if not ended and child.outcome is not MergeOutcome.CONFLICT:
+    if not ended and (decided or child.outcome is not MergeOutcome.CONFLICT):
         return False
     return all(effect.state in _NOTHING_LEFT for effect in uow.effects.of_plan(child.plan_id))

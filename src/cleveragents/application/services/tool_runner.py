@@ -16,6 +16,7 @@ from cleveragents.application.services.step_boundary import StepBoundary
 from cleveragents.domain.acting import Memory
 from cleveragents.domain.action import Step, ToolSpec, Validation
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
 from cleveragents.domain.effects import Effect, EffectChoice, Passage, passage
 from cleveragents.domain.errors import (
@@ -43,7 +44,8 @@ class Task:
     `recovers`: if it fails, the actor is told and decides what to do; else the plan has failed.
     `writers` are the live steps that ran before it. `skip` is the earlier run whose outside effect
     a person takes as done: then nothing runs. `choice` is what the person said about all such
-    steps, for child plans. `is_prepared` says that the group before a write was just made.
+    steps, for child plans, `resolution` what about conflicts of these. `is_prepared` says that the
+    group before a write was just made.
     """
 
     step: Step
@@ -55,6 +57,7 @@ class Task:
     recovers: bool = False
     skip: Effect | None = None
     choice: EffectChoice = EffectChoice.STOP
+    resolution: Resolution = UNDECIDED
     is_prepared: bool = False
 
     def before_write(self) -> CheckpointMoment:

@@ -7,15 +7,16 @@ import click
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
-from cleveragents.cli.views import decision_tree, resuming
+from cleveragents.cli.views import decision_tree
 from cleveragents.cli.views import decisions as decision_views
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views import plan_list as list_views
 from cleveragents.cli.views import plans as plan_views
 from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.confinement import Enforcement
+from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.effects import EffectChoice
-from cleveragents.domain.errors import StepFailedError
+from cleveragents.domain.errors import StepFailedError, SubplansFailedError
 from cleveragents.domain.ids import CorrectionId, PlanId
 from cleveragents.domain.plan import Plan, State
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.apply_service import ApplyQuestion
     from cleveragents.application.services.plan_queries import PlanStatus
 
-_EFFECTS = click.option(
+EFFECTS = click.option(
     "--effects",
     type=click.Choice([EffectChoice.REPEAT.value, EffectChoice.SKIP.value]),
     help="Repeat, or take as done, steps whose effect outside the sandboxes may be there already.",
@@ -46,6 +47,10 @@ _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
         "checkpoint": (
             "cleveragents.cli.commands.checkpoint:checkpoint",
             "List, show, create, prune, delete, verify and compare checkpoints",
+        ),
+        "resume": (
+            "cleveragents.cli.commands.resume:resume",
+            "Go on with a plan from its last finished step",
         ),
         "rollback": (
             "cleveragents.cli.commands.rollback:rollback",
@@ -99,29 +104,11 @@ def list_plans(app: App, *, children: bool, here: bool) -> None:
 
 @plan.command(epilog=examples("agents plan execute latest", "agents -v plan execute <PLAN_ID>"))
 @arguments.PLAN
-@_EFFECTS
+@EFFECTS
 @click.pass_obj
 def execute(app: App, plan_id: str, effects: str | None) -> None:
     """Start a plan, or go on with one that was interrupted or has failed."""
-    _run(app, app.plan(plan_id), _choice(effects))
-
-
-@plan.command(
-    epilog=examples(
-        "agents plan resume --dry-run <PLAN_ID>", "agents plan resume --effects skip <PLAN_ID>"
-    )
-)
-@arguments.PLAN
-@click.option("--dry-run", is_flag=True, help="Only say where it would go on.")
-@_EFFECTS
-@click.pass_obj
-def resume(app: App, plan_id: str, effects: str | None, *, dry_run: bool) -> None:
-    """Go on with a plan from its last finished step."""
-    if dry_run:
-        service = app.container.plan_resume_service
-        app.show(resuming.resume_point(service.preview(app.plan(plan_id), _choice(effects))))
-        return
-    _run(app, app.plan(plan_id), _choice(effects))
+    run(app, app.plan(plan_id), chosen(effects))
 
 
 @plan.command(
@@ -261,14 +248,16 @@ def effects(app: App, plan_id: str) -> None:
     app.show(effect_views.ledger(app.container.plan_queries.effects(app.plan(plan_id))))
 
 
-def _choice(effects: str | None) -> EffectChoice:
+def chosen(effects: str | None) -> EffectChoice:
     return EffectChoice(effects) if effects else EffectChoice.STOP
 
 
-def _run(app: App, plan_id: PlanId, choice: EffectChoice) -> None:
+def run(
+    app: App, plan_id: PlanId, choice: EffectChoice, resolution: Resolution = UNDECIDED
+) -> None:
     with app.working() as container:
         container.store_service.sweep()  # what a crash has left behind
-        finished(container.plan_resume_service.run(plan_id, choice))
+        finished(container.plan_resume_service.run(plan_id, choice, resolution))
     found = app.container.plan_queries.status(plan_id)
     app.show(plan_views.executed(found, _holds(app, found)))
 
@@ -281,7 +270,8 @@ def finished(plan: Plan) -> Plan:
     """The plan as it came back; raises StepFailedError if that was because a step failed."""
     if plan.state is State.ERRORED and plan.error is not None:
         step = f"{plan.error.step} ({plan.error.tool})"
-        raise StepFailedError(plan.plan_id, step, plan.error.message)
+        hint = plan.error.hint if plan.error.code == SubplansFailedError.code else None
+        raise StepFailedError(plan.plan_id, step, plan.error.message, hint)
     return plan
 
 

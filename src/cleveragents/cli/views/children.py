@@ -5,9 +5,10 @@ from typing import Any
 
 from cleveragents.application.services.subplan_queries import ChildStatus
 from cleveragents.cli.render.blocks import Cell, Grid
+from cleveragents.cli.views.conflicts import conflict_data
 from cleveragents.cli.views.words import toned
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.subplan import ChildPlan
+from cleveragents.domain.subplan import ChildPlan, MergeOutcome
 
 _INDENT = "  "
 
@@ -29,8 +30,17 @@ def child_data(item: ChildStatus) -> dict[str, Any]:
     if child.reason:
         data["reason"] = child.reason
     if child.conflicts:
-        data["conflicts"] = [
-            {"resource": c.resource, "path": c.path, "kind": c.kind} for c in child.conflicts
+        data["conflicts"] = [conflict_data(conflict) for conflict in child.conflicts]
+    if child.losses and child.outcome is MergeOutcome.MERGED:
+        data["overwritten"] = [
+            {
+                "resource": loss.resource,
+                "path": loss.path,
+                "whose": loss.whose,
+                "lines": list(loss.lines),
+                "count": loss.count,
+            }
+            for loss in child.losses
         ]
     return data
 

@@ -8,6 +8,7 @@ from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outc
 from cleveragents.cli.views import confinement, unchecked
 from cleveragents.cli.views.acting import acting_data, acting_rows
 from cleveragents.cli.views.children import child_data, child_grid
+from cleveragents.cli.views.conflicts import conflict_blocks, conflict_steps, overwritten
 from cleveragents.cli.views.failures import failure_block, failure_data
 from cleveragents.cli.views.words import clock_time, count, stamp, toned
 from cleveragents.domain.action import Action
@@ -166,6 +167,7 @@ def _status_blocks(
     ]
     if any(counting(found.children)):
         blocks.insert(2, child_grid(found.children))
+        blocks.extend(conflict_blocks(found.children))
     if plan.error:
         blocks.append(failure_block(plan.error))
     return blocks
@@ -193,7 +195,8 @@ def _status_warnings(found: "PlanStatus") -> Sequence[str]:
         )
     if found.plan.rollback_target is not None:
         warnings.append("a rollback was interrupted; the next command that runs finishes it")
-    return [*warnings, *unchecked.warnings(found.unchecked)]
+    lost = overwritten(found.children)
+    return [*warnings, *lost, *unchecked.warnings(found.unchecked)]
 
 
 def _next_steps(found: "PlanStatus") -> Sequence[str]:
@@ -205,7 +208,9 @@ def _next_steps(found: "PlanStatus") -> Sequence[str]:
             f"look: agents plan diff {plan.plan_id}",
             f"next: agents plan apply {plan.plan_id}",
         ]
-    return next_after_failure(plan) if plan.error else [f"next: agents plan execute {plan.plan_id}"]
+    if plan.error is None:
+        return [f"next: agents plan execute {plan.plan_id}"]
+    return [*conflict_steps(plan.plan_id, found.children), *next_after_failure(plan)]
 
 
 def next_after_failure(plan: Plan) -> Sequence[str]:

@@ -1,9 +1,11 @@
 """Owns how it looks where a plan would go on."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from cleveragents.cli.render.blocks import Outcome
 from cleveragents.cli.views import effects as effect_views
+from cleveragents.cli.views.conflicts import conflict_data, conflict_title
 
 if TYPE_CHECKING:
     from cleveragents.application.services.plan_resume_service import ResumePoint
@@ -26,10 +28,30 @@ def resume_point(point: "ResumePoint") -> Outcome:
             "finishes_rollback": point.finishes_rollback,
             "last_checkpoint_id": plan.head,
             "effects": list(effect_views.ahead(point.effects)),
+            **_conflicts(point),
         },
         messages=[f"{where}; nothing was changed"],
-        warnings=effect_views.ahead_words(point.effects),
+        warnings=[*effect_views.ahead_words(point.effects), *_words(point)],
     )
+
+
+def _conflicts(point: "ResumePoint") -> Mapping[str, Any]:
+    """The key is there only if something waits for a decision."""
+    told = [
+        {"child": child.name, "plan_id": child.plan_id, **conflict_data(conflict)}
+        for child in point.conflicts
+        for conflict in child.conflicts
+    ]
+    return {"conflicts": told} if told else {}
+
+
+def _words(point: "ResumePoint") -> Sequence[str]:
+    return [
+        f"{conflict_title(child, conflict)}: the child would run again on top of what is merged;"
+        " take a side with --ours or --theirs, or write it yourself with --edit"
+        for child in point.conflicts
+        for conflict in child.conflicts
+    ]
 
 
 def _name_of(point: "ResumePoint") -> str:

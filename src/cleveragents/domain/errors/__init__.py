@@ -21,6 +21,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── ChildSettledError          child-settled
 ├── ChildApplyError            child-apply
 ├── SubplansFailedError        subplans-failed
+├── NoConflictError            no-conflict
 ├── DecisionNotFoundError      decision-not-found
 ├── DecisionAmbiguousError     decision-ambiguous
 ├── CorrectionNotFoundError    correction-not-found
@@ -136,6 +137,7 @@ from cleveragents.domain.errors.plans import (
     EffectUncertainError,
     InterruptedApplyError,
     InterruptedPlanError,
+    NoConflictError,
     NoPlanHereError,
     PlanAmbiguousError,
     PlanAppliedError,
@@ -220,6 +222,7 @@ __all__ = [
     "ModelUnreachableError",
     "PathNotFoundError",
     "PathOutsideSandboxError",
+    "NoConflictError",
     "NoPlanHereError",
     "PlanAmbiguousError",
     "PlanAppliedError",

@@ -149,6 +149,18 @@ class SubplansFailedError(PlanError):
     code = "subplans-failed"
 
 
+class NoConflictError(PlanError):
+    """A side was chosen where no child of the plan conflicts."""
+
+    code = "no-conflict"
+
+    def __init__(self, plan_id: str, below: Sequence[str] = ()) -> None:
+        hint = f"see `agents plan status {plan_id}`"
+        if below:
+            hint = f"children of these do, and are decided there: {', '.join(below)}"
+        super().__init__(f"no child of plan {plan_id} conflicts: there is nothing to decide", hint)
+
+
 class DecisionNotFoundError(PlanError):
     code = "decision-not-found"
 
@@ -173,10 +185,10 @@ class StepFailedError(PlanError):
 
     code = "step-failed"
 
-    def __init__(self, plan_id: str, step: str, reason: str) -> None:
+    def __init__(self, plan_id: str, step: str, reason: str, hint: str | None = None) -> None:
+        go_on = hint or f"go on with `agents plan resume {plan_id}`"
         super().__init__(
-            f"step {step} failed: {reason}",
-            f"see `agents plan errors {plan_id}`; go on with `agents plan resume {plan_id}`",
+            f"step {step} failed: {reason}", f"see `agents plan errors {plan_id}`; {go_on}"
         )
 
 

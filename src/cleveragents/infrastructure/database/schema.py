@@ -192,6 +192,7 @@ subplans = Table(
     Column("reason", Text, nullable=False),
     Column("conflicts_json", Text, nullable=False),
     Column("merges_json", Text, nullable=False),
+    Column("losses_json", Text, nullable=False),
 )
 
 tool_calls = Table(

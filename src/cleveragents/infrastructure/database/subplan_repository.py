@@ -2,7 +2,9 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from cleveragents.domain.conflicts import Hunk, Loss
 from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import PlanNotFoundError
 from cleveragents.domain.ids import DecisionId, PlanId
@@ -96,8 +98,14 @@ def _values(child: ChildPlan) -> dict[str, object]:
         "invalidated": child.invalidated,
         "retries": child.retries,
         "reason": child.reason,
-        "conflicts_json": to_json([(c.resource, c.path, c.kind) for c in child.conflicts]),
+        "conflicts_json": to_json([_conflict_values(conflict) for conflict in child.conflicts]),
         "merges_json": to_json([(place.timeline, place.seq) for place in child.merges]),
+        "losses_json": to_json(
+            [
+                (loss.resource, loss.path, loss.whose, loss.lines, loss.count)
+                for loss in child.losses
+            ]
+        ),
     }
 
 
@@ -114,11 +122,46 @@ def _child(row: Row) -> ChildPlan:
         invalidated=bool(row["invalidated"]),
         retries=row["retries"],
         reason=row["reason"],
-        conflicts=tuple(
-            Conflict(resource=resource, path=path, kind=ConflictKind(kind))
-            for resource, path, kind in from_json(row["conflicts_json"])
+        conflicts=tuple(_conflict(item) for item in from_json(row["conflicts_json"])),
+        losses=tuple(
+            Loss(resource=resource, path=path, whose=whose, lines=tuple(lines), count=count)
+            for resource, path, whose, lines, count in from_json(row["losses_json"])
         ),
         merges=tuple(
             Position(timeline=timeline, seq=seq) for timeline, seq in from_json(row["merges_json"])
         ),
+    )
+
+
+def _conflict_values(conflict: Conflict) -> dict[str, object]:
+    return {
+        "resource": conflict.resource,
+        "path": conflict.path,
+        "kind": conflict.kind,
+        "ours": conflict.ours,
+        "theirs": conflict.theirs,
+        "ours_by": conflict.ours_by,
+        "hunks": [(hunk.line, hunk.base, hunk.ours, hunk.theirs) for hunk in conflict.hunks],
+        "more": conflict.more,
+        "editable": conflict.editable,
+        "key": conflict.key,
+    }
+
+
+def _conflict(item: Mapping[str, Any]) -> Conflict:
+    hunks = tuple(
+        Hunk(line=line, base=tuple(base), ours=tuple(ours), theirs=tuple(theirs))
+        for line, base, ours, theirs in item["hunks"]
+    )
+    return Conflict(
+        resource=item["resource"],
+        path=item["path"],
+        kind=ConflictKind(item["kind"]),
+        ours=item["ours"],
+        theirs=item["theirs"],
+        ours_by=item["ours_by"],
+        hunks=hunks,
+        more=item["more"],
+        editable=item["editable"],
+        key=item["key"],
     )

@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cleveragents.application.subplan_ports import PreparedMerge
+from cleveragents.application.subplan_ports import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
+from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.merging.trees import PreparedTree, TreeMerge, TreeSnapshots
@@ -33,6 +34,17 @@ class PreparedCheckout(PreparedTree):
     commits: tuple[str | None, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Moved:
+    """Where a submodule stood when the child began, stands in the parent, and in the child."""
+
+    place: str
+    began: str | None
+    present: str | None
+    wanted: str | None
+    began_anew: bool
+
+
 class CheckoutMerge:
     def __init__(
         self,
@@ -50,28 +62,57 @@ class CheckoutMerge:
         child: PlanResource,
         strategy: MergeStrategy,
         before: Sequence[PreparedMerge],
+        decide: Decide,
     ) -> PreparedCheckout:
-        tree = self._trees.prepare(parent, child, strategy, before)
-        with self._snapshots.reading(parent) as ours, self._snapshots.reading(child) as theirs:
-            now = _side(ours, parent.boundary)
-            start, end = _side(theirs, child.base_snapshot), _side(theirs, child.boundary)
-            moved = [p for p in places_in(end) if _commit(p, end) != _commit(p, start)]
-            present = {place: _present(place, now, before) for place in moved}
-            wanted = {place: _commit(place, end) for place in moved}
-            began = {place: _commit(place, start) for place in moved}
-        todo = [place for place in moved if present[place] != wanted[place]]
+        tree = self._trees.prepare(parent, child, strategy, before, decide)
         wins = strategy is MergeStrategy.LAST_WINS
-        taken = [place for place in todo if wins or present[place] == began[place]]
-        conflicts = [_conflict(parent, place) for place in todo if place not in taken]
+        taken: list[_Moved] = []
+        conflicts: list[Conflict] = []
+        left_out: list[LeftOut] = []
+        for moved in self._moved(parent, child, before):
+            if moved.present == moved.began:
+                taken.append(moved)
+                continue
+            conflict = _conflict(parent, moved)
+            answer = Side.THEIRS if wins else decide(conflict)
+            if not isinstance(answer, Side):
+                conflicts.append(conflict)
+                continue
+            lost = Side.OURS if answer is Side.THEIRS else Side.THEIRS
+            left_out.append(LeftOut(path=conflict.path, side=lost))
+            taken += [moved] if answer is Side.THEIRS else []
         return PreparedCheckout(
             resource=tree.resource,
             conflicts=(*tree.conflicts, *conflicts),
             kept=tree.kept,
             changes=tree.changes,
+            drafts=tree.drafts,
+            left_out=(*tree.left_out, *left_out),
+            notes=(*tree.notes, *_notes(parent, taken)),
             merged=tree.merged,
-            taken=tuple(taken),
-            commits=tuple(wanted[place] for place in taken),
+            taken=tuple(moved.place for moved in taken),
+            commits=tuple(moved.wanted for moved in taken),
         )
+
+    def _moved(
+        self, parent: PlanResource, child: PlanResource, before: Sequence[PreparedMerge]
+    ) -> list[_Moved]:
+        """Submodules that the child has moved to a commit at which the parent does not stand."""
+        with self._snapshots.reading(parent) as ours, self._snapshots.reading(child) as theirs:
+            now = _side(ours, parent.boundary)
+            start, end = _side(theirs, child.base_snapshot), _side(theirs, child.boundary)
+            moved = [
+                _Moved(
+                    place=place,
+                    began=_commit(place, start),
+                    present=_present(place, now, before),
+                    wanted=_commit(place, end),
+                    began_anew=child.origin is not None,
+                )
+                for place in places_in(end)
+                if _commit(place, end) != _commit(place, start)
+            ]
+        return [item for item in moved if item.present != item.wanted]
 
     def carry_out(
         self, parent: PlanResource, child: PlanResource, prepared: PreparedCheckout
@@ -103,7 +144,26 @@ def _present(place: str, now: StoredSide, before: Sequence[PreparedMerge]) -> st
     return _commit(place, now)
 
 
-def _conflict(parent: PlanResource, place: str) -> Conflict:
+def _path(parent: PlanResource, place: str) -> str:
     paths = {module.place: module.path for module in submodules_of(parent)}
-    path = paths.get(place, place.removeprefix("modules/"))
-    return Conflict(resource=parent.name, path=path, kind=ConflictKind.SUBMODULE)
+    return paths.get(place, place.removeprefix("modules/"))
+
+
+def _conflict(parent: PlanResource, moved: _Moved) -> Conflict:
+    return Conflict(
+        resource=parent.name,
+        path=_path(parent, moved.place),
+        kind=ConflictKind.SUBMODULE,
+        ours=f"at commit {moved.present}",
+        theirs=f"at commit {moved.wanted}",
+        key=f"{moved.began}/{moved.present}/{moved.wanted}",
+    )
+
+
+def _notes(parent: PlanResource, taken: Sequence[_Moved]) -> tuple[str, ...]:
+    return tuple(
+        f"{parent.name}:{_path(parent, moved.place)} went from commit {moved.began} to"
+        f" {moved.wanted}; whether that has what others had committed there was not compared"
+        for moved in taken
+        if moved.began_anew
+    )

@@ -7,8 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from cleveragents.application.subplan_ports import PreparedMerge
+from cleveragents.application.subplan_ports import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
+from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
@@ -40,18 +41,48 @@ class DatabaseMerge:
         child: PlanResource,
         strategy: MergeStrategy,
         before: Sequence[PreparedMerge],
+        decide: Decide,
     ) -> PreparedDatabase:
         theirs = self._differ(child, child.base_snapshot, child.boundary)
         ours = any(earlier.changes for earlier in before) or self._moved_on(parent, child)
-        wins = strategy is MergeStrategy.LAST_WINS
+        if not (theirs and ours):
+            notes = self._notes(parent, child) if theirs else ()
+            return PreparedDatabase(resource=parent.name, changes=int(theirs), notes=notes)
         # Pages of two databases cannot be mixed, whatever rows they hold.
-        refused = theirs and ours and not wins
-        name = os.path.basename(parent.sandbox_path)
-        conflict = Conflict(resource=parent.name, path=name, kind=ConflictKind.DATABASE)
+        conflict = self._conflict(parent, child)
+        wins = strategy is MergeStrategy.LAST_WINS
+        answer = Side.THEIRS if wins else decide(conflict)
+        if not isinstance(answer, Side):
+            return PreparedDatabase(resource=parent.name, conflicts=(conflict,))
+        lost = Side.OURS if answer is Side.THEIRS else Side.THEIRS
         return PreparedDatabase(
             resource=parent.name,
-            conflicts=(conflict,) if refused else (),
-            changes=int(theirs and not refused),
+            changes=int(answer is Side.THEIRS),
+            left_out=(LeftOut(path=conflict.path, side=lost),),
+        )
+
+    def _conflict(self, parent: PlanResource, child: PlanResource) -> Conflict:
+        states = [
+            self._snapshots.state_hash(resource, resource.boundary or "")
+            for resource in (parent, child)
+        ]
+        return Conflict(
+            resource=parent.name,
+            path=os.path.basename(parent.sandbox_path),
+            kind=ConflictKind.DATABASE,
+            ours="a changed database",
+            theirs="a changed database",
+            key="/".join(states),
+        )
+
+    def _notes(self, parent: PlanResource, child: PlanResource) -> tuple[str, ...]:
+        """A child that began anew has worked on what others had merged."""
+        if child.origin is None or not self._changed(parent, child.origin, child.branched_at):
+            return ()
+        name = os.path.basename(parent.sandbox_path)
+        return (
+            f"{parent.name}:{name} was changed on top of what others had changed there since the"
+            " child first began; what became of their rows was not compared",
         )
 
     def _moved_on(self, parent: PlanResource, child: PlanResource) -> bool:
@@ -59,11 +90,13 @@ class DatabaseMerge:
 
         By the parent's own snapshots: a copy of a database need not be the same bytes.
         """
-        branched_at = child.branched_at
-        if branched_at == parent.boundary:
+        return self._changed(parent, child.branched_at, parent.boundary)
+
+    def _changed(self, resource: PlanResource, old: str | None, new: str | None) -> bool:
+        if old == new:
             return False
         try:
-            return self._differ(parent, branched_at, parent.boundary)
+            return self._differ(resource, old, new)
         except SnapshotDamagedError:
             return True  # pruned since: then there is no telling
 

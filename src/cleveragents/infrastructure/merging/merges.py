@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cleveragents.application.subplan_ports import PreparedMerge
+from cleveragents.application.subplan_ports import Decide, PreparedMerge, undecided
 from cleveragents.domain.action import MergeStrategy, ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
@@ -44,8 +44,9 @@ class SandboxMerges:
         child: PlanResource,
         strategy: MergeStrategy,
         before: Sequence[PreparedMerge] = (),
+        decide: Decide = undecided,
     ) -> PreparedMerge:
-        return self._merge(parent).prepare(parent, child, strategy, before)
+        return self._merge(parent).prepare(parent, child, strategy, before, decide)
 
     def carry_out(self, parent: PlanResource, child: PlanResource, prepared: PreparedMerge) -> None:
         self._merge(parent).carry_out(parent, child, prepared)

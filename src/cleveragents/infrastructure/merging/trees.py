@@ -6,12 +6,18 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from cleveragents.application.subplan_ports import PreparedMerge
+from cleveragents.application.subplan_ports import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.domain.subplan import Conflict
-from cleveragents.infrastructure.merging.paths import Merged, MergeText, PathMerge, Trees
+from cleveragents.domain.subplan import ConflictKind
+from cleveragents.infrastructure.merging.paths import (
+    Merged,
+    MergeText,
+    PathMerge,
+    Resolve,
+    Trees,
+)
 from cleveragents.infrastructure.snapshots.changes import Difference
 from cleveragents.infrastructure.snapshots.entry import Entry, Kind, same_state, shown
 from cleveragents.infrastructure.snapshots.staging import Staging
@@ -52,6 +58,7 @@ class TreeMerge:
         child: PlanResource,
         strategy: MergeStrategy,
         before: Sequence[PreparedMerge],
+        decide: Decide,
     ) -> PreparedTree:
         earlier = [item.merged for item in before if isinstance(item, PreparedTree)]
         with (
@@ -59,19 +66,22 @@ class TreeMerge:
             self._snapshots.reading(child) as theirs,
             self._texts.opened(parent) as merge_text,
         ):
-            trees = _Seen(ours, theirs, parent, child, earlier).trees()
-            merged = PathMerge(trees, strategy, merge_text, time.time_ns()).run()
+            seen = _Seen(ours, theirs, parent, child, earlier)
+            trees = seen.trees()
+            now, resolve = time.time_ns(), _resolving(decide, parent.name)
+            merged = PathMerge(trees, strategy, merge_text, now, resolve).run()
         given_up = self._ignored(parent, [conflict.path for conflict in merged.conflicts])
+        told = [found for found in merged.conflicts if found.path not in given_up]
+        # Two builds of the same thing are no reason to refuse a result: the parent's stay.
+        kept = [shown(path) for path in given_up - _built_again(merged, given_up)]
         return PreparedTree(
             resource=parent.name,
-            conflicts=tuple(
-                Conflict(resource=parent.name, path=shown(found.path), kind=found.kind)
-                for found in merged.conflicts
-                if found.path not in given_up
-            ),
-            # Two builds of the same thing are no reason to refuse a result: the parent's stay.
-            kept=tuple(sorted(shown(path) for path in given_up)),
+            conflicts=tuple(found.told(parent.name) for found in told),
+            kept=tuple(sorted(kept)),
             changes=len(merged.wanted),
+            drafts={shown(d.path): d.draft for d in told if d.draft is not None},
+            left_out=tuple(merged.left_out),
+            notes=seen.notes(),
             merged=merged,
         )
 
@@ -115,7 +125,26 @@ class _Seen:
             below=self._below,
             folder=self._folder,
             content=self._content,
+            began=self._began if self._knows_origin() else None,
         )
+
+    def notes(self) -> tuple[str, ...]:
+        if self.child.origin is None or self._knows_origin():
+            return ()
+        return (
+            f"{self.parent.name}: what was there when the child first began is pruned; whether it"
+            " undoes something that was merged since was not compared",
+        )
+
+    def _knows_origin(self) -> bool:
+        try:
+            self.ours.state_hash(self.child.origin or "")
+        except SnapshotDamagedError:
+            return False
+        return True
+
+    def _began(self, path: bytes) -> Entry | None:
+        return self.ours.entry(path, _ref(self.child.origin, self.child))
 
     @property
     def _base(self) -> str:
@@ -157,6 +186,24 @@ class _Seen:
             if entry.hash in merged.contents:
                 return merged.contents[entry.hash]
         return self.theirs.content(entry)
+
+
+def _resolving(decide: Decide, resource: str) -> Resolve:
+    return lambda dispute: decide(dispute.told(resource))
+
+
+def _built_again(merged: Merged, ignored: frozenset[bytes]) -> frozenset[bytes]:
+    """Ignored files that a child made once more on top of what was merged: the newer ones count."""
+    again = {
+        found.path: found.theirs
+        for found in merged.conflicts
+        if found.path in ignored
+        and found.kind is ConflictKind.OVERWRITE
+        and found.ours is not None
+        and found.theirs is not None
+    }
+    merged.wanted.update(again)
+    return frozenset(again)
 
 
 def _ref(snapshot: str | None, resource: PlanResource) -> str:

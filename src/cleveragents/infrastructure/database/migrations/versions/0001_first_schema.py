@@ -29,10 +29,8 @@ def upgrade() -> None:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("superseded", sa.Boolean(), nullable=False),
         sa.Column("created_at", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["parent_id"], ["decisions.decision_id"], name=op.f("fk_decisions_parent_id")
-        ),
-        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_decisions_plan_id")),
+        _leads_to("decisions", "parent_id", "decisions.decision_id"),
+        _leads_to("decisions", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("decision_id", name=op.f("pk_decisions")),
     )
     op.create_index(op.f("ix_decisions_plan_id_seq"), "decisions", ["plan_id", "seq"], unique=False)
@@ -52,9 +50,7 @@ def upgrade() -> None:
         sa.Column("base_snapshot", sa.Text(), nullable=True),
         sa.Column("boundary", sa.Text(), nullable=True),
         sa.Column("details_json", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["plan_id"], ["plans.plan_id"], name=op.f("fk_plan_resources_plan_id")
-        ),
+        _leads_to("plan_resources", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("resource_id", name=op.f("pk_plan_resources")),
         sa.UniqueConstraint("plan_id", "name", name=op.f("uq_plan_resources_plan_id_name")),
     )
@@ -64,7 +60,7 @@ def upgrade() -> None:
         sa.Column("timeline", sa.Integer(), nullable=False),
         sa.Column("parent_timeline", sa.Integer(), nullable=False),
         sa.Column("parent_seq", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_timelines_plan_id")),
+        _leads_to("timelines", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("plan_id", "timeline", name=op.f("pk_timelines")),
     )
     op.create_table(
@@ -86,14 +82,8 @@ def upgrade() -> None:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("actor_state_json", sa.Text(), nullable=False),
         sa.Column("superseded", sa.Boolean(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["decision_id"],
-            ["decisions.decision_id"],
-            name=op.f("fk_checkpoint_groups_decision_id"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["plan_id"], ["plans.plan_id"], name=op.f("fk_checkpoint_groups_plan_id")
-        ),
+        _leads_to("checkpoint_groups", "decision_id", "decisions.decision_id"),
+        _leads_to("checkpoint_groups", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("group_id", name=op.f("pk_checkpoint_groups")),
     )
     op.create_index(
@@ -110,9 +100,7 @@ def upgrade() -> None:
         sa.Column("label", sa.Text(), nullable=False),
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("pruned_at", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["plan_id"], ["plans.plan_id"], name=op.f("fk_pruned_checkpoints_plan_id")
-        ),
+        _leads_to("pruned_checkpoints", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("checkpoint_id", name=op.f("pk_pruned_checkpoints")),
     )
     op.create_index(
@@ -124,14 +112,8 @@ def upgrade() -> None:
         sa.Column("plan_id", sa.Text(), nullable=False),
         sa.Column("step_json", sa.Text(), nullable=False),
         sa.Column("actor_state_json", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["decision_id"],
-            ["decisions.decision_id"],
-            name=op.f("fk_decided_steps_decision_id"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["plan_id"], ["plans.plan_id"], name=op.f("fk_decided_steps_plan_id")
-        ),
+        _leads_to("decided_steps", "decision_id", "decisions.decision_id"),
+        _leads_to("decided_steps", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("decision_id", name=op.f("pk_decided_steps")),
     )
     op.create_index(op.f("ix_decided_steps_plan_id"), "decided_steps", ["plan_id"], unique=False)
@@ -141,9 +123,7 @@ def upgrade() -> None:
         sa.Column("key", sa.Text(), nullable=False),
         sa.Column("parent", sa.Text(), nullable=True),
         sa.Column("body", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["plan_id"], ["plans.plan_id"], name=op.f("fk_actor_messages_plan_id")
-        ),
+        _leads_to("actor_messages", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("plan_id", "key", name=op.f("pk_actor_messages")),
     )
     op.create_table(
@@ -152,19 +132,9 @@ def upgrade() -> None:
         sa.Column("depends_on", sa.Text(), nullable=False),
         sa.Column("plan_id", sa.Text(), nullable=False),
         sa.Column("why", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["decision_id"],
-            ["decisions.decision_id"],
-            name=op.f("fk_decision_dependencies_decision_id"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["depends_on"],
-            ["decisions.decision_id"],
-            name=op.f("fk_decision_dependencies_depends_on"),
-        ),
-        sa.ForeignKeyConstraint(
-            ["plan_id"], ["plans.plan_id"], name=op.f("fk_decision_dependencies_plan_id")
-        ),
+        _leads_to("decision_dependencies", "decision_id", "decisions.decision_id"),
+        _leads_to("decision_dependencies", "depends_on", "decisions.decision_id"),
+        _leads_to("decision_dependencies", "plan_id", "plans.plan_id"),
         sa.PrimaryKeyConstraint("decision_id", "depends_on", name=op.f("pk_decision_dependencies")),
     )
     op.create_index(
@@ -273,13 +243,9 @@ def upgrade() -> None:
         sa.Column("error", sa.Text(), nullable=True),
         sa.Column("started_at", sa.Text(), nullable=False),
         sa.Column("finished_at", sa.Text(), nullable=True),
-        sa.ForeignKeyConstraint(
-            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_effects_decision_id")
-        ),
-        sa.ForeignKeyConstraint(["plan_id"], ["plans.plan_id"], name=op.f("fk_effects_plan_id")),
-        sa.ForeignKeyConstraint(
-            ["stands_for"], ["effects.effect_id"], name=op.f("fk_effects_stands_for")
-        ),
+        _leads_to("effects", "decision_id", "decisions.decision_id"),
+        _leads_to("effects", "plan_id", "plans.plan_id"),
+        _leads_to("effects", "stands_for", "effects.effect_id"),
         sa.PrimaryKeyConstraint("effect_id", name=op.f("pk_effects")),
     )
     op.create_index(op.f("ix_effects_plan_id_seq"), "effects", ["plan_id", "seq"], unique=False)
@@ -296,11 +262,7 @@ def upgrade() -> None:
             name=op.f("fk_checkpoint_resource_states_group_id"),
             ondelete="CASCADE",
         ),
-        sa.ForeignKeyConstraint(
-            ["resource_id"],
-            ["plan_resources.resource_id"],
-            name=op.f("fk_checkpoint_resource_states_resource_id"),
-        ),
+        _leads_to("checkpoint_resource_states", "resource_id", "plan_resources.resource_id"),
         sa.PrimaryKeyConstraint(
             "group_id", "resource_id", name=op.f("pk_checkpoint_resource_states")
         ),
@@ -321,21 +283,15 @@ def upgrade() -> None:
         sa.Column("state_hash", sa.Text(), nullable=False),
         sa.Column("label", sa.Text(), nullable=False),
         sa.Column("metadata_json", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["decision_id"], ["decisions.decision_id"], name=op.f("fk_checkpoints_decision_id")
-        ),
+        _leads_to("checkpoints", "decision_id", "decisions.decision_id"),
         sa.ForeignKeyConstraint(
             ["group_id"],
             ["checkpoint_groups.group_id"],
             name=op.f("fk_checkpoints_group_id"),
             ondelete="CASCADE",
         ),
-        sa.ForeignKeyConstraint(
-            ["plan_id"], ["plans.plan_id"], name=op.f("fk_checkpoints_plan_id")
-        ),
-        sa.ForeignKeyConstraint(
-            ["resource_id"], ["plan_resources.resource_id"], name=op.f("fk_checkpoints_resource_id")
-        ),
+        _leads_to("checkpoints", "plan_id", "plans.plan_id"),
+        _leads_to("checkpoints", "resource_id", "plan_resources.resource_id"),
         sa.PrimaryKeyConstraint("checkpoint_id", name=op.f("pk_checkpoints")),
     )
     op.create_index(op.f("ix_checkpoints_group_id"), "checkpoints", ["group_id"], unique=False)
@@ -355,6 +311,7 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text(), nullable=False),
         sa.Column("conflicts_json", sa.Text(), nullable=False),
         sa.Column("merges_json", sa.Text(), nullable=False),
+        sa.Column("losses_json", sa.Text(), nullable=False),
         _leads_to("subplans", "plan_id", "plans.plan_id"),
         _leads_to("subplans", "parent_id", "plans.plan_id"),
         _leads_to("subplans", "root_id", "plans.plan_id"),
