@@ -97,6 +97,11 @@ def test_two_children_that_commit_in_one_submodule_are_a_conflict(project: WithS
     assert "deps/lib" in str(plan.status["children"])
     assert inside(plan) == ("inside", "two\n", "")
 
+    plan("resume", "--theirs").ok()
+    (b,) = [c for c in plan.status["children"] if c["name"] == "b"]
+    assert (b["outcome"], [lost["path"] for lost in b["overwritten"]]) == ("merged", ["deps/lib"])
+    assert inside(plan)[0] == "other"
+
 
 def test_the_parent_can_be_taken_back_to_before_the_commit_of_a_child(
     project: WithSubmodules,
