@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.support.attacks import COMMANDS, REQUIRED, held_inside, module, payload, traces
+from tests.support.outside import nothing_happens
 from tests.support.world import PlanHandle, World, shell
 
 # What stands in <> may be any name; here it is `evil`.
@@ -42,6 +43,7 @@ HARMLESS = (
 SPELLINGS = {"a script": "sh tools/evil.sh {}", "a module": "python3 -m evil {}"}
 # Where there is a process for a filter, git starts neither of the other two.
 WAYS = [(spelling, "clean") for spelling in SPELLINGS] + [("a script", "process")]
+LINES = "".join(f"line {number}\n" for number in range(20))
 ATTRIBUTES = "* filter=evil diff=evil merge=evil\n"
 _LOOKS_LIKE_ONE = re.compile(
     r"cmd|command|program|helper|editor|pager|askpass|hook|textconv|driver$|vcs|receivepack"
@@ -96,6 +98,8 @@ def planting(world: World) -> list[Mapping[str, Any]]:
 def planted(world: World, *more: Mapping[str, Any]) -> PlanHandle:
     world.project.write("tools/evil.sh", "cat\n")
     world.project.write("evil.py", "import sys; sys.stdout.write(sys.stdin.read())\n")
+    world.project.write(".gitattributes", "*.txt merge=evil\n")
+    world.project.write("lines.txt", LINES)
     world.project.commit()
     return world.use(*planting(world), *more, confinement=REQUIRED)
 
@@ -128,6 +132,45 @@ def test_programs_of_settings_that_a_step_made(world: World, spelling: str, filt
     plan.execute()
     plan("diff").ok()
     every_command(world, plan)
+
+
+@pytest.mark.parametrize("how", [(), ("--no-commit",), ("--branch", "result")])
+@pytest.mark.parametrize(("spelling", "filters"), WAYS)
+def test_what_is_applied_does_not_run(
+    world: World, spelling: str, filters: str, how: tuple[str, ...]
+) -> None:
+    """The project has moved on, so that a driver is asked; in the end it has the plan's files."""
+    plan = planted(world, shell("echo plan >> lines.txt"))
+    world.project.write("lines.txt", "theirs\n" + LINES)
+    world.project.commit("moved on")
+    with (world.home / ".gitconfig").open("a") as file:
+        file.write(settings(SPELLINGS[spelling], filters))
+    plan.execute().ok()
+    git = world.project.path / ".git"
+    with nothing_happens(world.home, git / "hooks", git / "info", but=(world.agents.data_dir,)):
+        answer = plan("apply", "--yes", *how, "{}")
+    assert traces(world) == []
+    # A process that does not speak git's language is an error, where files have to be checked out.
+    fails = filters == "process" and "--branch" not in how
+    assert answer.code == (1 if fails else 0)
+    if not fails and "--branch" not in how:
+        assert world.project.read("README.md") == "# project\nmore\n"
+        assert world.project.read("tools/evil.sh") == payload(world)
+
+
+def test_settings_that_come_with_the_plan_do_not_run(world: World) -> None:
+    """Some keep settings of git in the project, and include them: an apply changes these too."""
+    world.project.write(".gitconfig", "[core]\n\teol = lf\n")
+    told = settings(SPELLINGS["a script"], "clean")
+    write = f"cat > .gitconfig <<'END'\n{told}END\necho plan >> lines.txt"
+    plan = planted(world, shell(write))
+    world.project.git("config", "include.path", "../.gitconfig")
+    plan.execute().ok()
+    git = world.project.path / ".git"
+    with nothing_happens(world.home, git / "hooks", git / "info", but=(world.agents.data_dir,)):
+        plan("apply", "--yes", "{}").ok()
+    assert traces(world) == []
+    assert world.project.read(".gitconfig") == told
 
 
 def test_a_program_that_is_not_held_gets_out(world: World) -> None:

@@ -1,6 +1,8 @@
 """Applying to git: one commit, a branch or plain files, merged with what the project did since."""
 
 import json
+import os
+import threading
 
 import pytest
 from git_world import PLAN, World, changed, untouched_after, world
@@ -241,12 +243,22 @@ def test_a_file_saved_while_the_others_are_written_is_kept(world: World) -> None
     sandbox.write("a.py", "plan\n")
     sandbox.write("b.py", "plan\n")
     prepared = world.prepare(resource)
-    # A filter runs after the look at the files and before the first of them is replaced.
-    project.git("config", "filter.slow.smudge", f"printf saved > '{project.path}/b.py'; cat")
+    # A filter runs after the look at the files and before the first of them is replaced; it waits.
+    pipe = world.root / "pipe"
+    os.mkfifo(pipe)
+    project.git("config", "filter.slow.smudge", f"cat '{pipe}'; cat")
     (project.git_dir / "info/attributes").write_text("a.py filter=slow\n")
     before = project.everything()
+
+    def save() -> None:
+        with pipe.open("wb"):
+            project.write("b.py", "saved")
+
+    somebody = threading.Thread(target=save)
+    somebody.start()
     with pytest.raises(ApplyConflictError) as caught:
         world.carry_out(resource, prepared)
+    somebody.join()
     assert caught.value.files == ("b.py",)
     assert project.read("a.py") == "one\ntwo\nthree\n"
     assert project.read("b.py") == "saved"

@@ -12,6 +12,8 @@ from pathlib import Path
 from cleveragents.domain.errors import GitUnavailableError, SandboxError
 
 MINIMUM_VERSION = (2, 38)  # the first with `merge-tree --write-tree`
+# Hooks may be settings from here on; only later ones can turn off all that are for an event.
+_HOOKS_BY_NAME = (2, 54)
 
 # Ours for every call. Whatever else the user configured (filters, line ends, identity) stays in
 # force, so that a sandbox looks like their own checkout.
@@ -23,7 +25,7 @@ _OPTIONS = (
     "maintenance.auto=false",
     # Submodules have a life of their own: no command of ours may walk into them.
     "submodule.recurse=false",
-    # Hooks that are settings, for what plumbing does. Versions without them pass over these.
+    # Hooks that are settings, for the events of plumbing. Versions without them pass over these.
     "hook.reference-transaction.enabled=false",
     "hook.post-index-change.enabled=false",
 )
@@ -74,6 +76,8 @@ Start = Callable[[GitCall], GitResult]
 def start_plainly(call: GitCall) -> GitResult:
     """With all that we may do ourselves: only where no step can have written (ADR 0046)."""
     env = {**clean_environment(), **call.env}
+    if _version(call.argv[0]) == _HOOKS_BY_NAME:
+        env |= _without_hooks(call, env)
     try:
         # "/" and -C: a deleted current folder must not stop git, nor a missing one look as if git
         # itself were missing.
@@ -153,16 +157,39 @@ def ours_for_git() -> Mapping[str, str]:
     return _ENVIRONMENT
 
 
+def settings_env(settings: Sequence[tuple[str, str]], env: Mapping[str, str]) -> dict[str, str]:
+    """Variables that add these settings to those that `env` has already.
+
+    Unlike options, they take any key: a name in it may have a `=`.
+    """
+    first = int(env.get("GIT_CONFIG_COUNT", "0"))
+    told = {"GIT_CONFIG_COUNT": str(first + len(settings))}
+    for number, (key, value) in enumerate(settings, first):
+        told |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+    return told
+
+
+def _without_hooks(call: GitCall, env: Mapping[str, str]) -> dict[str, str]:
+    asked = ("config", "--name-only", "-z", "--get-regexp", r"^hook\..*\.event$")
+    folder = call.argv[call.argv.index("-C") + 1]
+    argv = [call.argv[0], "-C", folder, *asked]
+    found = subprocess.run(argv, cwd="/", env=env, capture_output=True, check=False).stdout
+    keys = {os.fsdecode(key).removesuffix("event") for key in found.split(b"\0")[:-1]}
+    return settings_env([(f"{key}enabled", "false") for key in sorted(keys)], env)
+
+
 def _executable() -> str:
     path = shutil.which("git")
     if path is None:
         raise GitUnavailableError("there is no `git` on the PATH")
-    _require_version(path)
+    if _version(path) < MINIMUM_VERSION:
+        shown = ".".join(map(str, _version(path)))
+        raise GitUnavailableError(f"{path} is version {shown}, which is too old")
     return path
 
 
 @functools.cache
-def _require_version(path: str) -> None:
+def _version(path: str) -> tuple[int, int]:
     try:
         done = subprocess.run([path, "version"], capture_output=True, check=False)
     except OSError as error:
@@ -170,14 +197,15 @@ def _require_version(path: str) -> None:
     found = re.search(rb"(\d+)\.(\d+)", done.stdout)
     if found is None:
         raise GitUnavailableError(f"`{path} version` does not name a version")
-    if (int(found[1]), int(found[2])) < MINIMUM_VERSION:
-        raise GitUnavailableError(f"{path} is version {found[0].decode()}, which is too old")
+    return int(found[1]), int(found[2])
 
 
 def _error(directory: str, args: tuple[str, ...], result: GitResult) -> GitError:
     stderr = result.stderr.decode("utf-8", "backslashreplace").strip()
     said = stderr or f"exit status {result.code}"
     hint = result.hint or f"look at the repository with `git -C {directory} status`"
+    if "promisor" in stderr or "not allowed" in stderr:
+        hint = f"fetch what is missing: git -C {directory} fetch --refetch --no-filter"
     if "dubious ownership" in stderr:
         hint = f"if you trust it: git config --global --add safe.directory {directory}"
     return GitError(

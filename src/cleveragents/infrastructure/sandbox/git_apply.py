@@ -4,7 +4,6 @@ Nothing of the user's changes here: objects are added, and one reference of ours
 """
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,16 +12,19 @@ from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_bring import Bringing
 from cleveragents.infrastructure.sandbox.git_carry_out import GitCarryOut
 from cleveragents.infrastructure.sandbox.git_checkout import left_behind
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, joined
 from cleveragents.infrastructure.sandbox.git_files import FileUpdate
+from cleveragents.infrastructure.sandbox.git_merge import merged_tree
 from cleveragents.infrastructure.sandbox.git_ready import differing, refuse_unready, staged
 from cleveragents.infrastructure.sandbox.git_refs import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git_submodule_apply import SubmoduleApply
 from cleveragents.infrastructure.sandbox.git_submodule_look import look
 from cleveragents.infrastructure.sandbox.git_submodule_new import clear_workshop
 from cleveragents.infrastructure.sandbox.git_submodule_steps import NOTES, diffs_of, users_submodule
+from cleveragents.infrastructure.sandbox.git_switch import Means
 from cleveragents.infrastructure.sandbox.git_trees import (
     GITLINK,
     FolderTree,
@@ -32,7 +34,7 @@ from cleveragents.infrastructure.sandbox.git_trees import (
     text_of,
     tree_changes,
 )
-from cleveragents.infrastructure.sandbox.git_views import GitViews
+from cleveragents.infrastructure.sandbox.git_views import GitViews, Held
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,34 +49,34 @@ class _Merge:
 
 class GitApply:
     def __init__(self, scratch_dir: str, pins: Pins, views: GitViews) -> None:
-        self._trees = Trees(scratch_dir)
+        self._means = Means(trees=Trees(scratch_dir), views=views)
         self._pins = pins
-        self._views = views
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         git = _project(resource, options)
-        with self._views.of_files(resource) as held:
+        with self._means.views.of_files(resource) as held:
             folder = held.trees.of_sandbox(held.git, resource.base)
             looked = look(held.git, held.trees, resource, folder)
+            over = Bringing(views=self._means.views, held=held, resource=resource)
             # First: what the project's commit is to name has to be there.
-            submodules = SubmoduleApply(self._trees, resource, options).prepare(looked)
-            _bring(git, held.git, resource.base, looked.folder.tree)
-            rest = left_behind(held.git, held.trees, resource, looked)
-        try:
-            merge = self._merge(git, resource, looked.folder, options)
-            _refuse_removal(resource, options, merge)
-            token = {**self._token(git, resource, options, merge), **submodules.token}
-        except BaseException:
-            clear_workshop(resource)
-            raise
-        inside = diffs_of(resource, submodules.steps)
-        diffs = (diff_of_trees(git, merge.ours, merge.result), *inside)
-        notes = [*submodules.notes, *_left_folders(resource, options, merge)]
-        return PreparedApply(
-            resource_id=resource.resource_id,
-            token={**token, NOTES: notes} if notes else token,
-            diff=joined(diffs, rest, notes),
-        )
+            submodules = SubmoduleApply(self._means, over, options).prepare(looked)
+            try:
+                merge = self._merge(git, held, resource, looked.folder, options)
+                _refuse_removal(resource, options, merge)
+                _bring(git, over, merge)
+                token = self._token(git, held, resource, options, merge)
+            except BaseException:
+                clear_workshop(resource)
+                raise
+            inside = diffs_of(resource, submodules.steps)
+            diffs = (diff_of_trees(held.git, merge.ours, merge.result), *inside)
+            notes = [*submodules.notes, *_left_folders(resource, options, merge)]
+            told = {NOTES: notes} if notes else {}
+            return PreparedApply(
+                resource_id=resource.resource_id,
+                token={**token, **submodules.token, **told},
+                diff=joined(diffs, left_behind(held.git, held.trees, resource, looked), notes),
+            )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
         return self._carrying_out(resource, prepared).run()
@@ -87,10 +89,15 @@ class GitApply:
             self._carrying_out(resource, prepared).settle()
 
     def _carrying_out(self, resource: PlanResource, prepared: PreparedApply) -> GitCarryOut:
-        return GitCarryOut(Git(resource.location), self._trees, resource, prepared.token)
+        return GitCarryOut(Git(resource.location), self._means, resource, prepared.token)
 
     def _merge(
-        self, git: Git, resource: PlanResource, folder: FolderTree, options: ApplyOptions
+        self,
+        git: Git,
+        held: Held,
+        resource: PlanResource,
+        folder: FolderTree,
+        options: ApplyOptions,
     ) -> _Merge:
         head = value_of(git, "HEAD")
         if head is None:
@@ -99,13 +106,14 @@ class GitApply:
             )
         ours = head
         if not options.commit:
-            tree = self._trees.of_checkout(git).tree
+            tree = self._means.trees.of_checkout(git).tree
             ours = own_commit(git, tree, "working tree", head)
-        result = _merged_tree(git, resource, ours, folder.tree)
-        return _Merge(head=head, ours=ours, result=result, changes=tree_changes(git, ours, result))
+        result = merged_tree(held, resource, ours, folder.tree)
+        changes = tree_changes(held.git, ours, result)
+        return _Merge(head=head, ours=ours, result=result, changes=changes)
 
     def _token(
-        self, git: Git, resource: PlanResource, options: ApplyOptions, merge: _Merge
+        self, git: Git, held: Held, resource: PlanResource, options: ApplyOptions, merge: _Merge
     ) -> dict[str, str]:
         if not merge.changes:
             return {"kind": "nothing", "head": merge.head}
@@ -114,42 +122,52 @@ class GitApply:
             ref = _new_branch(git, options.branch, commit)
             token = {"kind": "branch", "head": merge.head, "ref": ref, "commit": commit}
         elif options.commit:
-            refuse_unready(git, self._trees, resource.plan_id)
+            refuse_unready(git, self._means.trees, resource.plan_id)
             ref = _current_branch(git, resource)
-            self._refuse_overlaps(git, resource, merge, staged(git, merge.head, merge.changes))
+            in_index = staged(git, merge.head, merge.changes)
+            _refuse_overlaps(git, held, resource, merge, in_index)
             commit = _user_commit(git, merge, options.message)
             token = {"kind": "commit", "head": merge.head, "ref": ref, "commit": commit}
         else:
-            refuse_unready(git, self._trees, resource.plan_id)
+            refuse_unready(git, self._means.trees, resource.plan_id)
             dirty = _uncommitted(git, resource, merge)
-            self._refuse_overlaps(git, resource, merge, dirty)
+            _refuse_overlaps(git, held, resource, merge, dirty)
             commit = own_commit(git, merge.result, "applied without a commit", merge.ours)
             token = {"kind": "tree", "head": merge.head, "commit": commit}
         pin(git, self._pins.result(resource), commit)
         return token
 
-    def _refuse_overlaps(
-        self, git: Git, resource: PlanResource, merge: _Merge, dirty: set[bytes]
-    ) -> None:
-        files = FileUpdate(git, self._trees, merge.ours, merge.result)
-        overlaps = sorted({*files.overlaps(), *dirty})
-        if overlaps:
-            raise ApplyConflictError(
-                resource.plan_id,
-                resource.name,
-                [text_of(path) for path in overlaps],
-                "you have uncommitted work in files that the plan changes",
-            )
+
+def _bring(git: Git, over: Bringing, merge: _Merge) -> None:
+    """The result into the user's repository; until here nothing of it is there."""
+    resource, inside = over.resource, over.held.git
+    ends = (merge.ours, resource.base)
+    # The trees by themselves too: of a commit alone, git leaves out what its history leads to.
+    known = [*ends, *(f"{end}^{{tree}}" for end in ends)]
+    try:
+        pack = over.pack(inside, merge.result, known)
+        over.unpack(pack, git, [merge.result, "--not", *known], strict=True)
+    except GitError as error:
+        raise ApplyRefusedError(
+            f"the result cannot be brought into {git.directory}: {error.stderr}",
+            f"agents plan diff {resource.plan_id}",
+        ) from error
+    blobs = [change.new_oid.decode() for change in merge.changes if change.is_file]
+    over.contents(inside, blobs, git)
 
 
-def _bring(git: Git, inside: Git, base: str, tree: str) -> None:
-    """The tree that was made inside into the user's repository."""
-    known = f"{base}^{{tree}}"
-    if inside.text("rev-parse", "--verify", known) == tree:
-        return
-    request = f"{tree}\n^{base}\n^{known}\n".encode()
-    pack = inside.run("pack-objects", "--revs", "--stdout", "-q", input=request).stdout
-    git.run("index-pack", "--stdin", "--fix-thin", input=pack)
+def _refuse_overlaps(
+    git: Git, held: Held, resource: PlanResource, merge: _Merge, dirty: set[bytes]
+) -> None:
+    files = FileUpdate(git, merge.ours, merge.result)
+    overlaps = sorted({*files.overlaps(held.over(git)), *dirty})
+    if overlaps:
+        raise ApplyConflictError(
+            resource.plan_id,
+            resource.name,
+            [text_of(path) for path in overlaps],
+            "you have uncommitted work in files that the plan changes",
+        )
 
 
 def _refuse_removal(resource: PlanResource, options: ApplyOptions, merge: _Merge) -> None:
@@ -189,30 +207,6 @@ def _project(resource: PlanResource, options: ApplyOptions) -> Git:
             "put the folder back if it was moved",
         )
     return Git(resource.location)
-
-
-def _merged_tree(git: Git, resource: PlanResource, ours: str, result: str) -> str:
-    """Three-way merge of trees with exactly the plan's base between them. Conflicts raise."""
-    base, present = _tree(git, resource.base), _tree(git, ours)
-    if result == base:
-        return present
-    if present == base:
-        return result
-    # Made-up children of the base: HEAD may have been rewound, or know nothing of the base.
-    mine = own_commit(git, present, "ours", resource.base)
-    theirs = own_commit(git, result, "theirs", resource.base)
-    args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", mine, theirs)
-    merged = git.run(*args, check=False)
-    if merged.code not in (0, 1):
-        git.run(*args)  # the same again, for its error
-    tree, *files = merged.stdout.split(b"\0")[:-1]
-    if merged.code == 1:
-        # Where file and folder collide, git makes up a second name out of ours.
-        made_up = re.compile(f"~({mine}|{theirs})(_[0-9]+)?$")
-        names = sorted({made_up.sub("", text_of(path)) for path in files if path})
-        why = "the project changed the same lines since the plan was made"
-        raise ApplyConflictError(resource.plan_id, resource.name, names, why)
-    return tree.decode()
 
 
 def _uncommitted(git: Git, resource: PlanResource, merge: _Merge) -> set[bytes]:
@@ -287,7 +281,3 @@ def _new_branch(git: Git, name: str, commit: str) -> str:
             f"the branch {name} cannot be made: {error.stderr}", "choose another --branch"
         ) from error
     return ref
-
-
-def _tree(git: Git, commit: str) -> str:
-    return git.text("rev-parse", "--verify", f"{commit}^{{tree}}")

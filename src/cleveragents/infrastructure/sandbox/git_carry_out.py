@@ -13,23 +13,22 @@ from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_refs import applied_pin, delete_ref, pin, value_of
 from cleveragents.infrastructure.sandbox.git_submodule_new import NewRepositories, new_in
 from cleveragents.infrastructure.sandbox.git_submodule_steps import SubmoduleSteps, steps_in
-from cleveragents.infrastructure.sandbox.git_switch import HEAD, CheckoutSwitch, Course
-from cleveragents.infrastructure.sandbox.git_trees import Trees
+from cleveragents.infrastructure.sandbox.git_switch import HEAD, CheckoutSwitch, Course, Means
 
 
 class GitCarryOut:
     """One resource with the token of its apply."""
 
     def __init__(
-        self, git: Git, trees: Trees, resource: PlanResource, token: Mapping[str, Any]
+        self, git: Git, means: Means, resource: PlanResource, token: Mapping[str, Any]
     ) -> None:
-        self._git, self._trees = git, trees
+        self._git, self._means = git, means
         self._resource = resource
         self._kind = str(token["kind"])
         self._head = str(token["head"])
         self._ref = str(token.get("ref", ""))
         self._commit = str(token.get("commit", ""))
-        self._submodules = SubmoduleSteps(trees, resource, steps_in(token))
+        self._submodules = SubmoduleSteps(means, resource, steps_in(token))
         self._new = NewRepositories(resource, new_in(token))
 
     def run(self) -> str:
@@ -109,7 +108,7 @@ class GitCarryOut:
             )
         else:
             course = Course(head=self._head, old=f"{self._commit}^1", files=self._commit)
-        return CheckoutSwitch(self._git, self._trees, self._resource, course)
+        return CheckoutSwitch(self._git, self._means, self._resource, course)
 
     def _change_files(self) -> str:
         """Without a commit on a branch of the user's, a reference of ours keeps what was done."""

@@ -7,7 +7,7 @@ somewhere else is not: remotes and their addresses, credentials, hooks, includes
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git import Git, settings_env
 
 _SECTIONS = frozenset({"filter", "merge", "diff", "user", "author", "committer", "i18n"})
 _CORE = frozenset(
@@ -55,6 +55,14 @@ class Settings:
             own["core.hookspath"] = "/dev/null"
         taken = {key: value for key, value in self.values.items() if _is_taken_over(key)}
         return _file({**own, **taken, **further}).encode("utf-8", "surrogateescape")
+
+
+def without_filters(git: Git) -> Git:
+    """The same git, for which no filter has a program. Files that have one look changed to it."""
+    args = ("config", "--name-only", "-z", "--get-regexp", r"^filter\.")
+    keys = git.run(*args, check=False).stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
+    off = [(key, "false" if key.endswith(".required") else "") for key in sorted({*keys})]
+    return git.with_env(settings_env(off, git.env))
 
 
 def _key_value(item: str) -> tuple[str, str | None]:

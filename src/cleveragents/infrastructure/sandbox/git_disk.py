@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum
 from pathlib import Path, PurePosixPath
 
@@ -26,14 +26,22 @@ class Disk(Enum):
 class DiskState:
     """What the working folder holds at the paths that differ between `old` and another tree.
 
-    Every file is read: neither its time nor a flag in the user's index can hide an edit.
+    Every file is read: neither its time nor a flag in the user's index can hide an edit. Those that
+    are `absent` on purpose need not be there.
     """
 
-    def __init__(self, git: Git, trees: Trees, old: str, changes: Sequence[TreeChange]) -> None:
+    def __init__(
+        self,
+        git: Git,
+        trees: Trees,
+        old: str,
+        changes: Sequence[TreeChange],
+        absent: Collection[bytes],
+    ) -> None:
         self._top = Path(git.directory)
         self._leaving = {c.path for c in changes if c.was_file and not c.is_file}
         self._disk = {change.path: _disk(self._top, change.name) for change in changes}
-        self._sparse = _left_out(git)
+        self._sparse = absent
         files = [path for path, disk in self._disk.items() if disk is Disk.FILE]
         with trees.private_index(git) as private:
             private.run("read-tree", old)
@@ -97,8 +105,8 @@ class DiskState:
         return True
 
 
-def _left_out(git: Git) -> set[bytes]:
-    """Paths that a sparse checkout does not have on disk."""
+def left_out(git: Git) -> set[bytes]:
+    """Paths that a sparse checkout does not have on disk, as its index says."""
     listed = git.run("ls-files", "-t", "-z").stdout.split(b"\0")[:-1]
     return {line[2:] for line in listed if line.startswith(b"S ")}
 

@@ -7,21 +7,27 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.git_disk import Disk, DiskState, mode_of
+from cleveragents.infrastructure.sandbox.git_disk import Disk, DiskState, left_out, mode_of
 from cleveragents.infrastructure.sandbox.git_trees import (
     GITLINK,
+    LINK,
     TreeChange,
-    Trees,
     same_content,
     tree_changes,
 )
 from cleveragents.infrastructure.sandbox.git_undo import UndoFolder, UndoNote
+from cleveragents.infrastructure.sandbox.git_views import Held
+from cleveragents.infrastructure.sandbox.private_files import status
 
+# Gives whoever looks at a checkout, and can write only in the folder named.
+View = Callable[[Git, str], AbstractContextManager[Held]]
+# No file of a commit has these.
+_SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
 _Signature = tuple[int, int, int, int] | None
 
 
@@ -33,26 +39,42 @@ class MovedOnError(Exception):
         self.paths = tuple(paths)
 
 
-class FileUpdate:
-    """The working folder as it is now, and what has to change in it."""
+class StrangeFileError(Exception):
+    """A filter has put something else in the place of a file that was checked out."""
 
-    def __init__(self, git: Git, trees: Trees, old: str, new: str) -> None:
-        self._git, self._trees = git, trees
+    def __init__(self, path: bytes) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+class FileUpdate:
+    """The working folder as it is now, and what has to change in it.
+
+    Who looks at it, and fills the new files, is held inside: filters run, and their programs may be
+    the plan's own as soon as the first of its files is in its place.
+    """
+
+    def __init__(self, git: Git, old: str, new: str) -> None:
+        self._git = git
         self._top = Path(git.directory)
         self._changes = tree_changes(git, old, new)
-        self._new_tree = new
+        self._old, self._new = old, new
         self._seen = {change.path: _signature(self._top / change.name) for change in self._changes}
-        self._state = DiskState(git, trees, old, self._changes)
+        self._state: DiskState
 
-    def overlaps(self) -> list[bytes]:
+    def overlaps(self, held: Held) -> list[bytes]:
         """Paths that do not hold the old content: changing them would lose something."""
+        self._look(held)
         return [c.path for c in self._changes if not self._state.is_old(c)]
 
-    def write(self, undo: UndoFolder) -> None:
+    def write(self, undo: UndoFolder, view: View) -> None:
         """Make every path new. Raises MovedOnError before or while it does."""
         fresh = undo.fresh()
-        paths = [change.path for change in self._changes if change.is_file]
-        self._trees.materialise(self._git, self._new_tree, paths, fresh)
+        files = [change for change in self._changes if change.is_file]
+        with view(self._git, str(fresh)) as held:
+            self._look(held)
+            held.trees.materialise(held.git, self._new, [c.path for c in files], fresh)
+        refuse_strange(fresh, files)
         todo = [change for change in self._changes if not self._is_new(change, fresh)]
         if strange := [change.path for change in todo if not self._state.is_old(change)]:
             raise MovedOnError(strange)
@@ -66,6 +88,10 @@ class FileUpdate:
                 self._replace(change, fresh)
             else:
                 self._submodule_folder(change)
+
+    def _look(self, held: Held) -> None:
+        absent = left_out(self._git)
+        self._state = DiskState(held.git, held.trees, self._old, self._changes, absent)
 
     def _is_new(self, change: TreeChange, fresh: Path) -> bool:
         if self._state.is_new(change):
@@ -131,6 +157,18 @@ class FileUpdate:
     def _expect_unchanged(self, change: TreeChange) -> None:
         if _signature(self._top / change.name) != self._seen[change.path]:
             raise MovedOnError([change.path])
+
+
+def refuse_strange(top: Path, files: Sequence[TreeChange]) -> None:
+    """Nothing may be what it is not said to be, nor be reached through a link; raises
+    StrangeFileError. Nobody is left who could change it after this."""
+    for change in files:
+        found = status(str(top), change.name)
+        kind = stat.S_IFLNK if change.new_mode == LINK else stat.S_IFREG
+        if found is None or stat.S_IFMT(found.st_mode) != kind:
+            raise StrangeFileError(change.path)
+        if kind == stat.S_IFREG and found.st_mode & _SPECIAL_BITS:
+            (top / change.name).chmod(stat.S_IMODE(found.st_mode) & ~_SPECIAL_BITS)
 
 
 def put_in_place(source: Path, target: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git_config import without_filters
 from cleveragents.infrastructure.sandbox.git_trees import Trees, index_path
 from cleveragents.infrastructure.sandbox.git_undo import UndoFolder
 
@@ -79,7 +80,10 @@ class UserIndex:
 
     @contextmanager
     def _switched(self, old: str, new: str) -> Generator[Path, None, None]:
-        with self._trees.private_index(self._git, copy_of=self.path) as private:
+        # Without filters, for all that writes an index looks at files too: a script in the checkout
+        # that one of them runs may be the plan's by now.
+        git = without_filters(self._git)
+        with self._trees.private_index(git, copy_of=self.path) as private:
             # -i: the files are ours to judge, and may already be the new ones.
             private.run("read-tree", "-m", "-i", old, new)
             private.run("update-index", "-q", "--refresh", check=False)

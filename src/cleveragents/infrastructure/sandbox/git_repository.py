@@ -76,12 +76,6 @@ def require_sandbox(resource: PlanResource) -> None:
         raise SandboxMissingError(resource.name, resource.sandbox_path)
 
 
-def applying_git(resource: PlanResource) -> Git:
-    """Over the sandbox's files, with new objects in the user's repository."""
-    require_sandbox(resource)
-    return _project_over_sandbox(resource)
-
-
 def _new_git(resource: PlanResource) -> Git:
     """Plainly: what is checked out is the user's, and no step has run yet."""
     folder = folder_of(resource)

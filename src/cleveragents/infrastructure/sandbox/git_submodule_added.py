@@ -11,17 +11,20 @@ from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_bring import Bringing
 from cleveragents.infrastructure.sandbox.git_submodule import is_safe, repository_git
 from cleveragents.infrastructure.sandbox.git_submodule_look import Inside
 from cleveragents.infrastructure.sandbox.git_submodule_new import Content, NewRepository, Workshop
 from cleveragents.infrastructure.sandbox.git_submodule_steps import SubmoduleStep, users_submodule
+from cleveragents.infrastructure.sandbox.git_trees import tree_changes
 
 
 class AddedSubmodules:
     """`steps` are for repositories that the user has already, `new` are all others."""
 
-    def __init__(self, resource: PlanResource, options: ApplyOptions) -> None:
-        self._resource, self._options = resource, options
+    def __init__(self, over: Bringing, options: ApplyOptions) -> None:
+        self._over, self._resource = over, over.resource
+        self._options = options
         self.steps: list[SubmoduleStep] = []
         self.new: list[NewRepository] = []
         self._places: dict[str, str] = {}
@@ -48,7 +51,7 @@ class AddedSubmodules:
     def _bring_repository(self, one: Inside, name: str, workshop: Workshop) -> None:
         place = self._places[one.path] = self._place(one, name)
         if os.path.isdir(place):
-            bring_over(one, repository_git(place), one.commit)
+            bring_over(self._over, one, repository_git(place), one.commit)
             step = SubmoduleStep(
                 path=one.path, head="", commit=one.commit, files=one.commit, repository=place
             )
@@ -58,7 +61,14 @@ class AddedSubmodules:
         # One that is part of another new one goes with it.
         made = os.path.join(outer.made, "modules", name) if outer else workshop.place(len(self.new))
         folder = os.path.relpath(os.path.join(self._resource.location, one.path), place)
-        workshop.make(made, folder, _content(one))
+        content = Content(
+            commit=one.commit,
+            pack=self._over.pack(one.git, one.commit),
+            shallow=one.shallow,
+            address=one.named.address if one.named else "",
+        )
+        workshop.make(self._over, made, folder, content)
+        _bring_contents(self._over, one, repository_git(made), one.commit)
         self.new.append(NewRepository(path=one.path, made=made, place=place))
 
     def _name(self, one: Inside) -> str:
@@ -94,17 +104,16 @@ class AddedSubmodules:
         return git.text("rev-parse", "--path-format=absolute", "--git-path", f"modules/{name}")
 
 
-def bring_over(one: Inside, user: Git, commit: str) -> None:
+def bring_over(over: Bringing, one: Inside, user: Git, commit: str) -> None:
     """A commit of the sandbox's, with all that belongs to it, into a repository of the user's.
 
     Raises GitError, also if it is not whole.
     """
-    known = [f"^{one.start}"] if one.start else []
-    pack = _packed(one.git, commit, *known)
-    user.run("index-pack", "--stdin", "--fix-thin", input=pack)
+    known = [one.start] if one.start else []
+    pack = over.pack(one.git, commit, known)
     # What the user has already was brought whole, or is not ours to look through.
-    known = known or ["--not", "--all"]
-    user.run("rev-list", "--objects", "--quiet", commit, *known)
+    over.unpack(pack, user, [commit, "--not", *(known or ["--all"])], strict=False)
+    _bring_contents(over, one, user, commit)
 
 
 def not_brought(resource: PlanResource, one: Inside, error: GitError) -> ApplyRefusedError:
@@ -121,16 +130,11 @@ def refused(resource: PlanResource, path: str, what: str) -> ApplyRefusedError:
     )
 
 
-def _content(one: Inside) -> Content:
-    return Content(
-        commit=one.commit,
-        pack=_packed(one.git, one.commit),
-        shallow=one.shallow,
-        address=one.named.address if one.named else "",
-    )
+def _bring_contents(over: Bringing, one: Inside, user: Git, commit: str) -> None:
+    changes = tree_changes(one.git, one.start or _nothing(one.git), commit)
+    over.contents(one.git, [c.new_oid.decode() for c in changes if c.is_file], user)
 
 
-def _packed(git: Git, *revisions: str) -> bytes:
-    request = "".join(f"{revision}\n" for revision in revisions)
-    args = ("pack-objects", "--revs", "--stdout", "-q")
-    return git.run(*args, input=request.encode()).stdout
+def _nothing(git: Git) -> str:
+    """The empty tree."""
+    return git.run("mktree").stdout.decode().strip()

@@ -10,8 +10,8 @@ from typing import Any
 
 from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
-from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_bring import Bringing
 from cleveragents.infrastructure.sandbox.git_files import FileUpdate
 from cleveragents.infrastructure.sandbox.git_ready import refuse_unready, staged
 from cleveragents.infrastructure.sandbox.git_refs import value_of
@@ -26,8 +26,8 @@ from cleveragents.infrastructure.sandbox.git_submodule_new import NewRepository
 from cleveragents.infrastructure.sandbox.git_submodule_new import to_token as new_token
 from cleveragents.infrastructure.sandbox.git_submodule_steps import SubmoduleStep, users_submodule
 from cleveragents.infrastructure.sandbox.git_submodule_steps import to_token as steps_token
-from cleveragents.infrastructure.sandbox.git_switch import HEAD
-from cleveragents.infrastructure.sandbox.git_trees import Trees, own_commit, text_of, tree_changes
+from cleveragents.infrastructure.sandbox.git_switch import HEAD, Means
+from cleveragents.infrastructure.sandbox.git_trees import own_commit, text_of, tree_changes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ class PreparedSubmodules:
 class SubmoduleApply:
     """Of one apply."""
 
-    def __init__(self, trees: Trees, resource: PlanResource, options: ApplyOptions) -> None:
-        self._trees = trees
-        self._resource, self._options = resource, options
+    def __init__(self, means: Means, over: Bringing, options: ApplyOptions) -> None:
+        self._means, self._over = means, over
+        self._resource, self._options = over.resource, options
 
     def prepare(self, looked: Looked) -> PreparedSubmodules:
         """Raises ApplyConflictError or ApplyRefusedError."""
@@ -66,7 +66,7 @@ class SubmoduleApply:
             )
         changed = [one for one in looked.inside if one.commit != one.start or not one.is_clean]
         steps = [self._step(one) for one in changed if one.start]
-        added = AddedSubmodules(self._resource, self._options)
+        added = AddedSubmodules(self._over, self._options)
         added.prepare([one for one in changed if not one.start])
         return PreparedSubmodules(steps=[*steps, *added.steps], new=added.new)
 
@@ -93,7 +93,7 @@ class SubmoduleApply:
             files = one.commit
             if not one.is_clean:
                 files = own_commit(one.git, one.tree, "uncommitted work of a plan", one.commit)
-            bring_over(one, user, files)
+            bring_over(self._over, one, user, files)
         except GitError as error:
             raise not_brought(self._resource, one, error) from error
         on_branch = self._options.branch is not None
@@ -107,7 +107,7 @@ class SubmoduleApply:
         )
 
     def _refuse_unready(self, user: Git, step: SubmoduleStep) -> None:
-        refuse_unready(user, self._trees, self._resource.plan_id)
+        refuse_unready(user, self._means.trees, self._resource.plan_id)
         if value_of(user, HEAD) != step.head:
             raise self._conflict(
                 [step.path], "the submodule is not at the commit that the plan began with"
@@ -115,7 +115,7 @@ class SubmoduleApply:
         self._refuse_going_back(user, step)
         changes = tree_changes(user, step.head, step.files)
         overlaps = {
-            *FileUpdate(user, self._trees, step.head, step.files).overlaps(),
+            *FileUpdate(user, step.head, step.files).overlaps(self._over.held.over(user)),
             *staged(user, step.head, changes),
         }
         if overlaps:

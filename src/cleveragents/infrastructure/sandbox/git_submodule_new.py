@@ -17,6 +17,7 @@ from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_bring import Bringing
 from cleveragents.infrastructure.sandbox.git_refs import applied_pin, pin
 
 _TOKEN = "new_submodules"
@@ -46,7 +47,7 @@ class Content:
     """What a new repository is to hold: a commit with all that belongs to it."""
 
     commit: str
-    pack: bytes
+    pack: Path
     shallow: bytes
     address: str
 
@@ -65,7 +66,7 @@ class Workshop:
     def place(self, number: int) -> str:
         return str(self._path / str(number))
 
-    def make(self, place: str, folder: str, content: Content) -> None:
+    def make(self, over: Bringing, place: str, folder: str, content: Content) -> None:
         """A repository whose files are to be at `folder`, once it has come to its place."""
         made = Path(place)
         made.mkdir(mode=0o700, parents=True)
@@ -76,9 +77,7 @@ class Workshop:
         git = Git(str(made), {"GIT_DIR": str(made), "GIT_WORK_TREE": str(made)})
         if content.shallow:
             (made / "shallow").write_bytes(content.shallow)
-        git.run("index-pack", "--stdin", input=content.pack)
-        request = f"{content.commit}\n".encode()
-        git.run("rev-list", "--objects", "--quiet", "--stdin", input=request)
+        over.unpack(content.pack, git, [content.commit], strict=False)
         pin(git, applied_pin(self._resource), content.commit)
         git.run("update-ref", "--no-deref", "HEAD", content.commit)
         for key, value in _settings(folder, content.address):

@@ -17,8 +17,7 @@ from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees
 from cleveragents.infrastructure.sandbox.git_refs import applied_pin, delete_ref, pin, value_of
 from cleveragents.infrastructure.sandbox.git_submodule import repository_git
-from cleveragents.infrastructure.sandbox.git_switch import HEAD, CheckoutSwitch, Course
-from cleveragents.infrastructure.sandbox.git_trees import Trees
+from cleveragents.infrastructure.sandbox.git_switch import HEAD, CheckoutSwitch, Course, Means
 
 _TOKEN = "submodules"
 # In the same token: what is to be told once it is applied.
@@ -78,9 +77,9 @@ class SubmoduleSteps:
     """Those of one apply; every one may be repeated."""
 
     def __init__(
-        self, trees: Trees, resource: PlanResource, steps: Sequence[SubmoduleStep]
+        self, means: Means, resource: PlanResource, steps: Sequence[SubmoduleStep]
     ) -> None:
-        self._trees = trees
+        self._means = means
         self._resource = resource
         self._steps = steps
 
@@ -130,7 +129,7 @@ class SubmoduleSteps:
         return kept
 
     def _switch(self, git: Git, step: SubmoduleStep) -> CheckoutSwitch:
-        return CheckoutSwitch(git, self._trees, self._resource, step.course, step.path)
+        return CheckoutSwitch(git, self._means, self._resource, step.course, step.path)
 
     def _moved(self, step: SubmoduleStep) -> ApplyConflictError:
         return ApplyConflictError(

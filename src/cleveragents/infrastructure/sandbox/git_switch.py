@@ -6,7 +6,7 @@ kept until the apply is settled, so that all of it can be taken back.
 
 import os
 from collections.abc import Generator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import (
@@ -15,15 +15,28 @@ from cleveragents.domain.errors import (
     ApplyRefusedError,
 )
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git import Git, GitError
-from cleveragents.infrastructure.sandbox.git_files import FileUpdate, MovedOnError
+from cleveragents.infrastructure.sandbox.git import OFFLINE, Git, GitError
+from cleveragents.infrastructure.sandbox.git_files import (
+    FileUpdate,
+    MovedOnError,
+    StrangeFileError,
+)
 from cleveragents.infrastructure.sandbox.git_index import UserIndex
 from cleveragents.infrastructure.sandbox.git_refs import value_of
 from cleveragents.infrastructure.sandbox.git_take_back import FileReturn
 from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of
 from cleveragents.infrastructure.sandbox.git_undo import UndoFolder
+from cleveragents.infrastructure.sandbox.git_views import GitViews, Held
 
 HEAD = "HEAD"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What an apply works with: `views` for all that a step has made, `trees` for the rest."""
+
+    trees: Trees
+    views: GitViews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,13 +58,14 @@ class CheckoutSwitch:
     """`path` is that of a submodule below the project, for what is told of its files."""
 
     def __init__(
-        self, git: Git, trees: Trees, resource: PlanResource, course: Course, path: str = ""
+        self, git: Git, means: Means, resource: PlanResource, course: Course, path: str = ""
     ) -> None:
-        self._git, self._trees = git, trees
+        # What is missing is not fetched: from where, settings that come with the plan may say.
+        self._git, self._means = git.with_env(OFFLINE), means
         self._resource, self._course = resource, course
         self._path = path
         self._undo = UndoFolder(git, resource.resource_id, course.files)
-        self._index = UserIndex(git, trees, resource.plan_id)
+        self._index = UserIndex(self._git, means.trees, resource.plan_id)
 
     def is_done(self) -> bool:
         """Whether an earlier run has got to its end; never known where nothing but files go."""
@@ -71,7 +85,7 @@ class CheckoutSwitch:
             self._require_unmoved()
             with self._taken_back_on_error():
                 course = self._course
-                FileUpdate(self._git, self._trees, course.old, course.files).write(self._undo)
+                FileUpdate(self._git, course.old, course.files).write(self._undo, self._view)
                 if course.ref:
                     self._index.switch(course.head, course.new, self._undo)
                     self._update_ref(course.new, course.head)
@@ -133,6 +147,11 @@ class CheckoutSwitch:
                 [self._shown(path) for path in error.paths],
                 "these files were changed meanwhile",
             )
+        if isinstance(error, StrangeFileError):
+            return ApplyRefusedError(
+                f"a filter has put something else in the place of {self._shown(error.path)}",
+                "look at `filter` in your git configuration, then apply again",
+            )
         if isinstance(error, OSError):
             return ApplyRefusedError(
                 f"{self._git.directory} could not be changed and is as it was: {error}",
@@ -143,13 +162,17 @@ class CheckoutSwitch:
     def _return_files(self) -> tuple[str, ...]:
         course = self._course
         try:
-            kept = FileReturn(self._git, self._trees, course.old, course.files).run(self._undo)
+            returned = FileReturn(self._git, self._means.trees, course.old, course.files)
+            kept = returned.run(self._undo, self._view)
         except OSError as error:
             raise ApplyRefusedError(
                 f"not all files of {self._git.directory} could be put back: {error}",
                 f"agents plan apply {self._resource.plan_id}",
             ) from error
         return tuple(self._shown(path) for path in kept)
+
+    def _view(self, git: Git, writable: str) -> AbstractContextManager[Held]:
+        return self._means.views.of_checkout(self._resource, git, writable)
 
     def _shown(self, path: bytes) -> str:
         return text_of(os.fsencode(os.path.join(self._path, "")) + path if self._path else path)

@@ -10,7 +10,12 @@ from pathlib import Path
 
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_disk import mode_of
-from cleveragents.infrastructure.sandbox.git_files import executable, put_in_place
+from cleveragents.infrastructure.sandbox.git_files import (
+    View,
+    executable,
+    put_in_place,
+    refuse_strange,
+)
 from cleveragents.infrastructure.sandbox.git_trees import Trees, same_content, tree_changes
 from cleveragents.infrastructure.sandbox.git_undo import UndoFolder, UndoNote
 
@@ -26,15 +31,17 @@ class FileReturn:
         self._top = Path(git.directory)
         self._old, self._new = old, new
 
-    def run(self, undo: UndoFolder) -> tuple[bytes, ...]:
+    def run(self, undo: UndoFolder, view: View) -> tuple[bytes, ...]:
         """Gives back the paths that somebody changed on top of the apply."""
         note = undo.note()
         if note is None:
             return ()
         changes = [c for c in tree_changes(self._git, self._old, self._new) if c.path in note.files]
         with self._trees.folder() as ours:
-            written = [change.path for change in changes if change.is_file]
-            self._trees.materialise(self._git, self._new, written, ours)
+            written = [change for change in changes if change.is_file]
+            with view(self._git, str(ours)) as held:
+                held.trees.materialise(held.git, self._new, [c.path for c in written], ours)
+            refuse_strange(ours, written)
             theirs = [path for path in note.files if not self._is_known(path, note, undo, ours)]
             todo = [path for path in note.files if path not in theirs]
             return tuple(sorted({*theirs, *self._put_back(todo, note, undo)}))

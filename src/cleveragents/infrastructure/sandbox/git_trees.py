@@ -17,8 +17,9 @@ from cleveragents.infrastructure.sandbox.git import Git
 
 _CLOSED = "Permission denied"
 GITLINK = b"160000"
+LINK = b"120000"
 REGULAR = (b"100644", b"100755")
-_FILES = (*REGULAR, b"120000")
+_FILES = (*REGULAR, LINK)
 
 # A private index must not leave a shared part in the user's git folder. Line ends that the user
 # wants to be warned about are no reason to lose a file, and no setting may make git trust a file
@@ -115,7 +116,7 @@ class Trees:
         """Write `paths` into the empty `target` as a checkout of `tree` would, filters and all."""
         if not paths:
             return
-        git_dir = git.text("rev-parse", "--absolute-git-dir")
+        git_dir = git.env.get("GIT_DIR") or git.text("rev-parse", "--absolute-git-dir")
         with self.private_index(git) as private:
             private.run("read-tree", tree)
             # In a folder without attributes of its own git takes those of the index: the tree's.

@@ -1,4 +1,4 @@
-"""Owns the views that git gets of a sandbox and its repository, each with what it may write.
+"""Owns the views that git gets of what steps have written, each with what it may write.
 
 Settings and filters are those of the user's repository, not of the sandbox's: a step could have
 put a program of its own there. What a filter of the user's runs may still be a step's, since it
@@ -8,13 +8,14 @@ is looked for in the sandbox too. So all of this is held inside (ADR 0046).
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder, quoted
-from cleveragents.infrastructure.sandbox.git_inside import GitInside, View
+from cleveragents.infrastructure.sandbox.git_inside import GitInside, Inside, View
+from cleveragents.infrastructure.sandbox.git_lfs import lend, lfs_in
 from cleveragents.infrastructure.sandbox.git_repository import (
     folder_of,
     objects_of,
@@ -34,6 +35,12 @@ class Held:
     trees: Trees
     room: Path
 
+    def over(self, user: Git) -> "Held":
+        """The same inside, with a look at a checkout of the user's."""
+        objects = user.text("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        git = self.git.at(user.directory).with_env(_checkout(user.directory, objects))
+        return replace(self, git=git)
+
 
 class GitViews:
     def __init__(self, inside: GitInside) -> None:
@@ -46,14 +53,32 @@ class GitViews:
         Raises SandboxMissingError.
         """
         require_sandbox(resource)
-        with self._inside.opened(_view(resource)) as inside:
+        with self._inside.opened(_view(resource, resource.sandbox_path)) as inside:
+            lend(Git(resource.location), objects_of(resource), inside.room)
             env = {
-                "GIT_DIR": f"{resource.location}/.git",
+                **_checkout(resource.location, objects_of(resource)),
                 "GIT_WORK_TREE": resource.sandbox_path,
-                **own_objects(inside.room, objects_of(resource)),
             }
-            git = Git(resource.sandbox_path, env, inside.start, {**_PASSING, **lfs_in(inside.room)})
-            yield Held(git=git, trees=TreesInside(str(inside.room)), room=inside.room)
+            yield _held(inside, resource.sandbox_path, env)
+
+    @contextmanager
+    def of_checkout(self, resource: PlanResource, user: Git, *writable: str) -> Generator[Held]:
+        """Over a checkout of the user's in which files of the plan may be already. It cannot write
+        there but in the folders `writable`."""
+        objects = user.text("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        with self._inside.opened(_view(resource, user.directory, *writable)) as inside:
+            lend(user, objects, inside.room)
+            yield _held(inside, user.directory, _checkout(user.directory, objects))
+
+    @contextmanager
+    def into(self, resource: PlanResource, user: Git) -> Generator[Git]:
+        """Over the objects of a repository of the user's, to add some; no other file of it can be
+        written."""
+        args = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        objects = os.path.realpath(user.text(*args))
+        with self._inside.opened(_view(resource, user.directory, objects)) as inside:
+            place = user.env.get("GIT_DIR") or os.path.join(user.directory, ".git")
+            yield Git(user.directory, {"GIT_DIR": place}, inside.start)
 
     @contextmanager
     def of_state(self, resource: PlanResource) -> Generator[Git]:
@@ -64,24 +89,24 @@ class GitViews:
         folder = folder_of(resource)
         folder.make(objects_of(resource))
         folder.clear()
-        with self._inside.opened(_view(resource, folder.path)) as inside:
+        with self._inside.opened(_view(resource, resource.sandbox_path, folder.path)) as inside:
             yield Git(resource.sandbox_path, _own_repository(resource, folder), inside.start)
 
 
-def own_objects(room: Path, borrowed: str) -> dict[str, str]:
-    """For a git that looks at what others have, and adds to it only in its room."""
-    objects = room / "objects"
-    objects.mkdir()
+def _held(inside: Inside, folder: str, env: Mapping[str, str]) -> Held:
+    room = inside.room
+    (room / "objects").mkdir()
+    own = {"GIT_INDEX_FILE": str(room / "index"), "GIT_OBJECT_DIRECTORY": str(room / "objects")}
+    git = Git(folder, {**own, **env}, inside.start, {**_PASSING, **lfs_in(room)})
+    return Held(git=git, trees=TreesInside(str(room)), room=room)
+
+
+def _checkout(folder: str, objects: str) -> dict[str, str]:
     return {
-        "GIT_INDEX_FILE": str(room / "index"),
-        "GIT_OBJECT_DIRECTORY": str(objects),
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES": alternate(borrowed),
+        "GIT_DIR": os.path.join(folder, ".git"),
+        "GIT_WORK_TREE": folder,
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": alternate(objects),
     }
-
-
-def lfs_in(room: Path) -> dict[str, str]:
-    """git-lfs keeps contents beside the objects of a repository; here that is the user's."""
-    return {"lfs.storage": str(room / "lfs")}
 
 
 def alternate(path: str) -> str:
@@ -89,11 +114,11 @@ def alternate(path: str) -> str:
     return quoted(path) if os.pathsep in path or path.startswith('"') else path
 
 
-def _view(resource: PlanResource, *writable: str) -> View:
+def _view(resource: PlanResource, folder: str, *writable: str) -> View:
     return View(
         confinement=resource.confinement,
         plan_id=resource.plan_id,
-        folder=resource.sandbox_path,
+        folder=folder,
         writable=writable,
     )
 

@@ -15,6 +15,7 @@ from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, Start, start_plainly
 from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, GitFolder
 from cleveragents.infrastructure.sandbox.git_inside import GitInside, Inside, View
+from cleveragents.infrastructure.sandbox.git_lfs import lfs_in
 from cleveragents.infrastructure.sandbox.git_modules import modules_in
 from cleveragents.infrastructure.sandbox.git_ref_files import (
     existing,
@@ -24,7 +25,6 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
 )
 from cleveragents.infrastructure.sandbox.git_refs import OURS, Pins, all_pins, delete_ref
 from cleveragents.infrastructure.sandbox.git_submodule import submodules_of
-from cleveragents.infrastructure.sandbox.git_views import lfs_in
 from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
 from cleveragents.infrastructure.snapshots.lent_modes import LENT
 

@@ -3,11 +3,13 @@
 Every folder on the way is opened by itself, from `top` on, and none of them through a link.
 """
 
+import errno
 import os
 import shutil
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
+from typing import IO
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not blocking: a pipe without a writer would wait for ever.
@@ -30,6 +32,17 @@ def read_file(top: str, name: str) -> bytes | None:
             return file.read()
     finally:
         os.close(fd)
+
+
+@contextmanager
+def opened_file(top: str, name: str) -> Generator[IO[bytes]]:
+    """To be read piece by piece. Raises OSError if it is not a regular file below `top`."""
+    with _folder_of(top, name) as (folder, last):
+        fd = os.open(last, _FILE, dir_fd=folder)
+    with open(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file", name)
+        yield file
 
 
 def status(top: str, name: str) -> os.stat_result | None:

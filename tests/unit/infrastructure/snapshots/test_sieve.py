@@ -128,6 +128,18 @@ def test_what_changed_is_found(
     assert len(sifted) == 1
 
 
+def test_git_reads_no_file_of_the_tree(tmp_path: Path, sifted: list[Sifted]) -> None:
+    """It would for one that seems younger than the index, and attributes for it: it has to complain
+    about these here, and is not believed then."""
+    later = "echo x > later; touch -d 2100-01-01 later"
+    more = f"ln -s nowhere .gitattributes; {later}; cd a; {later}"
+    tree = _sifted_tree(tmp_path, more=more)
+    tree.new_process()
+    (tree.root / "f").write_text("changed")
+    assert {change.path for change in tree.capture().changes} == {"f"}
+    assert len(sifted) == 1
+
+
 def test_what_was_stored_since_is_known_and_looked_at_again(
     tree: StoredTree, sifted: list[Sifted]
 ) -> None:
