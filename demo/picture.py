@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
@@ -38,9 +39,10 @@ THEME = TerminalTheme(
 def main() -> None:
     parser = argparse.ArgumentParser(description="Record the picture of the README.")
     parser.add_argument("--check", action="store_true", help="only say whether it is still true")
-    parser.add_argument("--folder", type=Path, default=ROOT / ".demo", help="made anew")
     options = parser.parse_args()
-    svg = drawn(record(World(options.folder.resolve(), width=WIDTH, colours=True)))
+    # Short, wherever we are: a long path would break a line elsewhere.
+    with tempfile.TemporaryDirectory(prefix="d", dir="/tmp") as folder:
+        svg = drawn(record(World(Path(folder) / "demo", width=WIDTH, colours=True)))
     if not options.check:
         PICTURE.parent.mkdir(parents=True, exist_ok=True)
         PICTURE.write_text(svg)
