@@ -86,6 +86,8 @@ class Trees:
         """
         with self.private_index(git) as private:
             private.run("read-tree", base)
+            # By content: what is the base's need not be added, which would write an object for it.
+            private.run("update-index", "-q", "--refresh", check=False)
             nested = _stage_folder(private, refuse=_refuse_unread)
             return FolderTree(tree=self._tree_of_changes(private, base), nested=nested)
 
