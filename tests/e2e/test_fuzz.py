@@ -84,7 +84,9 @@ def unmeasured() -> Generator[None]:
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory, template: World) -> World:
-    return World(tmp_path_factory.mktemp("fuzz") / "w", template)
+    made = World(tmp_path_factory.mktemp("fuzz") / "w", template)
+    made.agents("plan", "use", "nothing.yaml")  # the first that may write makes our folders
+    return made
 
 
 @pytest.fixture(scope="module")
