@@ -5,7 +5,7 @@ import signal
 import sqlite3
 import subprocess
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -120,9 +120,20 @@ def test_a_step_that_outlives_its_killed_process_is_not_done_twice(slow: Slow) -
     process = slow.start()
     process.kill()
     ended(process)
+    # Its keeper ends it; until then it may go on, and the gate would let it through.
+    wait_for(lambda: not steps_of(slow.plan.id))
     slow.finish()
     time.sleep(0.2)
     assert slow.tally.read_text() == "1\n2\n"
+
+
+def steps_of(plan_id: str) -> list[Path]:
+    """Processes that carry the plan's mark."""
+    found: list[Path] = []
+    for place in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            found += [place] if plan_id.encode() in place.read_bytes() else []
+    return found
 
 
 def test_a_closed_terminal_is_an_interruption_too(slow: Slow) -> None:
