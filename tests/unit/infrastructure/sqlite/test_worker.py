@@ -24,6 +24,16 @@ from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsid
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT sum(i) FROM n"
 
 
+# What other tests have left below this process, which may live as long as it does.
+STRANGERS: set[int] = set()
+
+
+@pytest.fixture(autouse=True)
+def strangers() -> None:
+    STRANGERS.clear()
+    STRANGERS.update(descendants(os.getpid()))
+
+
 @pytest.fixture
 def workers() -> Generator[DatabaseWorkers]:
     made = database_workers()
@@ -43,7 +53,7 @@ def place(tmp_path: Path) -> Place:
 
 def ours() -> list[int]:
     """The processes inside, which have none below them; those that keep them are between us."""
-    found = descendants(os.getpid())
+    found = {k: v for k, v in descendants(os.getpid()).items() if k not in STRANGERS}
     parents = {place.parent for place in found.values()}
     return [pid for pid in found if pid not in parents]
 
