@@ -21,7 +21,7 @@ Feature: Every decision is a checkpoint, and a plan can go back to any of them
     Given a plan that reads "README.md"
     When the plan is executed
     Then there are 2 groups with the reason "decision"
-    And there are 2 groups in all
+    And there are 3 groups in all
 
   Scenario: A failing step leaves one group with what it left behind
     Given a plan that writes "one.txt" and then fails halfway through "two.txt"
@@ -35,7 +35,7 @@ Feature: Every decision is a checkpoint, and a plan can go back to any of them
     Given the triggers ""
     And a plan that writes "one.txt" and then "two.txt"
     When the plan is executed
-    Then there are 3 groups in all
+    Then there are 4 groups in all
     When the plan is rolled back to "decision 1: write two.txt"
     Then the sandbox has "one.txt"
     And the sandbox does not have "two.txt"
@@ -117,7 +117,7 @@ Feature: Every decision is a checkpoint, and a plan can go back to any of them
     And the plan is executed
     And a checkpoint is made by hand with the label "mine"
     When the wait is over and the plan is executed
-    Then there are 5 groups in all
+    Then there are at most 5 states beside the newest
     And there is a group labelled "start"
     And there is a group labelled "mine"
     And the plan stands on the newest group
@@ -152,11 +152,10 @@ Feature: Every decision is a checkpoint, and a plan can go back to any of them
     Given a plan that writes "one.txt" and then "two.txt"
     And the plan is executed
     And a checkpoint is made by hand with the label "mine"
-    And at most 4 groups per plan
+    And at most 2 groups per plan
     When somebody asks what pruning would do
     Then "start" would stay because it is "the first"
     And "mine" would stay because it is "the plan stands on it"
-    And "decision 0: write one.txt" would go because of "more than 4, and among the oldest"
     And nothing has changed
 
   Scenario: Groups that are too old go

@@ -90,7 +90,7 @@ Feature: Further checkpoints come from triggers that people choose
     And a plan that writes "one.txt" and then "two.txt"
     When the plan is executed
     Then there are 3 groups with the reason "decision"
-    And there are 3 groups in all
+    And there are 4 groups in all
 
   Scenario: A plan that switches checkpoints off fires no trigger
     Given the triggers "before_step,after_step,on_tool_write,on_tool_write_complete,on_error"

@@ -250,6 +250,12 @@ def groups_in_all(context: Context, count: int) -> None:
     assert len(groups(context)) == count, groups(context)
 
 
+@then("there are at most {count:d} states beside the newest")
+def states_in_all(context: Context, count: int) -> None:
+    states = [group.state_hash for group in groups(context)]
+    assert 0 < len({*states} - {states[-1]}) <= count, states
+
+
 @then("each decision of the plan has a group of its own")
 def decisions_have_groups(context: Context) -> None:
     history = container(context).plan_queries.history(context.plan_id)

@@ -106,6 +106,6 @@ def message_contains(context: Context, text: str) -> None:
 
 @then("there is no plan")
 def no_plan(context: Context) -> None:
-    assert container(context).plan_queries.list() == []
+    assert not container(context).plan_queries.list().plans
     assert context.world.project.traces() == []
-    assert files(context) is None
+    assert not files(context)

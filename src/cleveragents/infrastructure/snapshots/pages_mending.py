@@ -32,7 +32,7 @@ def mend_whole(session: PageSession) -> list[str]:
     head = session.state()
     if head.kind is not Kind.FILE:
         return []
-    fd = os.open(session.file.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = session.file.open()
     try:
         blocks = range(blocks_in(head.size))
         pages = {p: h for block in blocks for p, h in session.block_of(head, block).items()}
