@@ -21,6 +21,7 @@ from cleveragents.infrastructure.confinement.syscalls import (
     prctl,
     signalfd,
 )
+from cleveragents.infrastructure.processes.process_tree import exit_code_of
 from cleveragents.infrastructure.processes.program import Program
 from cleveragents.infrastructure.processes.reports import (
     GRACE_SECONDS,
@@ -94,7 +95,7 @@ class _Watch:  # pragma: no cover - as above
         while True:
             for number, _ in self._ready.poll(_LOOK_SECONDS * 1000):
                 self._hear() if number == self._signals else self._answer()
-            code = self._reaped()
+            code = exit_code_of(self._program)
             if code is not None:
                 return Report(code=code, left=len(self._household.members()))
             if self._deadline is not None and time.monotonic() > self._deadline:
@@ -121,19 +122,6 @@ class _Watch:  # pragma: no cover - as above
             resume(self._household)
         with suppress(BrokenPipeError):
             os.write(self._asked, DONE if done else NOT_DONE)
-
-    def _reaped(self) -> int | None:
-        """Take note of every child that has ended; the exit code of the program if it did."""
-        code: int | None = None
-        while True:
-            try:
-                process, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return code
-            if process == 0:
-                return code
-            if process == self._program:
-                code = os.waitstatus_to_exitcode(status)
 
 
 def close_all_but(*kept: int) -> None:

@@ -23,7 +23,11 @@ from cleveragents.infrastructure.confinement.syscalls import (
     prctl,
 )
 from cleveragents.infrastructure.processes.first_process import FirstProcess, close_all_but
-from cleveragents.infrastructure.processes.process_tree import descendants, end_descendants
+from cleveragents.infrastructure.processes.process_tree import (
+    descendants,
+    end_descendants,
+    exit_code_of,
+)
 from cleveragents.infrastructure.processes.program import Program
 from cleveragents.infrastructure.processes.reports import (
     END,
@@ -148,7 +152,7 @@ def watch(child: int, most_processes: int, report: int) -> Report:
     code, too_many = None, False
     while code is None and not too_many:
         told = _next_signal(_LOOK_SECONDS)
-        code = _reap(child)
+        code = exit_code_of(child)
         if code is None and told == STOP:
             code = _stopped_gently(child)
         if told in (STOP, END):
@@ -196,20 +200,6 @@ def _next_signal(seconds: float | None) -> int | None:
     return next(iter(signal.sigpending() & {STOP, END}), None)
 
 
-def _reap(child: int) -> int | None:
-    """Take note of every child that has ended; the exit code of `child` if it is among them."""
-    code: int | None = None
-    while True:
-        try:
-            process, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return code
-        if process == 0:
-            return code
-        if process == child:
-            code = os.waitstatus_to_exitcode(status)
-
-
 def _has_ended(child: int) -> bool:
     try:
         return os.waitpid(child, os.WNOHANG)[0] != 0
@@ -222,7 +212,7 @@ def _stopped_gently(child: int) -> int | None:
         os.killpg(child, signal.SIGTERM)
     deadline = time.monotonic() + GRACE_SECONDS
     while time.monotonic() < deadline:
-        code = _reap(child)
+        code = exit_code_of(child)
         if code is not None:
             return code
         time.sleep(0.01)

@@ -68,6 +68,20 @@ def end_descendants(patience: float, say_so: Callable[[], object]) -> int:
     return len(ended)
 
 
+def exit_code_of(child: int) -> int | None:
+    """Take note of every child that has ended; the exit code of `child` if it is among them."""
+    code: int | None = None
+    while True:
+        try:
+            process, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if process == 0:
+            return code
+        if process == child:
+            code = os.waitstatus_to_exitcode(status)
+
+
 def place_of(process: int) -> Place | None:
     """None if there is no such process, or it has ended."""
     try:
