@@ -21,7 +21,7 @@ from cleveragents.infrastructure.confinement.syscalls import CLONE_NEWNS, mount,
 NAME, NUMBER = "user", 54321
 _CHECKOUT = Path(__file__).parents[2]
 _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
-_KEPT = ("PATH", "LANG", "CI", "CLEVERAGENTS_TEST_", "PYTEST_ADDOPTS")
+_KEPT = ("PATH", "LANG", "CI", "CLEVERAGENTS_TEST_", "COVERAGE_FILE", "PYTEST_ADDOPTS")
 
 
 def main(command: Sequence[str]) -> int:
