@@ -273,7 +273,9 @@ def site(session: nox.Session) -> None:
 def coverage(session: nox.Session) -> None:
     """At least 97.0 % of src, over pytest (as an ordinary user too) and Behave together,
     subprocesses included."""
-    places = [str(place) for place in (pathlib.Path(), REPORTS / "ordinary") if _measurements(place)]
+    places = [
+        str(place) for place in (pathlib.Path(), REPORTS / "ordinary") if _measurements(place)
+    ]
     session.run("coverage", "combine", "--quiet", *places)
     session.run("coverage", "report")
 

@@ -112,6 +112,19 @@ def test_pipes_sockets_and_devices_are_told_and_left_in_place(world: World) -> N
     assert stat.S_ISFIFO((plan.sandbox / "pipe").lstat().st_mode)
 
 
+@pytest.mark.parametrize("name", [".gitattributes", "src/.gitignore", ".gitmodules"])
+def test_a_pipe_that_git_would_wait_at_is_named_and_can_be_removed(world: World, name: str) -> None:
+    plan = world.run(shell(f"rm -f {name}; mkfifo {name}; echo more >> README.md", "pipe"))
+    pipe = plan.sandbox / name
+    for command in (("diff",), ("apply", "{}", "--yes")):
+        said = refused(plan(*command), "sandbox-failed")
+        assert str(pipe) in said
+    pipe.unlink()
+    plan("diff").ok()
+    plan("apply", "{}", "--yes").ok()
+    assert world.project.read("README.md").endswith("more\n")
+
+
 # --- a hostile set-up -----------------------------------------------------------------------------
 
 GIT = "git -c user.name=a -c user.email=a@x -c commit.gpgsign=false -c core.hooksPath=/dev/null"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git_pipes import refuse_pipes
 
 _CLOSED = "Permission denied"
 GITLINK = b"160000"
@@ -84,6 +85,7 @@ class Trees:
 
         Every file is read again: neither times nor sizes can hide a change.
         """
+        refuse_pipes(git.directory)
         with self.private_index(git) as private:
             private.run("read-tree", base)
             # By content: what is the base's need not be added, which would write an object for it.
