@@ -33,6 +33,7 @@ ORDINARY = (
         "e2e/test_interruptions.py",
         "e2e/test_mapped_files.py",
         "e2e/test_must_show.py",
+        "e2e/test_rebuild.py",
         "e2e/test_sqlite_plan.py",
     ),
     *("e2e/test_subplans_stopped.py", "e2e/test_tools.py"),

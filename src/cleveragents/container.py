@@ -12,11 +12,7 @@ from cleveragents.config import Settings
 from cleveragents.container_tools import SQLITE, ToolWiring
 
 if TYPE_CHECKING:
-    from cleveragents.application.ports import (
-        ActionReader,
-        EventSink,
-        Sandboxes,
-    )
+    from cleveragents.application.ports import ActionReader, EventSink
     from cleveragents.application.services.append_service import AppendService
     from cleveragents.application.services.apply_service import ApplyService
     from cleveragents.application.services.checkpoint_service import CheckpointService
@@ -31,6 +27,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.plan_resume_service import PlanResumeService
     from cleveragents.application.services.plan_service import PlanService
     from cleveragents.application.services.prompt_service import PromptService
+    from cleveragents.application.services.rebuilding import SandboxRebuilding
     from cleveragents.application.services.rollback_service import RollbackService
     from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
     from cleveragents.application.services.store_service import StoreService
@@ -44,6 +41,7 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.locks import FilePlanLocks
     from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
     from cleveragents.infrastructure.sandbox.git_refs import Pins
+    from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
 
 
 class Container(ToolWiring):
@@ -80,19 +78,19 @@ class Container(ToolWiring):
     @cached_property
     def plan_queries(self) -> "PlanQueries":
         from cleveragents.application.services.plan_queries import PlanQueries
+        from cleveragents.infrastructure.sandbox.sandbox_folder import SandboxPlaces
         from cleveragents.infrastructure.whereabouts import Whereabouts
 
-        here = Whereabouts(self._cwd)
-        return PlanQueries(self._unit_of_work, self._locks, self._clock, here)
+        here, places = Whereabouts(self._cwd), SandboxPlaces(self._in_data_dir("sandboxes"))
+        return PlanQueries(self._unit_of_work, self._locks, self._clock, here, places)
 
     @cached_property
     def plan_diff_service(self) -> "PlanDiffService":
         from cleveragents.application.services.plan_diff_service import PlanDiffService
         from cleveragents.infrastructure.sandbox.snapshot_diff import SnapshotComparison
 
-        comparison = SnapshotComparison(
-            self._snapshots, self._in_data_dir("scratch"), self._databases
-        )
+        scratch = self._in_data_dir("scratch")
+        comparison = SnapshotComparison(self._snapshots, scratch, self._databases)
         return PlanDiffService(self._unit_of_work, self._sandboxes, comparison)
 
     @cached_property
@@ -132,11 +130,18 @@ class Container(ToolWiring):
         return RollbackService(
             self._unit_of_work,
             self.checkpoint_service,
-            (self._sandboxes, self._snapshots),
+            (self._sandboxes, self._snapshots, self.sandbox_rebuilding),
             self._compensations,
             self._locks,
             self._events,
         )
+
+    @cached_property
+    def sandbox_rebuilding(self) -> "SandboxRebuilding":
+        from cleveragents.application.services.rebuilding import SandboxRebuilding
+
+        places = (self._sandboxes, self._snapshots)
+        return SandboxRebuilding(self._unit_of_work, places, self._locks, self._events)
 
     @cached_property
     def plan_resume_service(self) -> "PlanResumeService":
@@ -208,10 +213,8 @@ class Container(ToolWiring):
         from cleveragents.infrastructure.snapshots.store_care import SnapshotFiles
 
         folders = (self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
-        files = SnapshotFiles(*folders, self._locks.is_busy)
-        return StoreService(
-            self._unit_of_work, files, self.checkpoint_service, self._settings.store_max_size
-        )
+        files, limit = SnapshotFiles(*folders, self._locks.is_busy), self._settings.store_max_size
+        return StoreService(self._unit_of_work, files, self.checkpoint_service, limit)
 
     @cached_property
     def subplan_care(self) -> "SubplanCare":
@@ -225,10 +228,10 @@ class Container(ToolWiring):
         from cleveragents.infrastructure.sandbox.leftovers import SandboxLeftovers
         from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
 
-        leftovers = SandboxLeftovers(self._in_data_dir("sandboxes"), self._pins, self._git_inside)
+        left = SandboxLeftovers(self._in_data_dir("sandboxes"), self._pins, self._git_inside)
         return DoctorService(
             self._unit_of_work,
-            (self._sandboxes, leftovers, MovedProjects(self._cwd)),
+            (self.sandbox_rebuilding, left, MovedProjects(self._cwd)),
             (self._locks, self._locks),
             self.plan_resume_service,
             self.store_service,
@@ -352,7 +355,7 @@ class Container(ToolWiring):
         return {resource.name: resource.sandbox_path for resource in found}
 
     @cached_property
-    def _sandboxes(self) -> "Sandboxes":
+    def _sandboxes(self) -> "SandboxRegistry":
         from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
 
         return SandboxRegistry(

@@ -143,6 +143,26 @@ def test_checkpoint_by_hand(quick_path: Path, template: World, part: int) -> Non
         scene.is_sound()
 
 
+def test_sandboxes_made_again(quick_path: Path, template: World, part: int) -> None:
+    """Half of one counts for none: no command takes it for what the plan has made."""
+    scene = Scene(quick_path / "w", template, _without_sandboxes)
+
+    def rebuild() -> None:
+        scene.plan("resume", "--rebuild").ok()
+
+    for point in scene.killed_everywhere(rebuild, part):
+        whole = {item["status"] for item in scene.plan.status["sandboxes"]} == {"ready"}
+        assert (scene.plan("diff").code == 0) == whole, point
+        done = scene.plan("checkpoint", "create", "--label", "next")
+        if done.code:  # nothing had begun, or this would have finished it
+            assert done.error["code"] == "sandbox-missing", point
+            rebuild()
+        assert scene.known.facts() == scene.known.states[-1], point
+        scene.plan.rollback(scene.plan.groups[0].group_id).ok()
+        assert scene.known.facts() == scene.known.states[0], point
+        scene.is_sound()
+
+
 def test_prune(quick_path: Path, template: World, part: int) -> None:
     scene = Scene(quick_path / "w", template, _executed)
     few = scene.plan.agents.having(CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN="2")
@@ -162,6 +182,11 @@ def test_prune(quick_path: Path, template: World, part: int) -> None:
 
 def _executed(known: KnownPlan) -> None:
     known.plan.execute().ok()
+
+
+def _without_sandboxes(known: KnownPlan) -> None:
+    known.plan.execute().ok()
+    shutil.rmtree(known.world.agents.data_dir / "sandboxes" / known.plan.id)
 
 
 def _done(scene: Scene) -> int:

@@ -106,7 +106,9 @@ def test_an_unfinished_apply_is_named_with_its_command_and_left(world: World) ->
     assert findings[0]["remedy"] == f"agents plan apply {plan.id}"
 
 
-def test_a_sandbox_that_is_gone_or_replaced_is_told_and_nothing_is_removed(world: World) -> None:
+def test_a_sandbox_that_is_gone_or_replaced_is_made_again_and_nothing_is_removed(
+    world: World,
+) -> None:
     gone, linked = world.run(write("a", "1")), world.run(write("b", "1"))
     elsewhere = world.top / "elsewhere"
     shutil.rmtree(gone.sandbox)
@@ -114,16 +116,19 @@ def test_a_sandbox_that_is_gone_or_replaced_is_told_and_nothing_is_removed(world
     linked.sandbox.symlink_to(elsewhere)
     before, refs = world.records(), world.project.traces()
 
-    answer, findings = examine(world, "--fix", "--yes")
-
-    assert answer.code == 1
-    assert {(item["check"], item["subject"], item["state"]) for item in findings} == {
-        ("sandboxes", gone.id, "left"),
-        ("sandboxes", linked.id, "left"),
-    }
-    assert all("agents plan cancel" in item["remedy"] for item in findings)
+    answer, findings = examine(world)
+    assert (answer.code, {item["state"] for item in findings}) == (1, {"can be mended"})
     assert (world.records(), world.project.traces()) == (before, refs)
+
+    answer, findings = examine(world, "--fix", "--yes")
+    assert answer.code == 0
+    assert {(item["check"], item["subject"], item["state"]) for item in findings} == {
+        ("sandboxes", gone.id, "mended"),
+        ("sandboxes", linked.id, "mended"),
+    }
+    assert ((gone.sandbox / "a").exists(), (linked.sandbox / "b").exists()) == (True, True)
     assert (elsewhere / "b").exists()
+    assert world.project.traces() == refs
 
 
 def test_a_repository_that_was_moved_is_found_and_its_plans_go_on_there(world: World) -> None:
@@ -352,7 +357,9 @@ def test_a_database_that_is_no_database_is_told(world: World) -> None:
 
 def test_what_cannot_be_mended_is_told_and_the_rest_is_mended(world: World) -> None:
     plan = killed(world)
-    shutil.rmtree(plan.sandbox)
+    sandbox = plan.sandbox
+    shutil.rmtree(sandbox)
+    sandbox.write_text("in its place")
 
     answer, findings = examine(world, "--fix", "--yes")
 

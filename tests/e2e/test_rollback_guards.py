@@ -208,7 +208,7 @@ def test_a_deleted_sandbox_is_refused(world: World, plan: PlanHandle) -> None:
     # Before the question: nobody is asked about what cannot be done.
     refused(world.agents("plan", "rollback", plan.id, target), "sandbox-missing")
     assert str(sandbox) in said
-    assert "agents plan cancel" in said
+    assert f"agents plan resume --rebuild {plan.id}" in said
     assert not sandbox.exists()
     assert (world.project.fingerprint(), world.records()) == (user, records)
 

@@ -14,10 +14,10 @@ class Check(StrEnum):
 
     DATABASE = "database"
     LOCKS = "locks"
+    SANDBOXES = "sandboxes"
     ROLLBACKS = "rollbacks"
     PLANS = "plans"
     APPLIES = "applies"
-    SANDBOXES = "sandboxes"
     LEFTOVERS = "leftovers"
     STORE = "store"
 
@@ -35,19 +35,27 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFacts:
-    """`owner` works on it now. `lost` are the resources whose sandbox is not usable; `strays` those
-    whose project is not where it was, by name, each with the place where it seems to be."""
+    """`owner` works on it now. `lost` are the resources whose sandbox is not usable, each with
+    whether it can be made again; `strays` those whose project is not where it was, by name, each
+    with the place where it seems to be."""
 
     plan: Plan
     resources: tuple[PlanResource, ...]
     owner: str | None
-    lost: frozenset[str] = frozenset()
+    lost: Mapping[str, bool] = field(default_factory=dict[str, bool])
     strays: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
 
     @property
     def is_open(self) -> bool:
         """Children are mended with the plan at the top, which knows what to do with them."""
-        return self.owner is None and self.plan.child_of is None and not self.plan.is_final
+        return self.is_at_rest and self.plan.child_of is None
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Nobody works on it, and it is not over."""
+        child = self.plan.child_of
+        is_over = self.plan.is_final or (child is not None and child.settled)
+        return self.owner is None and not is_over
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +122,9 @@ def plan_findings(facts: Iterable[PlanFacts]) -> Sequence[Finding]:
     found: list[Finding] = []
     for item in facts:
         if item.is_open:
-            found += [*_unfinished(item.plan), *_lost(item)]
+            found += _unfinished(item.plan)
+        if item.is_at_rest:
+            found += _lost(item)
     return found
 
 
@@ -148,18 +158,27 @@ def _unfinished(plan: Plan) -> Sequence[Finding]:
 
 def _lost(item: PlanFacts) -> Sequence[Finding]:
     """Not those whose project has moved: that is to be mended first, and may be all of it."""
-    paths = {resource.name: resource.sandbox_path for resource in item.resources}
     return [
-        Finding(
-            check=Check.SANDBOXES,
-            subject=item.plan.plan_id,
-            problem=f"the sandbox of `{name}` is not usable at {paths[name]}",
-            remedy="put it back, or give the plan up with"
-            f" `agents plan cancel {item.plan.plan_id}`; checkpoints are kept until then",
-            mendable=False,
-        )
-        for name in sorted(item.lost - item.strays.keys())
+        _lost_sandbox(item.plan.plan_id, resource, is_mendable=item.lost[resource.name])
+        for resource in item.resources
+        if resource.name in item.lost and resource.name not in item.strays
     ]
+
+
+def _lost_sandbox(plan_id: PlanId, resource: PlanResource, *, is_mendable: bool) -> Finding:
+    remedy = "make it again from its snapshots, as it last was"
+    if not is_mendable:
+        remedy = (
+            f"put it back, or give the plan up with `agents plan cancel {plan_id}`;"
+            " checkpoints are kept until then"
+        )
+    return Finding(
+        check=Check.SANDBOXES,
+        subject=plan_id,
+        problem=f"the sandbox of `{resource.name}` is not usable at {resource.sandbox_path}",
+        remedy=remedy,
+        mendable=is_mendable,
+    )
 
 
 def moved_findings(facts: Iterable[PlanFacts]) -> Sequence[tuple[Finding, Move | None]]:

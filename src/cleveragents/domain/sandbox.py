@@ -1,7 +1,7 @@
 """Owns a plan's resources: the real thing, and the sandbox that stands for it."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -19,6 +19,7 @@ BRANCHED_AT = "branched_at"
 ORIGIN = "origin"
 _CONFINEMENT = "confinement"
 _UNCOUNTED = "uncounted_bytes"
+_REBUILDING = "rebuilding"
 
 
 class CleanupPolicy(StrEnum):
@@ -30,9 +31,12 @@ class CleanupPolicy(StrEnum):
 
 
 class SandboxStatus(StrEnum):
+    """`MISSING` is never on record: it is what a look at one that should be ready finds."""
+
     PENDING = "pending"
     READY = "ready"
     REMOVED = "removed"
+    MISSING = "missing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +136,39 @@ class PlanResource:
 
     def removed(self) -> "PlanResource":
         return replace(self, status=SandboxStatus.REMOVED)
+
+    def missing(self) -> "PlanResource":
+        """For people: what is on record does not change by that."""
+        return replace(self, status=SandboxStatus.MISSING)
+
+    @property
+    def rebuilding(self) -> "Rebuilding | None":
+        """How the sandbox is being made again; until that is done, nothing in it counts."""
+        told = self.details.get(_REBUILDING)
+        return Rebuilding(**told) if told else None
+
+    def begin_rebuilding(self, how: "Rebuilding") -> "PlanResource":
+        return replace(self, details={**self.details, _REBUILDING: asdict(how)})
+
+    def rebuilt(self) -> "PlanResource":
+        rest = {key: value for key, value in self.details.items() if key != _REBUILDING}
+        return replace(self, details=rest)
+
+
+class Damage(StrEnum):
+    """What keeps every command from working in a sandbox: it is gone, or its own repository is."""
+
+    GONE = "gone"
+    REPOSITORY = "repository"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilding:
+    """From which snapshot. `keeps_files`: only what is beside the files, a repository, is made
+    anew; otherwise nothing of what is there stays."""
+
+    snapshot: str
+    keeps_files: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

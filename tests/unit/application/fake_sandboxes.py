@@ -20,7 +20,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.domain.sandbox import Damage, PlanResource, Rebuilding, ResourceInspection
 
 Files = dict[str, str]
 
@@ -77,6 +77,15 @@ class MemorySnapshots:
 
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
         return self._restored(resource, self._content(resource, ref))
+
+    def newest(self, resource: PlanResource) -> str:
+        return self.latest[resource.resource_id]
+
+    def refuse_damaged(self, resource: PlanResource, ref: str) -> None:
+        self._refuse_damage(resource, ref, hash_files(self._content(resource, ref)))
+
+    def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
+        return self._restored(resource, self._content(resource, how.snapshot))
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         wanted = self._content(resource, ref)
@@ -230,7 +239,16 @@ class MemorySandboxes:
     def check(self, resource: PlanResource) -> None:
         self._faults.reach("check")
         if resource.sandbox_path not in self._disk.sandboxes:
-            raise SandboxMissingError(resource.name, resource.sandbox_path)
+            raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
+
+    def is_there(self, resource: PlanResource) -> bool:
+        return resource.rebuilding is None and resource.sandbox_path in self._disk.sandboxes
+
+    def damage(self, resource: PlanResource) -> Damage | None:
+        return None if self.is_there(resource) else Damage.GONE
+
+    def make_room(self, resource: PlanResource, how: Rebuilding) -> None:
+        self._disk.sandboxes[resource.sandbox_path] = {}
 
     def remove(self, resource: PlanResource) -> None:
         self._faults.reach("remove")
@@ -241,7 +259,7 @@ class MemorySandboxes:
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
         if resource.sandbox_path not in self._disk.sandboxes:
-            raise SandboxMissingError(resource.name, resource.sandbox_path)
+            raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
         old = self._disk.projects[resource.location]
         return _as_diff(old, self._disk.sandboxes[resource.sandbox_path], self.left_behind)
 

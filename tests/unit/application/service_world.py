@@ -22,6 +22,7 @@ from cleveragents.application.services.plan_queries import PlanQueries
 from cleveragents.application.services.plan_resume_service import PlanResumeService
 from cleveragents.application.services.plan_service import PlanService
 from cleveragents.application.services.pruning import RetentionLimits
+from cleveragents.application.services.rebuilding import SandboxRebuilding
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
 from cleveragents.application.services.step_boundary import StepBoundary
@@ -122,8 +123,14 @@ class ServiceWorld:
         compensations = Compensations(
             self.database, self.ledger, self.tools, self.clock, DEFAULT_TIMEOUT
         )
+        rebuilding = SandboxRebuilding(self.database, workplace, self.locks, self.events)
         self.rollbacks = RollbackService(
-            self.database, self.checkpoints, workplace, compensations, self.locks, self.events
+            self.database,
+            self.checkpoints,
+            (*workplace, rebuilding),
+            compensations,
+            self.locks,
+            self.events,
         )
         runner = ToolRunner(
             self.tools,
@@ -155,7 +162,9 @@ class ServiceWorld:
             self.database, (actions, actors), self.sandboxes, self.locks, chronicle, cleanup
         )
         self.manual = ManualCheckpoints(self.database, self.checkpoints, self.rollbacks, self.locks)
-        self.queries = PlanQueries(self.database, self.locks, self.clock, Whereabouts("/"))
+        self.queries = PlanQueries(
+            self.database, self.locks, self.clock, Whereabouts("/"), self.sandboxes
+        )
         self.diffs = PlanDiffService(self.database, self.sandboxes, self.snapshots)
 
     # --- doing ----------------------------------------------------------------------------------

@@ -75,28 +75,34 @@ def test_a_plan_that_was_cut_off_is_found(plan: Plan, check: Check, *, mendable:
     "item",
     [
         facts(RUNNING, owner="process 7"),
-        facts(child(), lost=frozenset({"code"})),
-        facts(a_plan().cancel(NOW), lost=frozenset({"code"})),
+        facts(child(), owner="process 7", lost={"code": True}),
+        facts(a_plan().cancel(NOW), lost={"code": True}),
         facts(a_plan(state=State.ERRORED)),
         facts(),
     ],
 )
-def test_a_plan_in_use_a_child_and_one_that_is_over_are_left_alone(item: PlanFacts) -> None:
+def test_a_plan_in_use_and_one_that_is_over_are_left_alone(item: PlanFacts) -> None:
     assert plan_findings([item]) == []
 
 
 def test_each_sandbox_that_is_gone_is_named_and_no_plan_is_given_up_for_it() -> None:
-    found = plan_findings([facts(lost=frozenset({"docs", "code"}))])
-    assert [finding.mendable for finding in found] == [False, False]
+    found = plan_findings([facts(lost={"docs": False, "code": True})])
+    assert [finding.mendable for finding in found] == [True, False]
     assert ["`code`" in found[0].problem, "`docs`" in found[1].problem] == [True, True]
-    assert all(f"agents plan cancel {PLAN}" in finding.remedy for finding in found)
+    assert "from its snapshots" in found[0].remedy
+    assert f"agents plan cancel {PLAN}" in found[1].remedy
+
+
+def test_the_sandbox_of_a_child_is_named_too() -> None:
+    (found,) = plan_findings([facts(child(), lost={"code": True})])
+    assert (found.check, found.mendable) == (Check.SANDBOXES, True)
 
 
 # --- projects that moved ------------------------------------------------------------------------
 
 
 def test_a_project_whose_new_place_is_known_can_be_followed() -> None:
-    item = facts(lost=frozenset({"code"}), strays={"code": "/new"})
+    item = facts(lost={"code": True}, strays={"code": "/new"})
     ((finding, move),) = moved_findings([item])
     assert finding.mendable
     assert "/new" in finding.remedy
@@ -221,7 +227,7 @@ def test_dead_locks_and_scratch_files_are_mended() -> None:
 def test_each_finding_tells_in_words_what_it_is_about_and_what_to_do() -> None:
     target = GroupId(ulid(5))
     ref = leftover(kind=LeftoverKind.REF, repository="/r/.git", name="refs/x", precious=True)
-    plans = [facts(RUNNING), facts(a_plan(rollback_target=target), lost=frozenset({"code"}))]
+    plans = [facts(RUNNING), facts(a_plan(rollback_target=target), lost={"code": True})]
     applying = facts(a_plan(state=State.PROCESSING, phase=Phase.APPLY))
     moved = moved_findings([facts(strays={"code": "/new"}), facts(strays={"docs": None})])
     over = facts(a_plan().cancel(NOW), resources=())

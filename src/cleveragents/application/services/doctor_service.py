@@ -9,8 +9,9 @@ from cleveragents.application.doctor_ports import (
     Leftovers,
     MovedProjects,
 )
-from cleveragents.application.ports import PlanLocks, Sandboxes, UnitOfWorkFactory
+from cleveragents.application.ports import PlanLocks, UnitOfWorkFactory
 from cleveragents.application.services.plan_resume_service import PlanResumeService
+from cleveragents.application.services.rebuilding import SandboxRebuilding
 from cleveragents.application.services.store_service import StoreService
 from cleveragents.application.services.subplan_care import descendants
 from cleveragents.domain.doctor import (
@@ -29,7 +30,7 @@ from cleveragents.domain.doctor import (
     store_findings,
     stranger_findings,
 )
-from cleveragents.domain.errors import PlanError, PlanStateError, SandboxMissingError
+from cleveragents.domain.errors import PlanError, PlanStateError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
@@ -58,14 +59,14 @@ class DoctorService:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        places: tuple[Sandboxes, Leftovers, MovedProjects],
+        places: tuple[SandboxRebuilding, Leftovers, MovedProjects],
         locks: tuple[PlanLocks, DeadLocks],
         resumes: PlanResumeService,
         store: StoreService,
         database: DatabaseHealth,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._sandboxes, self._leftovers, self._projects = places
+        self._rebuilding, self._leftovers, self._projects = places
         self._locks, self._dead_locks = locks
         self._resumes = resumes
         self._store = store
@@ -85,13 +86,13 @@ class DoctorService:
         strays = moved_findings(facts)
         self._moves = {finding: move for finding, move in strays if move is not None}
         checked = self._store.verify()
-        lost = {item.plan.plan_id for item in facts if item.lost or item.strays}
-        # Without its sandbox or project a plan's snapshots cannot be judged; that is told already.
+        lost = {item.plan.plan_id for item in facts if item.strays}
+        # Without its project a plan's snapshots cannot be judged; that is told already.
         damages = {key: texts for key, texts in checked.damages.items() if key not in lost}
         findings = [
             *lock_findings(self._dead_locks.dead()),
-            *plan_findings(facts),
             *(finding for finding, _ in strays),
+            *plan_findings(facts),
             *self._found,
             *scratch_findings(self._store.leftovers()),
             *stranger_findings(self._store.strangers()),
@@ -124,7 +125,7 @@ class DoctorService:
             Check.LOCKS: self._free_lock,
             Check.ROLLBACKS: self._settle,
             Check.PLANS: self._settle,
-            Check.SANDBOXES: self._follow,
+            Check.SANDBOXES: self._mend_sandbox,
             Check.LEFTOVERS: self._remove,
             Check.STORE: lambda _: self._store.sweep(),
         }
@@ -147,9 +148,16 @@ class DoctorService:
     def _settle(self, finding: Finding) -> None:
         self._resumes.settle(PlanId(finding.subject))
 
-    def _follow(self, finding: Finding) -> None:
+    def _mend_sandbox(self, finding: Finding) -> None:
+        if finding in self._moves:
+            self._follow(self._moves[finding])
+            return
+        plan_id = PlanId(finding.subject)
+        with self._locks.hold(plan_id, "doctor"):
+            self._rebuilding.rebuild(plan_id)
+
+    def _follow(self, move: Move) -> None:
         """The files of a sandbox first: killed in between, the project is found again."""
-        move = self._moves[finding]
         with self._locks.hold(move.plan_id, "doctor"):
             with self._unit_of_work.reading() as uow:
                 plans = [move.plan_id, *(c.plan_id for c in descendants(uow, move.plan_id))]
@@ -177,22 +185,17 @@ class DoctorService:
             plan=plan,
             resources=tuple(resources),
             owner=self._locks.owner(plan.plan_id),
-            lost=frozenset(r.name for r in needed if self._is_lost(r)),
+            lost={
+                r.name: can
+                for r in needed
+                if (can := self._rebuilding.can_be_mended(r)) is not None
+            },
             strays={
                 r.name: self._projects.find(r, moved)
                 for r in needed
                 if not self._projects.is_at_home(r)
             },
         )
-
-    def _is_lost(self, resource: PlanResource) -> bool:
-        if resource.status is not SandboxStatus.READY:
-            return False
-        try:
-            self._sandboxes.check(resource)
-        except SandboxMissingError:
-            return True
-        return False
 
 
 def _is_needed(resource: PlanResource) -> bool:

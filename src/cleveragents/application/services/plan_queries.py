@@ -11,6 +11,7 @@ from cleveragents.application.ports import (
     UnitOfWorkFactory,
     Whereabouts,
 )
+from cleveragents.application.sandbox_ports import SandboxPlaces
 from cleveragents.application.services.course import done_steps, failed_steps, unchecked_of
 from cleveragents.application.services.decision_lookup import find_decision
 from cleveragents.application.services.plan_lookup import find_plan
@@ -34,7 +35,7 @@ from cleveragents.domain.effects import CUT_OFF, Effect, EffectState
 from cleveragents.domain.ids import DecisionId, EffectId, PlanId
 from cleveragents.domain.places import latest_of, place_of
 from cleveragents.domain.plan import Phase, Plan, State
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
 
 
@@ -136,11 +137,13 @@ class PlanQueries:
         locks: PlanLocks,
         clock: Clock,
         whereabouts: Whereabouts,
+        places: SandboxPlaces,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._locks = locks
         self._clock = clock
         self._whereabouts = whereabouts
+        self._places = places
 
     def list(self, *, children: bool = False) -> PlanList:
         """The newest first; with `children` each has its own below it."""
@@ -182,7 +185,7 @@ class PlanQueries:
             unchecked = unchecked_steps(uow, plan)
         return PlanStatus(
             plan=plan,
-            resources=resources,
+            resources=tuple(self._as_found(resource) for resource in resources),
             progress=_progress(plan, done, failed_steps(calls)),
             tool_calls=len(calls),
             files_modified=len({change.path for call in calls for change in call.changes}),
@@ -245,6 +248,10 @@ class PlanQueries:
             for e in effects
         ]
         return PlanEffects(plan=plan, effects=tuple(known), undone=frozenset(undone))
+
+    def _as_found(self, resource: PlanResource) -> PlanResource:
+        is_gone = resource.status is SandboxStatus.READY and not self._places.is_there(resource)
+        return resource.missing() if is_gone else resource
 
     def _elapsed(self, plan: Plan) -> timedelta:
         if plan.started_at is None:

@@ -69,13 +69,16 @@ class PlanResumeService:
         plan_id: PlanId,
         choice: EffectChoice = EffectChoice.STOP,
         resolution: Resolution = UNDECIDED,
+        *,
+        rebuild: bool = False,
     ) -> Plan:
-        """Start or resume; a plan that has done all its steps comes back as it is.
+        """Start or resume; a plan that has done all its steps comes back as it is. With `rebuild`,
+        sandboxes that are gone or unusable are made again first.
 
         Raises NoConflictError for a resolution where there is nothing to decide.
         """
         with self._locks.hold(plan_id, "execute"):
-            plan = self._rollbacks.recover(self._load(plan_id))
+            plan = self._rollbacks.recover(self._load(plan_id), rebuild=rebuild)
             plan.refuse_if_final()
             plan.refuse_if_applying()
             if resolution:

@@ -1,8 +1,7 @@
 """Owns the way back: safety group and intent first, then the files, then one transaction."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 
 from cleveragents.application.ports import (
     EventSink,
@@ -17,7 +16,9 @@ from cleveragents.application.services.children_at_rest import children_at_rest
 from cleveragents.application.services.compensations import Compensations
 from cleveragents.application.services.correction_finisher import CorrectionFinisher
 from cleveragents.application.services.let_stand import brought_back
+from cleveragents.application.services.rebuilding import SandboxRebuilding
 from cleveragents.application.services.rewind import Rewound, look_ahead, rewind
+from cleveragents.application.services.rollback_aim import Aim, Confirm, RollbackQuestion
 from cleveragents.application.services.rollback_files import (
     ChangedResource,
     RollbackFiles,
@@ -45,55 +46,19 @@ from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.selection import Selection, select
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
-    """Where a plan shall go back to; with `only`, just these files, and the plan itself stays."""
-
-    target: CheckpointGroup
-    wanted: str = ""
-    only: Selection | None = None
-
-    @property
-    def checkpoint_id(self) -> str:
-        """As it was asked for, if that was by an id."""
-        named = self.wanted.strip().upper()
-        return named if named in self.target.names() else self.target.head
-
-    @property
-    def label(self) -> str:
-        if self.only is None:
-            return f"before rollback to {self.target.label}"
-        return f"before restoring {', '.join(self.only.names)} from {self.target.label}"
-
-
-class RollbackQuestion:
-    """What a person is asked before anything changes; looking ahead costs only whoever looks."""
-
-    def __init__(self, target: CheckpointGroup, look: Callable[[], RollbackPreview]) -> None:
-        self.target = target
-        self._look = look
-
-    @cached_property
-    def preview(self) -> RollbackPreview:
-        return self._look()
-
-
-Confirm = Callable[[RollbackQuestion], bool]
-
-
 class RollbackService:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
-        workplace: tuple[Sandboxes, SnapshotStore],
+        workplace: tuple[Sandboxes, SnapshotStore, SandboxRebuilding],
         compensations: Compensations,
         locks: PlanLocks,
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
-        self._sandboxes, self._snapshots = workplace
+        self._sandboxes, self._snapshots, self._rebuilding = workplace
         self._files = RollbackFiles(checkpoints, self._snapshots)
         self._compensations = compensations
         self.corrections = CorrectionFinisher(unit_of_work, checkpoints, self._files, compensations)
@@ -101,15 +66,23 @@ class RollbackService:
         self._events = events
 
     def rollback(
-        self, plan_id: PlanId, wanted: str | None, confirm: Confirm, only: Sequence[str] = ()
+        self,
+        plan_id: PlanId,
+        wanted: str | None,
+        confirm: Confirm,
+        only: Sequence[str] = (),
+        *,
+        rebuild: bool = False,
     ) -> RollbackResult:
         """Take the plan and all its sandboxes back to a group; `confirm` is asked before that.
 
-        `only` names single files: they come back, and the plan goes on from where it stands.
+        `only` names single files: they come back, and the plan goes on from where it stands. With
+        `rebuild`, sandboxes that are gone or unusable are made again first.
         """
         with self._locks.hold(plan_id, "rollback"):
-            plan = self.recover(self._load(plan_id))
-            aim = self._guarded(plan, wanted, only)
+            plan = self._load(plan_id)
+            plan = self.recover(plan, rebuild=rebuild and plan.rollback_target is not None)
+            aim = self._guarded(plan, wanted, only, rebuild=rebuild)
             if not confirm(RollbackQuestion(aim.target, lambda: self._look_ahead(plan, aim))):
                 raise DeclinedError("the rollback")
             with children_at_rest(self._unit_of_work, self._locks, plan_id, "rollback"):
@@ -128,9 +101,16 @@ class RollbackService:
             plan = self._load(plan_id)
             return self._look_ahead(plan, self._guarded(plan, wanted, only))
 
-    def recover(self, plan: Plan) -> Plan:
-        """Finish a rollback that a crash interrupted. The caller holds the plan's lock."""
-        if plan.is_final or plan.rollback_target is None or plan.safety_group is None:
+    def recover(self, plan: Plan, *, rebuild: bool = False) -> Plan:
+        """Finish what a crash interrupted: the making of sandboxes again, then a rollback. With
+        `rebuild`, those that are gone are made again too. The caller holds the plan's lock."""
+        if plan.is_final:
+            return plan
+        if rebuild:
+            self._rebuilding.rebuild(plan.plan_id)
+        else:
+            self._rebuilding.finish(plan.plan_id)
+        if plan.rollback_target is None or plan.safety_group is None:
             return plan
         correction = self.corrections.pending(plan)
         if correction is not None:
@@ -191,7 +171,9 @@ class RollbackService:
 
     # --- 1: guards, before anything changes -----------------------------------------------------
 
-    def _guarded(self, plan: Plan, wanted: str | None, only: Sequence[str]) -> Aim:
+    def _guarded(
+        self, plan: Plan, wanted: str | None, only: Sequence[str], *, rebuild: bool = False
+    ) -> Aim:
         plan.refuse_if_final()
         plan.refuse_if_applying()
         if wanted is None:
@@ -201,6 +183,9 @@ class RollbackService:
         target = self._checkpoints.get_checkpoint(plan.plan_id, wanted)
         resources = self._checkpoints.resources(plan.plan_id)
         selection = select(only, resources) if only else None
+        if rebuild:
+            self._checkpoints.verify_way_back(target, selection)
+            self._rebuilding.rebuild(plan.plan_id, target)
         for resource in resources:
             self._sandboxes.check(resource)
         self._checkpoints.verify_way_back(target, selection)

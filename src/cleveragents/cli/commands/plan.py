@@ -253,11 +253,17 @@ def chosen(effects: str | None) -> EffectChoice:
 
 
 def run(
-    app: App, plan_id: PlanId, choice: EffectChoice, resolution: Resolution = UNDECIDED
+    app: App,
+    plan_id: PlanId,
+    choice: EffectChoice,
+    resolution: Resolution = UNDECIDED,
+    *,
+    rebuild: bool = False,
 ) -> None:
     with app.working() as container:
         container.store_service.sweep()  # what a crash has left behind
-        finished(container.plan_resume_service.run(plan_id, choice, resolution))
+        service = container.plan_resume_service
+        finished(service.run(plan_id, choice, resolution, rebuild=rebuild))
     found = app.container.plan_queries.status(plan_id)
     app.show(plan_views.executed(found, _holds(app, found)))
 

@@ -21,11 +21,17 @@ from cleveragents.domain.ids import PlanId
         "agents plan resume --effects skip <PLAN_ID>",
         "agents plan resume --theirs <PLAN_ID>",
         "agents plan resume --edit <PLAN_ID>",
+        "agents plan resume --rebuild <PLAN_ID>",
     ),
 )
 @arguments.PLAN
 @click.option("--dry-run", is_flag=True, help="Only say where it would go on.")
 @EFFECTS
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Make sandboxes that are gone or unusable again from their snapshots first.",
+)
 @click.option("--ours", is_flag=True, help="Where a child conflicts, keep what is merged already.")
 @click.option("--theirs", is_flag=True, help="Where a child conflicts, take what the child made.")
 @click.option(
@@ -43,16 +49,18 @@ def resume(app: App, plan_id: str, effects: str | None, **flags: bool) -> None:
     """
     if flags["ours"] and flags["theirs"]:
         raise click.UsageError("--ours and --theirs exclude each other")
+    if flags["dry_run"] and flags["rebuild"]:
+        raise click.UsageError("--dry-run changes nothing, and so it makes no sandbox again")
     wanted, choice = app.plan(plan_id), chosen(effects)
     if flags["dry_run"]:
         service = app.container.plan_resume_service
         app.show(views.resume_point(service.preview(wanted, choice)))
         return
     side = Side.OURS if flags["ours"] else Side.THEIRS if flags["theirs"] else None
+    resolution = UNDECIDED if side is None else Resolution(side=side)
     if flags["edit"]:
-        run(app, wanted, choice, _edited(app, wanted, side))
-        return
-    run(app, wanted, choice, UNDECIDED if side is None else Resolution(side=side))
+        resolution = _edited(app, wanted, side)
+    run(app, wanted, choice, resolution, rebuild=flags["rebuild"])
 
 
 def _edited(app: App, plan_id: PlanId, side: Side | None) -> Resolution:

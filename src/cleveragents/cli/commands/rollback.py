@@ -2,7 +2,7 @@
 
 import click
 
-from cleveragents.application.services.rollback_service import RollbackQuestion
+from cleveragents.application.services.rollback_aim import RollbackQuestion
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import AgentsCommand, examples
@@ -14,6 +14,7 @@ from cleveragents.cli.views import rollbacks as views
     epilog=examples(
         "agents plan rollback --dry-run <PLAN_ID> <CHECKPOINT_ID>",
         "agents plan rollback --yes --format json <PLAN_ID> 'before the migration'",
+        "agents plan rollback --rebuild <PLAN_ID> <CHECKPOINT_ID>",
         "agents plan rollback --only src/app.py --only docs <PLAN_ID> <CHECKPOINT_ID>",
     ),
 )
@@ -21,6 +22,11 @@ from cleveragents.cli.views import rollbacks as views
 @arguments.checkpoint(required=False)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option(
+    "--rebuild",
+    is_flag=True,
+    help="Make sandboxes that are gone or unusable again from their snapshots, then go back.",
+)
 @click.option(
     "--only",
     metavar="PATH",
@@ -34,18 +40,18 @@ def rollback(
     plan_id: str,
     checkpoint_id: str | None,
     only: tuple[str, ...],
-    *,
-    yes: bool,
-    dry_run: bool,
+    **flags: bool,
 ) -> None:
     """Take a plan and all its sandboxes back to a checkpoint.
 
     What is there now becomes a checkpoint first, so that this can be undone; the last line of the
     answer says how. Your project is not touched.
     """
+    if flags["dry_run"] and flags["rebuild"]:
+        raise click.UsageError("--dry-run changes nothing, and so it makes no sandbox again")
     wanted = app.plan(plan_id)
     project = app.project(wanted)
-    if dry_run:
+    if flags["dry_run"]:
         preview = app.container.rollback_service.preview(wanted, checkpoint_id, only)
         app.show(views.previewed(preview, project))
         return
@@ -55,10 +61,12 @@ def rollback(
         asked = "Restore these files from" if only else "Roll back to"
         return app.confirm(
             f"{asked} {target.group_id} ({target.label}), in the sandboxes of {project}",
-            yes=yes,
+            yes=flags["yes"],
             show=lambda: views.previewed(question.preview, project),
         )
 
     with app.working() as container:
-        result = container.rollback_service.rollback(wanted, checkpoint_id, confirm, only)
+        result = container.rollback_service.rollback(
+            wanted, checkpoint_id, confirm, only, rebuild=flags["rebuild"]
+        )
     app.show(views.rolled_back(result, project))

@@ -8,17 +8,21 @@ from cleveragents.domain.errors.base import PlanError
 class SandboxMissingError(PlanError):
     code = "sandbox-missing"
 
-    def __init__(self, resource: str, path: str, data_folder: str | None = None) -> None:
+    def __init__(
+        self, resource: str, path: str, plan_id: str, data_folder: str | None = None
+    ) -> None:
+        """`plan_id` is the plan that makes it again: for children the one at the top."""
         if data_folder is None:
             super().__init__(
                 f"the sandbox of `{resource}` is not at {path} any more",
-                "put the folder back if it was moved, or cancel the plan with `agents plan cancel`",
+                f"make it again from its snapshots: `agents plan resume --rebuild {plan_id}`, or"
+                " `agents plan rollback --rebuild` to go back as well; or put the folder back",
             )
         else:
             super().__init__(
                 f"the sandbox of `{resource}`, {path}, is not in the data folder {data_folder}",
                 "use the data folder that it is in with --data-dir, or cancel the plan in this one"
-                " with `agents plan cancel`",
+                f" with `agents plan cancel {plan_id}`",
             )
 
 

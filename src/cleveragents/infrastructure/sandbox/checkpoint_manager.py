@@ -9,7 +9,7 @@ from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.sandbox import PlanResource, Rebuilding
 from cleveragents.infrastructure.sandbox.git_state import GitState
 from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.snapshots.connections import Connections
@@ -39,6 +39,8 @@ class SnapshotEngine(Protocol):
     def unknown_paths(
         self, resource: PlanResource, ref: str, paths: Collection[str]
     ) -> Mapping[str, str | None]: ...
+    def newest(self, resource: PlanResource) -> str: ...
+    def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored: ...
     def verify(self, resource: PlanResource, snapshot: Expected, proven: Proven) -> None:
         """Raise SnapshotDamagedError unless all that is not proven yet is there and unharmed."""
         ...
@@ -96,6 +98,17 @@ class CheckpointManager:
 
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
         return self._engine(resource).restore(resource, ref, together=together)
+
+    def newest(self, resource: PlanResource) -> str:
+        return self._engine(resource).newest(resource)
+
+    def refuse_damaged(self, resource: PlanResource, ref: str) -> None:
+        engine = self._engine(resource)
+        expected = Expected(ref=ref, state_hash=engine.known(resource, ref).state_hash)
+        engine.verify(resource, expected, Proven())
+
+    def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
+        return self._engine(resource).rebuild(resource, how)
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         return self._engine(resource).restore_paths(resource, ref, paths)

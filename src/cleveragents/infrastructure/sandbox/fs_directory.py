@@ -12,7 +12,7 @@ from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import SandboxError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.sandbox.fs_apply import (
     FolderSnapshots,
     base_of,
@@ -24,7 +24,7 @@ from cleveragents.infrastructure.sandbox.fs_diff import diff_of, recalled
 from cleveragents.infrastructure.sandbox.fs_inspect import checked_folder, inspect_folder
 from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_stage import PREFIX
-from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
+from cleveragents.infrastructure.sandbox.sandbox_folder import is_there, make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.entry import Entry
@@ -67,10 +67,14 @@ class FsDirectories:
 
     def check(self, resource: PlanResource) -> None:
         """Raises SandboxMissingError."""
+        if not is_there(self._sandboxes, resource):
+            raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
+
+    def make_room(self, resource: PlanResource, how: Rebuilding) -> None:  # noqa: ARG002 - files are all it has
         path = Path(resource.sandbox_path)
-        inside = path.parent.resolve().is_relative_to(self._sandboxes.resolve())
-        if not inside or path.is_symlink() or not path.is_dir():
-            raise SandboxMissingError(resource.name, resource.sandbox_path)
+        remove_sandbox(self._sandboxes, path)
+        make_parent(path)
+        make_branchable(str(path), 0o700)
 
     def remove(self, resource: PlanResource) -> None:
         path = Path(resource.sandbox_path)

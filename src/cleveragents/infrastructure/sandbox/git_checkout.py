@@ -11,7 +11,7 @@ from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, ignored_files, joined
 from cleveragents.infrastructure.sandbox.git_include import check_include, copy_include
@@ -20,6 +20,7 @@ from cleveragents.infrastructure.sandbox.git_refs import Pins, applied_pin, valu
 from cleveragents.infrastructure.sandbox.git_repository import (
     folder_of,
     make_repository,
+    objects_of,
     require_sandbox,
 )
 from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
@@ -30,6 +31,7 @@ from cleveragents.infrastructure.sandbox.git_submodule_steps import NOTES, diffs
 from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of
 from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
+from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
 
 
 class GitCheckouts:
@@ -61,6 +63,21 @@ class GitCheckouts:
     def check(self, resource: PlanResource) -> None:
         """Raises SandboxMissingError."""
         require_sandbox(resource)
+
+    def make_room(self, resource: PlanResource, how: Rebuilding) -> None:
+        """The repository is empty but for where it borrows objects; all else is in the snapshot."""
+        folder = folder_of(resource)
+        if how.keeps_files:
+            remove_sandbox(self._sandboxes, Path(folder.path))
+        else:
+            self._discard(resource)
+            make_parent(Path(resource.sandbox_path))
+            make_branchable(resource.sandbox_path)
+        folder.make(objects_of(resource))
+
+    def has_repository(self, resource: PlanResource) -> bool:
+        """Whether the sandbox's own one can be read, as far as a glance shows."""
+        return folder_of(resource).looks_whole()
 
     def remove(self, resource: PlanResource) -> None:
         self._discard(resource)

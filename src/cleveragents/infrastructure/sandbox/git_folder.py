@@ -44,6 +44,8 @@ STASH_LOG = "logs/refs/stash"
 _SPLIT_INDEX = "sharedindex."
 # No resource has a dot in its name, so that this is never another resource's sandbox.
 REPOSITORY = ".git"
+_HEAD = re.compile(rb"(ref: [^\0\n]+|[0-9a-f]{40,64})\n?")
+_INDEX = b"DIRC"
 _ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\n": b"\\n"}
 
 
@@ -83,6 +85,25 @@ class GitFolder:
         borrowed = os.fsencode(quoted(objects)) + b"\n"
         if self.read("objects/info/alternates") != borrowed:
             put_file(self.path, "objects/info/alternates", borrowed)
+
+    def looks_whole(self) -> bool:
+        """HEAD says something, the index begins as one does, and no file is empty that never is:
+        what a power cut or a program that went astray leaves. Nothing is proven by it."""
+        index = self.read("index")
+        return (
+            _HEAD.fullmatch(self.read("HEAD") or b"") is not None
+            and (index is None or index.startswith(_INDEX))
+            and not any(self._is_empty(name) for name in self._never_empty())
+        )
+
+    def _never_empty(self) -> Iterator[str]:
+        yield "config"
+        yield from (n for n in below(self.path, "objects") if not n.startswith("objects/info/"))
+        yield from below(self.path, "refs")
+
+    def _is_empty(self, name: str) -> bool:
+        found = status(self.path, name)
+        return found is not None and stat.S_ISREG(found.st_mode) and not found.st_size
 
     def borrowed(self) -> str | None:
         """The folder of objects that `make` was given; None if there is no repository."""

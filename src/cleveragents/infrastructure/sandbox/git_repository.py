@@ -73,7 +73,7 @@ def require_sandbox(resource: PlanResource) -> None:
     """
     path = Path(resource.sandbox_path)
     if path.is_symlink() or not path.is_dir() or not os.path.isdir(objects_of(resource)):
-        raise SandboxMissingError(resource.name, resource.sandbox_path)
+        raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
 
 
 def _new_git(resource: PlanResource) -> Git:

@@ -6,8 +6,34 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
+from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.lent_modes import note_beside
+
+
+class SandboxPlaces:
+    """The port of that name: all it does is to look at folders."""
+
+    def __init__(self, sandboxes_dir: str) -> None:
+        self._sandboxes = Path(sandboxes_dir)
+
+    def is_there(self, resource: PlanResource) -> bool:
+        return resource.rebuilding is None and is_there(self._sandboxes, resource)
+
+
+def own_folder(resource: PlanResource) -> Path:
+    """The folder that is the sandbox; a database is in one of its own."""
+    path = Path(resource.sandbox_path)
+    return path.parent if resource.type is ResourceType.SQLITE else path
+
+
+def is_there(sandboxes: Path, resource: PlanResource) -> bool:
+    """A folder of ours, and no link in its place. Of a database only that counts: a tool may have
+    deleted it, and a rollback brings it back."""
+    folder = own_folder(resource)
+    inside = folder.parent.resolve().is_relative_to(sandboxes.resolve())
+    return inside and not folder.is_symlink() and folder.is_dir()
 
 
 def make_parent(path: Path) -> None:

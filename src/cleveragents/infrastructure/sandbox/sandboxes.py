@@ -9,9 +9,9 @@ from typing import Protocol
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
-from cleveragents.domain.errors import ResourceError, SandboxMissingError
+from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.domain.sandbox import Damage, PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.sandbox.branching import Branches
 from cleveragents.infrastructure.sandbox.fs_apply import FolderApply, FolderSnapshots
 from cleveragents.infrastructure.sandbox.fs_directory import FsDirectories
@@ -19,6 +19,7 @@ from cleveragents.infrastructure.sandbox.git_apply import GitApply
 from cleveragents.infrastructure.sandbox.git_checkout import GitCheckouts
 from cleveragents.infrastructure.sandbox.git_refs import Pins
 from cleveragents.infrastructure.sandbox.git_views import GitViews
+from cleveragents.infrastructure.sandbox.sandbox_folder import is_there, own_folder
 from cleveragents.infrastructure.sandbox.sqlite_apply import SqliteApply
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, SqliteDatabases
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
@@ -32,6 +33,7 @@ class SandboxMaker(Protocol):
     ) -> ResourceInspection: ...
     def create(self, resource: PlanResource) -> None: ...
     def check(self, resource: PlanResource) -> None: ...
+    def make_room(self, resource: PlanResource, how: Rebuilding) -> None: ...
     def remove(self, resource: PlanResource) -> None: ...
     def release(self, resource: PlanResource) -> None: ...
     def diff(self, resource: PlanResource) -> ResourceDiff: ...
@@ -65,8 +67,9 @@ class SandboxRegistry:
         self._branches = Branches(databases)
         # Two that let go of references in one repository at once trip over its lock.
         self._removing = threading.Lock()
+        self._git = GitCheckouts(sandboxes_dir, scratch_dir, *git)
         self._checkouts: dict[ResourceType, SandboxMaker] = {
-            ResourceType.GIT_CHECKOUT: GitCheckouts(sandboxes_dir, scratch_dir, *git),
+            ResourceType.GIT_CHECKOUT: self._git,
             ResourceType.FS_DIRECTORY: FsDirectories(sandboxes_dir, folders),
             ResourceType.SQLITE: sqlite,
         }
@@ -101,15 +104,40 @@ class SandboxRegistry:
             raise
 
     def check(self, resource: PlanResource) -> None:
+        self._refuse_anothers(resource)
+        if resource.rebuilding is not None:  # half of it may be there
+            raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
+        self._checkout(resource.name, resource.type).check(resource)
+
+    def damage(self, resource: PlanResource) -> Damage | None:
+        self._refuse_anothers(resource)
+        place = own_folder(resource)
+        if os.path.lexists(place) and not (place.is_symlink() or place.is_dir()):
+            raise SandboxError(
+                f"{place}, where the sandbox of `{resource.name}` belongs, is not a folder",
+                f"look at it and move it away: ls -l {place}",
+            )
+        if resource.rebuilding is not None or not is_there(self._sandboxes, resource):
+            return Damage.GONE
+        is_git = resource.type is ResourceType.GIT_CHECKOUT
+        return Damage.REPOSITORY if is_git and not self._git.has_repository(resource) else None
+
+    def make_room(self, resource: PlanResource, how: Rebuilding) -> None:
+        self._refuse_anothers(resource)
+        self._checkout(resource.name, resource.type).make_room(resource, how)
+
+    def _refuse_anothers(self, resource: PlanResource) -> None:
         # A copy of a data folder names the sandboxes of the original, where somebody may work. The
         # folder around it decides: a step may have put a link in the place of a database.
         sandboxes = os.path.realpath(self._sandboxes)
-        folder = os.path.realpath(os.path.dirname(resource.sandbox_path))
+        folder = os.path.realpath(own_folder(resource).parent)
         if not folder.startswith(f"{sandboxes}/"):
             raise SandboxMissingError(
-                resource.name, resource.sandbox_path, os.path.dirname(self._sandboxes)
+                resource.name,
+                resource.sandbox_path,
+                resource.store_id,
+                os.path.dirname(self._sandboxes),
             )
-        self._checkout(resource.name, resource.type).check(resource)
 
     def remove(self, resource: PlanResource) -> None:
         with self._removing:

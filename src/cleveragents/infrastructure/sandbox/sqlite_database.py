@@ -17,9 +17,14 @@ from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.sandbox.fs_diff import recalled
-from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
+from cleveragents.infrastructure.sandbox.sandbox_folder import (
+    is_there,
+    make_parent,
+    own_folder,
+    remove_sandbox,
+)
 from cleveragents.infrastructure.sandbox.sqlite_diff import diff_of_databases
 from cleveragents.infrastructure.sandbox.sqlite_read import (
     MAGIC,
@@ -101,12 +106,16 @@ class SqliteDatabases:
             raise
 
     def check(self, resource: PlanResource) -> None:
-        """Raises SandboxMissingError. The folder decides: a tool may have deleted the database,
-        which a rollback brings back."""
-        folder = Path(resource.sandbox_path).parent
-        inside = folder.parent.resolve().is_relative_to(self._sandboxes.resolve())
-        if not inside or folder.is_symlink() or not folder.is_dir():
-            raise SandboxMissingError(resource.name, str(folder))
+        """Raises SandboxMissingError."""
+        if not is_there(self._sandboxes, resource):
+            folder = str(own_folder(resource))
+            raise SandboxMissingError(resource.name, folder, resource.store_id)
+
+    def make_room(self, resource: PlanResource, how: Rebuilding) -> None:  # noqa: ARG002 - the file is all it has
+        folder = own_folder(resource)
+        remove_sandbox(self._sandboxes, folder)
+        make_parent(folder)
+        folder.mkdir(mode=0o700)
 
     def remove(self, resource: PlanResource) -> None:
         folder = Path(resource.sandbox_path).parent

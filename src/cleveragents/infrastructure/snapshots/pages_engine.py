@@ -12,7 +12,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.sandbox import PlanResource, Rebuilding
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind, shown
 from cleveragents.infrastructure.snapshots.pages_base import forget_bases
@@ -71,6 +71,15 @@ class PagesEngine:
             changes = _changes(resource, FileState(kind=outcome.before, seq=-1), target)
         snapshot, notes = _snapshot(outcome.state, 0, changes), tuple(outcome.notes)
         return Restored(snapshot=snapshot, changes=changes, notes=notes)
+
+    def newest(self, resource: PlanResource) -> str:
+        with self._reading(resource) as session:
+            if session.head is None:
+                raise SnapshotDamagedError(resource.name, "there is none")
+            return str(session.head.seq)
+
+    def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
+        return self.restore(resource, how.snapshot)
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         """A database is one file, so that whichever path is meant, it is this."""

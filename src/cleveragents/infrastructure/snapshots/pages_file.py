@@ -66,7 +66,8 @@ class DatabaseFile:
     def look(self) -> os.stat_result | None:
         """The status of what is there; raises SandboxMissingError without the folder around it."""
         if os.path.islink(self.folder) or not os.path.isdir(self.folder):
-            raise SandboxMissingError(self.resource.name, self.folder)
+            resource = self.resource
+            raise SandboxMissingError(resource.name, self.folder, resource.store_id)
         try:
             return os.lstat(self.path)
         except FileNotFoundError:

@@ -116,6 +116,13 @@ class Session:
         """The same after a restore: what `target` needs is stored already."""
         return self.side.read(self._before(target, ""))
 
+    def restore_side(self, target: SnapshotRow) -> None:
+        """What is beside the files, whatever is there of it; nothing is recorded."""
+        side = self.stored_side(target)
+        self.contents.check({key: name for name, key in side.hashes.items()})
+        self.side.prepare(side)
+        self.side.write(side)
+
     def _before(self, row: SnapshotRow, fingerprint: str) -> Before:
         return Before(
             stored=self.stored_side(row),
@@ -220,7 +227,9 @@ def open_sandbox(resource: PlanResource, *, open_up: bool = False) -> Anchor:
     try:
         return Anchor(resource.sandbox_path, open_up=open_up, sandbox=True)
     except OSError as error:
-        raise SandboxMissingError(resource.name, resource.sandbox_path) from error
+        raise SandboxMissingError(
+            resource.name, resource.sandbox_path, resource.store_id
+        ) from error
 
 
 def needed_contents(entries: Mapping[bytes, Entry | None]) -> dict[bytes, str]:

@@ -10,9 +10,9 @@ from typing import Any
 from cleveragents.application.ports import Expected, Restored
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
-from cleveragents.domain.errors import RestoreFailedError
+from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.sandbox import PlanResource, Rebuilding
 from cleveragents.infrastructure.snapshots.adoption import adopted, wait_until_old
 from cleveragents.infrastructure.snapshots.changes import (
     Change,
@@ -126,6 +126,24 @@ class TreeEngine:
             outcome = restore(session, target, *by, together=together)
             changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
         return self._restored(session, outcome, changes)
+
+    def newest(self, resource: PlanResource) -> str:
+        with self.reading(resource) as reader:
+            if reader.session.head is None:
+                raise SnapshotDamagedError(resource.name, "there is none")
+            return str(reader.session.head.seq)
+
+    def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
+        if not how.keeps_files:
+            return self.restore(resource, how.snapshot)
+        with self._in_doubt(resource), self._working(resource) as session:
+            target = session.snapshot(how.snapshot)
+            session.restore_side(target)
+        # The files are looked at by whoever comes next, which may find that they differ.
+        snapshot = Snapshot(
+            ref=how.snapshot, state_hash=target.state_hash, sandbox_ref=target.sandbox_ref
+        )
+        return Restored(snapshot=snapshot, changes=())
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         with (

@@ -1,0 +1,44 @@
+"""Owns what is asked of a rollback: where to, and what a person has to agree to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from cleveragents.domain.checkpoint import CheckpointGroup, RollbackPreview
+from cleveragents.domain.selection import Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """Where a plan shall go back to; with `only`, just these files, and the plan itself stays."""
+
+    target: CheckpointGroup
+    wanted: str = ""
+    only: Selection | None = None
+
+    @property
+    def checkpoint_id(self) -> str:
+        """As it was asked for, if that was by an id."""
+        named = self.wanted.strip().upper()
+        return named if named in self.target.names() else self.target.head
+
+    @property
+    def label(self) -> str:
+        if self.only is None:
+            return f"before rollback to {self.target.label}"
+        return f"before restoring {', '.join(self.only.names)} from {self.target.label}"
+
+
+class RollbackQuestion:
+    """What a person is asked before anything changes; looking ahead costs only whoever looks."""
+
+    def __init__(self, target: CheckpointGroup, look: Callable[[], RollbackPreview]) -> None:
+        self.target = target
+        self._look = look
+
+    @cached_property
+    def preview(self) -> RollbackPreview:
+        return self._look()
+
+
+Confirm = Callable[[RollbackQuestion], bool]
