@@ -189,3 +189,28 @@ def test_its_work_is_applied_with_everything_on_record(world: World) -> None:
     plan("apply", "--yes").ok()
     assert (world.project.path / "one").exists()
     assert (world.project.path / "two").exists()
+
+
+# --- its words ------------------------------------------------------------------------------------
+
+
+def test_what_it_said_before_it_rested_is_part_of_its_result(world: World) -> None:
+    plan = silent(world, "echo the first words", PAUSE, "echo the last words")
+    plan.execute().ok()
+
+    assert plan.status["result"].splitlines() == ["the first words", "the last words"]
+
+
+def test_what_is_on_record_with_a_step_is_not_said_twice(world: World) -> None:
+    plan = silent(world, "echo the first words", "touch one", PAUSE, "echo the last words")
+    plan.execute().ok()
+
+    assert plan("artifacts").ok().data["artifacts"][0]["output"] == "the first words"
+    assert plan.status["result"] == "the last words"
+
+
+@pytest.mark.parametrize("end", ["exit 3", "sleep 60"])
+def test_what_it_said_before_it_rested_tells_why_it_failed(world: World, end: str) -> None:
+    plan = silent(world, "echo no key for the model", PAUSE, end, timeout=8)
+
+    assert "no key for the model" in refused(plan.execute(), "actor-failed")

@@ -27,13 +27,15 @@ class Reply:
     """`deltas` are the pieces of a stream. `cut` breaks it off, `raw` is sent in its place.
 
     `until_closed`: its end is the end of the connection, so that nobody can tell it from a break.
-    Without `finish` it does not say why it ends, and without `done` not that it does.
+    Without `finish` it does not say why it ends, and without `done` not that it does. A `whole` one
+    is not streamed at all: one JSON object, whatever was asked for.
     """
 
     deltas: tuple[Mapping[str, Any], ...] = ()
     finish: str | None = "stop"
     until_closed: bool = False
     done: bool = True
+    whole: bool = False
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     body: Mapping[str, Any] | None = None
@@ -154,6 +156,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(reply, json.dumps(reply.body).encode(), "application/json")
         elif reply.raw is not None:
             self._send(reply, reply.raw, "text/event-stream")
+        elif reply.whole or not request.get("stream"):
+            body = json.dumps(_completion(request["model"], reply)).encode()
+            self._send(reply, body, "application/json")
         else:
             self._stream(reply, request["model"])
 
@@ -216,6 +221,26 @@ def _chunk(
         "model": model,
         "choices": [choice],
     }
+
+
+def _completion(model: str, reply: Reply) -> dict[str, Any]:
+    """All pieces of a stream as one object."""
+    message: dict[str, Any] = {"role": "assistant", "content": None}
+    made: dict[int, dict[str, Any]] = {}
+    for delta in reply.deltas:
+        for key in ("content", "refusal"):
+            if key in delta:
+                message[key] = (message.get(key) or "") + delta[key]
+        for piece in delta.get("tool_calls", ()):
+            known = made.setdefault(piece["index"], {"function": {"name": "", "arguments": ""}})
+            known |= {key: piece[key] for key in ("id", "type") if key in piece}
+            for key, text in piece["function"].items():
+                known["function"][key] += text
+    if made:
+        message["tool_calls"] = list(made.values())
+    choice = {"index": 0, "message": message, "finish_reason": reply.finish}
+    usage = {} if reply.usage is None else {"usage": reply.usage}
+    return {**_chunk(model), "object": "chat.completion", "choices": [choice], **usage}
 
 
 def _in_short(message: Mapping[str, Any]) -> tuple[str, str]:

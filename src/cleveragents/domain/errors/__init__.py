@@ -61,7 +61,8 @@ PlanError                      exit 1: the operation was refused or failed
 │   ├── ModelUnreachableError    model-unreachable
 │   ├── ModelRefusedError        model-refused
 │   ├── ContextOverflowError     context-overflow
-│   └── ModelAnswerError         model-answer
+│   ├── ModelAnswerError         model-answer
+│   └── ModelDeclinedError       model-declined
 ├── ApplyConflictError         apply-conflict
 ├── ApplyRefusedError          apply-refused
 ├── ValidationUnmetError       validation-unmet
@@ -86,6 +87,7 @@ from cleveragents.domain.errors.actors import (
     BudgetExhaustedError,
     ContextOverflowError,
     ModelAnswerError,
+    ModelDeclinedError,
     ModelKeyMissingError,
     ModelRefusedError,
     ModelUnreachableError,
@@ -217,6 +219,7 @@ __all__ = [
     "LabelTakenError",
     "MachineError",
     "ModelAnswerError",
+    "ModelDeclinedError",
     "ModelKeyMissingError",
     "ModelRefusedError",
     "ModelUnreachableError",

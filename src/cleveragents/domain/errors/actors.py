@@ -71,3 +71,16 @@ class ModelAnswerError(ActorError):
             f"ask it again: agents plan resume {plan_id}; or help it: agents plan prompt"
             f" {plan_id} TEXT",
         )
+
+
+class ModelDeclinedError(ActorError):
+    """The model says that it will not do it."""
+
+    code = "model-declined"
+
+    def __init__(self, plan_id: str, said: str) -> None:
+        super().__init__(
+            f"the model declines: {said}",
+            f"say it differently: agents plan prompt {plan_id} TEXT; or ask it again: agents plan"
+            f" resume {plan_id}",
+        )

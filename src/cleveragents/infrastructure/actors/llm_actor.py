@@ -6,9 +6,7 @@ from typing import Any
 
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelResponse,
     SystemPromptPart,
-    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
@@ -24,10 +22,15 @@ from cleveragents.domain.acting import (
     Strategy,
 )
 from cleveragents.domain.action import Action, Step
-from cleveragents.domain.errors import ActorError, BudgetExhaustedError, ModelAnswerError
+from cleveragents.domain.errors import (
+    ActorError,
+    BudgetExhaustedError,
+    ModelAnswerError,
+    ModelDeclinedError,
+)
 from cleveragents.domain.events import ActorThinking
 from cleveragents.infrastructure.actors.llm_client import ModelClient, Question
-from cleveragents.infrastructure.actors.llm_memory import Conversation, from_text
+from cleveragents.infrastructure.actors.llm_memory import Conversation, Doing, from_text
 from cleveragents.infrastructure.actors.llm_prompts import (
     ABANDONED,
     CUT_OFF,
@@ -39,6 +42,7 @@ from cleveragents.infrastructure.actors.llm_prompts import (
     result_of,
     rules_for,
 )
+from cleveragents.infrastructure.actors.llm_sound import sound_text
 from cleveragents.infrastructure.actors.llm_tools import Offer, UnusableCallError
 
 _MOST_UNUSABLE = 3
@@ -74,7 +78,7 @@ class LlmActor:
             return Strategy(steps=known)
         talk = self._up_to_now(situation).told(OUTLINE)
         talk = self._ask(situation, talk, with_tools=False)
-        answer = _latest(talk)
+        answer = talk.last_answer
         return Strategy(
             steps=known,
             chosen=answer.text or _UNSAID,
@@ -142,7 +146,8 @@ class LlmActor:
 
         def hear(word: str) -> None:
             said.append(word)
-            self._events.emit(ActorThinking(step_index=situation.step_index, said="".join(said)))
+            so_far = sound_text("".join(said))
+            self._events.emit(ActorThinking(step_index=situation.step_index, said=so_far))
 
         self._events.emit(ActorThinking(step_index=situation.step_index))
         offer = self._offer(situation.action)
@@ -153,12 +158,16 @@ class LlmActor:
             hear=hear,
             refuse_if_stopped=lambda: self._tools.refuse_if_stopped(situation.plan_id),
         )
-        return talk.answered(self._client.ask(question))
+        answer = self._client.ask(question)
+        if refusal := (answer.provider_details or {}).get("refusal"):
+            # Asked the same again, it would say the same; what helps is to say it differently.
+            raise ModelDeclinedError(situation.plan_id, sound_text(refusal).strip())
+        return talk.answered(answer)
 
     # --- what it means --------------------------------------------------------------------------
 
     def _meaning(self, situation: Situation, talk: Conversation) -> Proposal | Finished:
-        answer = _latest(talk)
+        answer = talk.last_answer
         if answer.finish_reason in _UNUSABLE:
             raise UnusableCallError(_UNUSABLE[answer.finish_reason])
         if talk.calls:
@@ -169,10 +178,9 @@ class LlmActor:
         return Finished(memory=talk.ended(answer.text or ""), summary=answer.text or "")
 
     def _proposal(self, situation: Situation, talk: Conversation) -> Proposal:
-        call: ToolCallPart = talk.open_calls[0]
-        answer = _latest(talk)
+        call, answer = talk.open_calls[0], talk.last_answer
         step: Step = self._offer(situation.action).step(call)
-        doing = f"{call.tool_name} {call.tool_call_id}"
+        doing = Doing(tool_name=call.tool_name, call_id=call.tool_call_id)
         talk = replace(talk, calls=talk.calls[1:], doing=doing)
         self._remember(talk)
         return Proposal(
@@ -210,15 +218,10 @@ class LlmActor:
 def _heard(talk: Conversation, outcome: Outcome) -> Conversation:
     if talk.doing is None:
         return talk.told(news_of(outcome))
-    tool_name, _, call_id = talk.doing.partition(" ")
     part = ToolReturnPart(
-        tool_name=tool_name,
+        tool_name=talk.doing.tool_name,
         content=result_of(outcome),
-        tool_call_id=call_id,
+        tool_call_id=talk.doing.call_id,
         outcome="success" if outcome.error is None else "failed",
     )
     return replace(talk.saying(part), doing=None)
-
-
-def _latest(talk: Conversation) -> ModelResponse:
-    return next(m for m in reversed(talk.messages) if isinstance(m, ModelResponse))

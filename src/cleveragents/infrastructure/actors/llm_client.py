@@ -1,14 +1,16 @@
 """Owns asking a model once: the answer as it streams in, new tries, and errors in our words."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from pydantic_ai.direct import model_request_stream
+from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import (
     AgentRunError,
     ModelAPIError,
     ModelAuthenticationError,
     ModelContextWindowExceededError,
+    ModelHTTPError,
     ModelNotFoundError,
     ModelQuotaExceededError,
     ModelRequestRejectedError,
@@ -22,6 +24,8 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ToolCallPart,
+    ToolReturnPart,
 )
 from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
@@ -37,6 +41,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.events import ActorWaiting
 from cleveragents.infrastructure.actors.llm_endings import Ending
 from cleveragents.infrastructure.actors.llm_loop import RequestLoop, Say
+from cleveragents.infrastructure.actors.llm_tools import name_to_send
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0
@@ -75,6 +80,7 @@ class ModelClient:
         self._clock = clock
         self._events = events
         self._loop = RequestLoop()
+        self._ask_for_it = self._stream
 
     def ask(self, question: Question) -> ModelResponse:
         """Raises ActorError; a passing trouble is waited for first."""
@@ -94,11 +100,16 @@ class ModelClient:
     def _once(self, question: Question) -> ModelResponse:
         try:
             return self._loop.wait_for(
-                lambda say: self._stream(question, say), question.hear, question.refuse_if_stopped
+                lambda say: self._ask_for_it(question, say),
+                question.hear,
+                question.refuse_if_stopped,
             )
         except _PassingError:
             raise
         except _FINAL as error:
+            if self._ask_for_it != self._whole and _is_about_streams(error):
+                self._ask_for_it = self._whole
+                return self._once(question)
             raise _refusal(question.plan_id, error) from error
         except ModelAPIError as error:
             raise _PassingError(_said(error), error.retry_after) from error
@@ -110,13 +121,7 @@ class ModelClient:
 
     async def _stream(self, question: Question, say: Say) -> ModelResponse:
         ending = Ending()
-        stream = model_request_stream(
-            self._model,
-            _in_turns(question.messages),
-            model_settings=self._settings(),
-            model_request_parameters=ModelRequestParameters(function_tools=list(question.tools)),
-        )
-        async with stream as answer:
+        async with model_request_stream(self._model, **self._asked(question)) as answer:
             async for event in answer:
                 if isinstance(event, PartStartEvent) and isinstance(event.part, TextPart):
                     say(event.part.content)
@@ -126,6 +131,18 @@ class ModelClient:
         if heard.state != "complete" or not ending.is_complete(heard):
             raise _PassingError("the answer broke off before it was complete")
         return heard
+
+    async def _whole(self, question: Question, say: Say) -> ModelResponse:
+        heard = await model_request(self._model, **self._asked(question))
+        say(heard.text or "")
+        return heard
+
+    def _asked(self, question: Question) -> dict[str, Any]:
+        return {
+            "messages": _in_turns(question.messages),
+            "model_settings": self._settings(),
+            "model_request_parameters": ModelRequestParameters(function_tools=list(question.tools)),
+        }
 
     def _settings(self) -> ModelSettings:
         settings = ModelSettings(
@@ -140,13 +157,24 @@ def _in_turns(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     """What was said to the model between two of its answers as one message: some providers want
     the results of all calls of one answer together."""
     turns: list[ModelMessage] = []
-    for message in messages:
+    for said in messages:
+        message = _with_names_to_send(said)
         last = turns[-1] if turns else None
         if isinstance(message, ModelRequest) and isinstance(last, ModelRequest):
             turns[-1] = ModelRequest(parts=[*last.parts, *message.parts])
         else:
             turns.append(message)
     return turns
+
+
+def _with_names_to_send(message: ModelMessage) -> ModelMessage:
+    parts = [
+        replace(part, tool_name=name_to_send(part.tool_name))
+        if isinstance(part, ToolCallPart | ToolReturnPart)
+        else part
+        for part in message.parts
+    ]
+    return replace(message, parts=parts)
 
 
 class _PassingError(Exception):
@@ -193,6 +221,13 @@ def _refusal(plan_id: str, error: ModelAPIError) -> ActorError:
     return ModelRefusedError(
         f"the request was refused: {_said(error)}", f"look at the message, {resume}"
     )
+
+
+def _is_about_streams(error: ModelAPIError) -> bool:
+    """Whether it is only streaming that is refused: to some accounts, or by some servers."""
+    told = error.body if isinstance(error, ModelHTTPError) else None
+    about = cast("dict[str, object]", told).get("param") if isinstance(told, dict) else None
+    return about in ("stream", "stream_options")
 
 
 def _said(error: Exception) -> str:

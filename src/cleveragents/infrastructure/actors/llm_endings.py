@@ -11,6 +11,8 @@ from typing import Any
 
 from pydantic_ai.messages import ModelResponse
 
+from cleveragents.infrastructure.actors.llm_whole import as_stream, is_whole
+
 _DONE = (b"data: [DONE]", b"data:[DONE]")
 _REASON = "finish_reason"
 # Of a stream, what may still belong to its last line.
@@ -35,7 +37,7 @@ class Ending:
     def listening(self, stream: Bytes) -> Bytes:
         async def passed_on(*args: Any, **kwargs: Any) -> AsyncIterator[bytes]:
             tail = b""
-            async for chunk in stream(*args, **kwargs):
+            async for chunk in _events(stream(*args, **kwargs)):
                 # A line of its own: what a model says is in quotes there, and never is.
                 lines = (tail + chunk).splitlines()
                 self.said = self.said or any(line in _DONE for line in lines)
@@ -45,11 +47,26 @@ class Ending:
         return passed_on
 
 
+async def _events(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The stream as it is; one object in its place as a stream of it."""
+    whole: list[bytes] = []
+    is_first = True
+    async for chunk in stream:
+        if whole or (is_first and is_whole(chunk)):
+            whole.append(chunk)
+        else:
+            yield chunk
+        is_first = is_first and not chunk.strip()
+    if whole:
+        yield as_stream(b"".join(whole))
+
+
 _LISTENING: ContextVar[Ending] = ContextVar("the stream that is listened to")
 
 
 async def listen(response: Any) -> None:
     """For the HTTP client, at the beginning of each response."""
     ending = _LISTENING.get(None)
-    if ending is not None:
+    # What says that the request failed is one object by right.
+    if ending is not None and response.is_success:
         response.aiter_bytes = ending.listening(response.aiter_bytes)

@@ -1,7 +1,7 @@
 """Owns what a model remembers: its conversation as a chain of messages, and what it has used."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pydantic_ai.messages import (
@@ -10,11 +10,13 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
+    ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
 
 from cleveragents.domain.acting import HEAD, Memory, Message
+from cleveragents.infrastructure.actors.llm_sound import sound, told_apart
 
 _HEARD, _CALLS, _DOING, _USAGE = "heard", "calls", "doing", "usage"
 _SUMMARY = "summary"
@@ -53,6 +55,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Doing:
+    """A call that is being carried out."""
+
+    tool_name: str
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
     """All of it, and which part is not stored yet.
 
@@ -66,7 +76,7 @@ class Conversation:
     head: str | None = None
     heard: int = 0
     calls: tuple[str, ...] = ()
-    doing: str | None = None
+    doing: Doing | None = None
     usage: Usage = Usage()
     others: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
@@ -78,7 +88,7 @@ class Conversation:
             head=state.get(HEAD),
             heard=state.get(_HEARD, 0),
             calls=tuple(state.get(_CALLS, ())),
-            doing=state.get(_DOING),
+            doing=Doing(**state[_DOING]) if state.get(_DOING) else None,
             usage=Usage(**state.get(_USAGE, {})),
             others={key: value for key, value in state.items() if key not in own},
         )
@@ -86,7 +96,8 @@ class Conversation:
     @property
     def memory(self) -> Memory:
         state: dict[str, Any] = {**self.others, HEAD: self.head, _USAGE: self.usage.as_map()}
-        optional = {_HEARD: self.heard, _CALLS: list(self.calls), _DOING: self.doing}
+        doing = asdict(self.doing) if self.doing else None
+        optional = {_HEARD: self.heard, _CALLS: list(self.calls), _DOING: doing}
         state |= {key: value for key, value in optional.items() if value}
         return Memory(state=state, added=self.added)
 
@@ -104,8 +115,9 @@ class Conversation:
 
     def answered(self, answer: ModelResponse) -> "Conversation":
         """By the model."""
-        calls = tuple(call.tool_call_id for call in answer.tool_calls)
-        return replace(self._with(answer), calls=calls, usage=self.usage.plus(answer))
+        said = self._with(told_apart(answer))
+        calls = tuple(call.tool_call_id for call in said.last_answer.tool_calls)
+        return replace(said, calls=calls, usage=self.usage.plus(answer))
 
     def without_calls(self, reason: str) -> "Conversation":
         """None of the calls that are left is carried out; the model is told so."""
@@ -121,17 +133,18 @@ class Conversation:
         return replace(found, calls=())
 
     @property
-    def open_calls(self) -> list[Any]:
-        asked = [call for call in self._last_answer() if call.tool_call_id in self.calls]
+    def open_calls(self) -> list[ToolCallPart]:
+        if not self.calls:
+            return []
+        asked = [c for c in self.last_answer.tool_calls if c.tool_call_id in self.calls]
         return sorted(asked, key=lambda call: self.calls.index(call.tool_call_id))
 
-    def _last_answer(self) -> Sequence[Any]:
-        for message in reversed(self.messages):
-            if isinstance(message, ModelResponse):
-                return message.tool_calls
-        return ()
+    @property
+    def last_answer(self) -> ModelResponse:
+        return next(m for m in reversed(self.messages) if isinstance(m, ModelResponse))
 
-    def _with(self, message: ModelMessage) -> "Conversation":
+    def _with(self, said: ModelMessage) -> "Conversation":
+        message = sound(said)
         stored = Message.after(self.head, _to_text(message))
         return replace(
             self,

@@ -105,6 +105,11 @@ def _safe(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)
 
 
+def name_to_send(name: str) -> str:
+    """Of a call that was made: providers refuse a request with any other name in it."""
+    return _safe(name)[:64] or "unnamed"
+
+
 def _definition(action: Action, spec: ToolSpec) -> ToolDefinition:
     description = spec.description or f"Runs {' '.join(spec.command)}"
     if spec.outside_effects:
@@ -119,7 +124,9 @@ def _arguments(call: ToolCallPart) -> Mapping[str, Any]:
     try:
         return call.args_as_dict(raise_if_invalid=True)
     except (ValueError, AssertionError) as error:
-        text = f"the arguments of {call.tool_name} are not a JSON object: {call.args!r:.200}"
+        text = (
+            f"the arguments of {call.tool_name} are not a JSON object: {call.args!r:.200} ({error})"
+        )
         raise UnusableCallError(text) from error
 
 

@@ -80,8 +80,9 @@ class CommandActor:
         try:
             said = live.session.next_call()
         except ToolError as error:
+            words = last_lines(live.session.said())
             self.release(situation.plan_id)
-            raise ActorError(error.message, error.hint) from error
+            raise ActorError(f"{error.message}{words}", error.hint) from error
         if isinstance(said, AgentEnd):
             return self._finished(situation, live, said)
         if isinstance(said, Rest):
@@ -133,13 +134,15 @@ class CommandActor:
         )
 
     def _finished(self, situation: Situation, live: _Live, end: AgentEnd) -> Finished:
+        # Also what it said before it rested, if no step has that: its words belong to the end.
+        words = live.session.said()
         if end.code != 0:
             self.release(situation.plan_id)
             raise ActorError(
-                f"the agent ended with {end.in_words}{last_lines(end.said)}",
+                f"the agent ended with {end.in_words}{last_lines(words)}",
                 f"agents plan resume {situation.plan_id} starts it again",
             )
-        said = end.said[-_LONGEST_SUMMARY:]
+        said = words[-_LONGEST_SUMMARY:]
         state = _running(situation)
         memory = _remembered(live.memory, {**state, SUMMARY: said} if said else state)
         self.release(situation.plan_id)
