@@ -28,7 +28,7 @@ ORDINARY = (
     *("attack", "contract", "unit/infrastructure"),
     *("e2e/test_apply.py", "e2e/test_bad_places.py", "e2e/test_bad_tools.py"),
     *("e2e/test_branching.py", "e2e/test_closed_files.py", "e2e/test_command_actor.py"),
-    *("e2e/test_confinement.py", "e2e/test_hard_contents.py"),
+    *("e2e/test_confinement.py", "e2e/test_git_libraries.py", "e2e/test_hard_contents.py"),
     *(
         "e2e/test_interruptions.py",
         "e2e/test_mapped_files.py",

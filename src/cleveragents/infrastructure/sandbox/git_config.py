@@ -4,6 +4,7 @@ Taken over is what decides the bytes of a checkout and of a commit. Everything t
 somewhere else is not: remotes and their addresses, credentials, hooks, includes, aliases.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ _CORE = frozenset(
     | {"filemode", "symlinks", "ignorecase", "precomposeunicode", "protecthfs", "protectntfs"}
     | {"trustctime", "checkstat", "sparsecheckout", "sparsecheckoutcone"}
 )
+# What git writes as it is; of other values no two programs agree on where they end.
+_PLAIN = re.compile(r"[^\s\"\\;#]+(?: +[^\s\"\\;#]+)*")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\b": "\\b"})
 
 
@@ -102,4 +105,7 @@ def _header(key: str) -> str:
 
 def _line(key: str, value: str | None) -> str:
     name = key.rpartition(".")[2]
-    return f"\t{name}\n" if value is None else f'\t{name} = "{value.translate(_ESCAPES)}"\n'
+    if value is None:
+        return f"\t{name}\n"
+    quotes = "" if _PLAIN.fullmatch(value) else '"'
+    return f"\t{name} = {quotes}{value.translate(_ESCAPES)}{quotes}\n"

@@ -82,7 +82,7 @@ class GitFolder:
         make_folder(self.path, "objects/info")
         make_folder(self.path, "objects/pack")
         make_folder(self.path, "refs/heads")
-        borrowed = os.fsencode(quoted(objects)) + b"\n"
+        borrowed = os.fsencode(quoted(objects) if "\n" in objects else objects) + b"\n"
         if self.read("objects/info/alternates") != borrowed:
             put_file(self.path, "objects/info/alternates", borrowed)
 

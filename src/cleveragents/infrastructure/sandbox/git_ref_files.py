@@ -1,14 +1,14 @@
 """Owns the references of a sandbox's own repository as files: read, written, and as one text.
 
-Not through git commands: those stop at a damaged configuration or at a missing object, and a
-snapshot must be possible then too, and above all the way back.
+Not through git commands in the sandbox: those stop at a damaged configuration or at a missing
+object, and a snapshot must be possible then too, and above all the way back.
 """
 
 import os
 import re
 from collections.abc import Mapping
 
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git import OFFLINE, Git
 from cleveragents.infrastructure.sandbox.private_files import (
     below,
     make_folder,
@@ -51,27 +51,50 @@ def read_refs(gitdir: str) -> dict[bytes, bytes]:
     return {name: value for name, value in found.items() if _is_name(name)}
 
 
-def write_refs(gitdir: str, wanted: Refs, *, synced: bool = True) -> None:
-    """Make these the only references there are."""
+def write_refs(gitdir: str, wanted: Refs, project: Git, *, synced: bool = True) -> None:
+    """Make these the only references there are.
+
+    What leads to a tag that the user's repository does not have is a file of its own: in the list
+    of all others stands for each of them what its tag is about (ADR 0054).
+    """
     if read_refs(gitdir) == wanted:
         return
-    plain = {name: oid for name, oid in wanted.items() if not oid.startswith(_SYMBOLIC)}
-    put_file(gitdir, "packed-refs", packed_refs(plain), synced=synced)
+    peeled = peels(project, wanted)
+    packed = {name: oid for name, oid in wanted.items() if oid in peeled}
+    put_file(gitdir, "packed-refs", packed_refs(packed, peeled), synced=synced)
     for name in list(below(gitdir, "refs")):
         remove(gitdir, name)
     remove_empty_folders(gitdir, "refs")
     make_folder(gitdir, "refs/heads")
-    for name in wanted.keys() - plain.keys():
+    for name in wanted.keys() - packed.keys():
         put_file(gitdir, os.fsdecode(name), wanted[name] + b"\n", synced=synced)
     _remove_logs_of_others(gitdir, wanted)
 
 
-def packed_refs(refs: Refs) -> bytes:
-    return b"# pack-refs with: sorted \n" + text_of(refs)
+def peels(git: Git, refs: Refs) -> dict[bytes, bytes]:
+    """For each object that git has, the one behind its tags: mostly itself."""
+    oids = sorted({oid for oid in refs.values() if _OID.fullmatch(oid)})
+    request = b"".join(b"%s^{}\n" % oid for oid in oids)
+    asked = git.with_env(OFFLINE).run(
+        "cat-file", "--batch-check=%(objectname)", input=request, check=False
+    )
+    said = asked.stdout.splitlines()
+    return {oid: peel for oid, peel in zip(oids, said, strict=False) if _OID.fullmatch(peel)}
+
+
+def packed_refs(refs: Refs, peeled: Mapping[bytes, bytes]) -> bytes:
+    """As git itself writes it: other programs do not know all the forms that git would read."""
+    lines = [b"# pack-refs with: peeled fully-peeled sorted \n"]
+    for name in sorted(refs):
+        oid = refs[name]
+        lines.append(b"%s %s\n" % (oid, name))
+        if peeled[oid] != oid:
+            lines.append(b"^%s\n" % peeled[oid])
+    return b"".join(lines)
 
 
 def text_of(refs: Refs) -> bytes:
-    """One line each, in order, as a file of packed references has them."""
+    """One line each, in order."""
     return b"".join(b"%s %s\n" % (refs[name], name) for name in sorted(refs))
 
 

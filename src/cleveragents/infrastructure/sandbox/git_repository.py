@@ -36,7 +36,8 @@ def make_repository(resource: PlanResource) -> None:
     modules = active([module.name for module in inside(resource)])
     settings = furnish(folder, project, str(resource.details["git_dir"]), modules)
     refs = refs_of_project(project)
-    write_refs(folder.path, {**refs, branch.encode(): resource.base.encode()}, synced=False)
+    wanted = {**refs, branch.encode(): resource.base.encode()}
+    write_refs(folder.path, wanted, project, synced=False)
     folder.write_pointer(synced=False)
     check_out(_new_git(resource), resource.base, resource.location, settings)
 
@@ -57,7 +58,8 @@ def branch_repository(parent: PlanResource, child: PlanResource) -> None:
     refs = read_refs(theirs.path)
     commit = head_commit(theirs.read("HEAD") or b"", refs) or child.base
     branch = f"refs/heads/{sandbox_branch(child)}"
-    write_refs(theirs.path, {**refs, branch.encode(): commit.encode()}, synced=False)
+    wanted = {**refs, branch.encode(): commit.encode()}
+    write_refs(theirs.path, wanted, Git(child.location), synced=False)
     put(theirs, "HEAD", f"ref: {branch}\n".encode())
     theirs.write_pointer(synced=False)
 

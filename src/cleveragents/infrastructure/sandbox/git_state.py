@@ -159,7 +159,7 @@ class GitState:
         files = _files_in(target, state["files"])
         try:
             self._folder.clear()
-            write_refs(self._folder.path, refs_in(target.content("refs")))
+            write_refs(self._folder.path, refs_in(target.content("refs")), self._project)
             self._write_index(target)
             self._folder.write_files(files, places_in(target))
             if state["pointer"]:

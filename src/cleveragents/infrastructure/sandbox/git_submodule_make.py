@@ -37,6 +37,6 @@ def _make(resource: PlanResource, module: Submodule) -> None:
     place = os.path.relpath(folder.sandbox, folder.path)
     settings = furnish(folder, user, repository, {"core.worktree": place, **active(names)})
     put(folder, "HEAD", module.commit.encode() + b"\n")
-    write_refs(folder.path, refs_of_project(user), synced=False)
+    write_refs(folder.path, refs_of_project(user), user, synced=False)
     folder.write_pointer(synced=False)
     check_out(submodule_git(resource, module), module.commit, repository, settings)
