@@ -38,6 +38,7 @@ ORDINARY = (
     ),
     *("e2e/test_subplans_stopped.py", "e2e/test_tools.py"),
     *("e2e/test_late_writers.py", "e2e/test_outliving.py", "e2e/test_read_only_tools.py"),
+    "e2e/test_refused_agents.py",
 )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Generator
 
 import pytest
 
-from cleveragents.domain.confinement import Confinement
+from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 from cleveragents.infrastructure.confinement.bubblewrap import wrapped
 from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.confinement.syscalls import (
@@ -20,7 +20,11 @@ from cleveragents.infrastructure.confinement.syscalls import (
     syscall,
     unshare,
 )
-from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
+from cleveragents.infrastructure.processes.denials import (
+    denied_hint,
+    denied_lines,
+    denied_places,
+)
 from cleveragents.infrastructure.processes.process_tree import descendants
 from cleveragents.infrastructure.processes.reports import (
     NotEnded,
@@ -174,6 +178,39 @@ def test_refusals_are_seen_in_the_output() -> None:
     ]
     assert "no network" in denied_hint(Confinement())
     assert "no network" not in denied_hint(Confinement(network=True))
+
+
+@pytest.mark.parametrize(
+    ("line", "places"),
+    [
+        ("OSError: [Errno 30] Read-only file system: '/h/.aider'", ["/h/.aider"]),
+        ("/bin/sh: 1: cannot create /h/.x/y: Read-only file system", ["/h/.x/y"]),
+        ("mkdir: cannot create directory ‘/h/a b’: Read-only file system", ["/h/a b"]),
+        ("open /h/.x: read-only file system", ["/h/.x"]),
+        ("java.io.IOException: /h/.gradle/x.lck (Read-only file system)", ["/h/.gradle/x.lck"]),
+        ("EROFS: read-only file system, rename '/h/a' -> '/h/b'", ["/h/a", "/h/b"]),
+        ("cp: cannot create '/s/code/x': Permission denied", []),
+        ("PermissionError: [Errno 1] Operation not permitted", []),
+    ],
+)
+def test_the_places_that_were_refused_are_read_from_what_a_program_says(
+    line: str, places: list[str]
+) -> None:
+    assert denied_places(denied_lines(line), allowed=["/s/code"]) == places
+
+
+def test_the_line_for_the_action_file_has_all_that_is_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/h")
+    lines = ["mkdir '/h/.aider': EROFS", "open '/h/.config/a b/c': EROFS", "[Errno 1] EPERM"]
+    required = Confinement(mode=ConfinementMode.REQUIRED, by=ConfinementMeans.BUBBLEWRAP)
+    assert (
+        "`confinement: {mode: required, by: bubblewrap, network: true,"
+        ' write: [~/.aider, "~/.config/a b"]}`'
+    ) in denied_hint(required, lines)
+    for other in ("/h/shop/a.py", "/h", "/h/.cleveragents/x", "/etc/passwd"):
+        assert "confinement: {" not in denied_hint(Confinement(), [f"open '{other}': EROFS"])
 
 
 def test_bubblewrap_gets_the_same_view() -> None:

@@ -17,6 +17,7 @@ from cleveragents.domain.confinement import (
     Guarantee,
     enforcement,
 )
+from cleveragents.domain.errors import ToolNotStartedError
 from cleveragents.infrastructure.confinement import bubblewrap, landlock, socket_filter
 from cleveragents.infrastructure.confinement.environment import passed_on, private_places
 from cleveragents.infrastructure.confinement.machine import Machine
@@ -106,7 +107,7 @@ class Confiner:
         with self._private_folder() as private:
             environ = passed_on(self.environ, (*self.variables, *asked.environment))
             environ |= private_places(private)
-            further = [path for path in map(_expanded, asked.write) if os.path.exists(path)]
+            further = [_made(path) for path in map(_expanded, asked.write)]
             shown = self.store.hidden_in(places, private, is_ours=is_ours)
             ours = [path for path in further if path.startswith(f"{self.store.scratch}/")]
             places = replace(
@@ -173,6 +174,22 @@ class Confiner:
 
 def _expanded(path: str) -> str:
     return os.path.realpath(os.path.expanduser(path))
+
+
+def _made(path: str) -> str:
+    """A place to write that is not there is a folder: a program would have to make it in one where
+    it may not write."""
+    if not os.path.lexists(path):
+        try:
+            os.makedirs(path, mode=0o700)
+        except FileExistsError:
+            pass  # by another command of the plan
+        except OSError as error:
+            raise ToolNotStartedError(
+                f"{path} is to be written to and cannot be made: {error.strerror}",
+                "make it by hand, or take it out of confinement.write in the action file",
+            ) from error
+    return path
 
 
 def _drop_capabilities() -> None:  # pragma: no cover - as above

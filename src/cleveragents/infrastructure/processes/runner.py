@@ -82,6 +82,11 @@ class ProcessRunner:
         """Whether what is `read_only` cannot change anything in the sandboxes, modes included."""
         return Guarantee.ATTRIBUTES in self.enforcement(asked).enforced
 
+    def denied(self, asked: Confinement, text: str) -> list[str]:
+        """The lines that speak of a refusal, if there is anything that refuses."""
+        held = self.enforcement(asked).by is not ConfinementMeans.NOTHING
+        return denied_lines(text) if held else []
+
     def run(self, command: Command) -> ToolResult:
         """Wait for the command to end; whatever it left running is ended too."""
         limits = self.limits(command.timeout)
@@ -129,9 +134,7 @@ class ProcessRunner:
             raise ToolNotConfinedError(command.name, refusal)
 
     def _result(self, command: Command, text: str, report: Report | None) -> ToolResult:
-        denied: list[str] = []
-        if self.enforcement(command.confinement).by is not ConfinementMeans.NOTHING:
-            denied = denied_lines(text)
+        denied = self.denied(command.confinement, text)
         if report is None:
             raise ToolError(
                 f"{command.name} was killed from outside{last_lines(text)}", "resume the plan"
@@ -143,7 +146,7 @@ class ProcessRunner:
             hint = "correct what it ran, then resume the plan or roll it back"
             raise ToolError(
                 f"{command.name} ended with exit code {report.code}{last_lines(text)}",
-                denied_hint(command.confinement) if denied else hint,
+                denied_hint(command.confinement, denied) if denied else hint,
             )
         values: dict[str, object] = {"exit_code": report.code}
         if report.left:

@@ -154,7 +154,8 @@ class _Shell:
 
     def _hint(self, answers: "_Answers") -> str:
         text = answers.stderr.decode("utf-8", "backslashreplace")
-        return denied_hint(self._view.confinement) if denied_lines(text) else ""
+        denied = denied_lines(text)
+        return denied_hint(self._view.confinement, denied) if denied else ""
 
 
 class _Answers:

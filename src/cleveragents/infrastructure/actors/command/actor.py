@@ -4,7 +4,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from cleveragents.domain.acting import (
@@ -66,7 +66,7 @@ class CommandActor:
         self._sandboxes = sandboxes
         self._scratch = scratch
         self._live: dict[PlanId, _Live] = {}
-        self._broken: dict[PlanId, str] = {}
+        self._broken: dict[PlanId, ToolError] = {}
         self._situations: dict[PlanId, Situation] = {}
 
     def strategize(self, situation: Situation) -> Strategy:
@@ -109,7 +109,7 @@ class CommandActor:
             return live.session.carry_out(tool, arguments)
         except ToolError as error:
             if live.session.is_over:
-                self._broken[plan_id] = error.message
+                self._broken[plan_id] = error
                 self.release(plan_id)
             raise
 
@@ -140,7 +140,7 @@ class CommandActor:
             self.release(situation.plan_id)
             raise ActorError(
                 f"the agent ended with {end.in_words}{last_lines(words)}",
-                f"agents plan resume {situation.plan_id} starts it again",
+                end.hint or f"agents plan resume {situation.plan_id} starts it again",
             )
         said = words[-_LONGEST_SUMMARY:]
         state = _running(situation)
@@ -149,9 +149,9 @@ class CommandActor:
         return Finished(memory=memory, summary=said)
 
     def _refuse_if_broken(self, plan_id: PlanId) -> None:
-        reason = self._broken.pop(plan_id, None)
-        if reason is not None:
-            raise ActorError(reason, f"agents plan resume {plan_id} starts it again")
+        error = self._broken.pop(plan_id, None)
+        if error is not None:
+            raise ActorError(error.message, error.hint)
 
     # --- its runs -------------------------------------------------------------------------------
 
@@ -206,7 +206,8 @@ class CommandActor:
             folder=_folder(action, options, sandboxes),
             sandboxes=sandboxes,
             timeout=options.get("timeout", _DEFAULT_TIMEOUT),
-            confinement=replace(action.confinement, write=(*action.confinement.write, *writable)),
+            confinement=action.confinement,
+            writable=writable,
             variables={
                 MEMORY_VARIABLE: memory.path,
                 _TASK_VARIABLE: told["task"],

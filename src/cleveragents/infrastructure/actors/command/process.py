@@ -5,10 +5,11 @@ import select
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
+from cleveragents.infrastructure.processes.denials import denied_hint, denied_places
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner, last_lines
 
 _CHUNK = 1 << 16
@@ -16,19 +17,25 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentEnd:
-    """The program has ended; a code of None says that it was ended from outside."""
+    """The program has ended; a code of None says that it was ended from outside. `refused` are the
+    places that it was not let write to, as far as it told, and `hint` says what allows that."""
 
     code: int | None
     said: str
+    refused: tuple[str, ...] = ()
+    hint: str = ""
 
     @property
     def in_words(self) -> str:
-        return "a signal from outside" if self.code is None else f"exit code {self.code}"
+        ended = "a signal from outside" if self.code is None else f"exit code {self.code}"
+        places = ", ".join(self.refused)
+        return f"{ended}, after it was not let write {places}" if places else ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentCommand:
-    """What to start, and where."""
+    """What to start, and where. `confinement` is what the action asks for; `writable` are further
+    places of ours."""
 
     plan_id: str
     argv: Sequence[str]
@@ -36,6 +43,7 @@ class AgentCommand:
     sandboxes: Mapping[str, str]
     timeout: float
     confinement: Confinement = Confinement()
+    writable: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
@@ -46,6 +54,7 @@ class AgentProcess:
         self._deadline = time.monotonic() + command.timeout
         self._printed = bytearray()
         self._left_out = 0
+        self._denied: list[str] = []
         self._is_suspended = False
         self.end: AgentEnd | None = None
         self._stack = ExitStack()
@@ -63,7 +72,7 @@ class AgentProcess:
         if now >= self._deadline:
             self._running.end()
             self.close()
-            self.end = AgentEnd(code=None, said=self.said())
+            self.end = self._ended(None)
             raise ToolTimeoutError("the agent", self._command.timeout)
         left = min(self._deadline, until or self._deadline) - now
         watched = [self._running.output, self._running.report, *others]
@@ -73,7 +82,7 @@ class AgentProcess:
         if self._running.report in ready:
             report = self._running.end()
             self._runner.refuse_if_stopped(self._command.plan_id)
-            self.end = AgentEnd(code=report.code if report else None, said=self.said())
+            self.end = self._ended(report.code if report else None)
         return any(fd in ready for fd in others)
 
     def refuse_unless_well(self, doing: str) -> None:
@@ -82,7 +91,7 @@ class AgentProcess:
             raise ToolError(
                 f"the agent ended with {self.end.in_words} while it was at {doing}"
                 f"{last_lines(self.end.said)}",
-                "resume the plan: that starts the agent again",
+                self.end.hint or "resume the plan: that starts the agent again",
             )
 
     def said(self) -> str:
@@ -90,7 +99,12 @@ class AgentProcess:
         text = self._printed.decode("utf-8", "backslashreplace").strip()
         left_out, self._left_out = self._left_out, 0
         self._printed.clear()
+        self._denied += self.denied(text)
         return f"[{left_out} bytes left out]\n{text}" if left_out else text
+
+    def denied(self, text: str) -> list[str]:
+        """The lines in which it says that it was not let."""
+        return self._runner.denied(self._command.confinement, text)
 
     def suspend(self) -> None:
         """Until it is resumed, nothing of it moves."""
@@ -109,6 +123,18 @@ class AgentProcess:
             self._running.kill()
         finally:
             self._stack.close()
+
+    def _ended(self, code: int | None) -> AgentEnd:
+        said, command = self.said(), self._command
+        if not self._denied:
+            return AgentEnd(code=code, said=said)
+        allowed = (*command.sandboxes.values(), *command.writable)
+        return AgentEnd(
+            code=code,
+            said=said,
+            refused=tuple(denied_places(self._denied, allowed)),
+            hint=denied_hint(command.confinement, self._denied),
+        )
 
     def _hear(self, *, whole: bool) -> None:
         while True:
@@ -135,6 +161,8 @@ def _to_run(command: AgentCommand) -> Command:
         sandboxes=command.sandboxes,
         timeout=command.timeout,
         plan_id=command.plan_id,
-        confinement=command.confinement,
+        confinement=replace(
+            command.confinement, write=(*command.confinement.write, *command.writable)
+        ),
         variables=command.variables,
     )

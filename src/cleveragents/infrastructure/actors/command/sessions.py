@@ -137,9 +137,19 @@ class AgentSession:
             self._listen(begun, patience)
         self._pauses.forget()
         if self._told is not None:
-            return _result(self._told, self._process.said())
+            return self._result(self._told)
         self._process.refuse_unless_well(begun.tool)
         return ToolResult(output=self._process.said(), values={"end": "not told"})
+
+    def _result(self, event: HookEvent) -> ToolResult:
+        values: dict[str, Any] = {"response": event.response}
+        if event.error:
+            # It failed for the agent, which has seen that and goes on from what is there.
+            values["error"] = event.error
+        output = _joined(event.error or _shown(event.response), self._process.said())
+        if denied := self._process.denied(output):
+            values["denied"] = denied
+        return ToolResult(output=output, values=values)
 
     def _listen(self, begun: HookEvent | None, until: float | None) -> None:
         hooks = self._hooks
@@ -156,15 +166,6 @@ class AgentSession:
 
 def _joined(*texts: str) -> str:
     return "\n".join(text for text in texts if text)
-
-
-def _result(event: HookEvent, said: str) -> ToolResult:
-    values: dict[str, Any] = {"response": event.response}
-    if event.error:
-        # It failed for the agent, which has seen that and goes on from what is there.
-        values["error"] = event.error
-    output = _joined(event.error or _shown(event.response), said)
-    return ToolResult(output=output, values=values)
 
 
 def _shown(response: object) -> str:
