@@ -200,6 +200,13 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session
+def power(session: nox.Session) -> None:
+    """Power cuts on a disk that logs what reaches it; `-- --fs xfs --seed 2 --points 150`."""
+    polite = ("nice", "-n", "10", "python", "-m", "tests.support.power")
+    session.run(*polite, *session.posargs)
+
+
+@nox.session
 def mutate(session: nox.Session) -> None:
     """Small mistakes put into rules and checkpoints, one at a time: do the unit tests notice?
 
