@@ -16,6 +16,7 @@ from cleveragents.cli.interruptions import Interruptions
 from cleveragents.cli.progress import Progress, make_progress
 from cleveragents.cli.render import Renderer, make_renderer
 from cleveragents.cli.render.blocks import Outcome
+from cleveragents.cli.streams import OutputLostError
 from cleveragents.config import ConfigProblem, LoadedSettings, load_settings
 from cleveragents.container import Container
 from cleveragents.domain.errors import (
@@ -25,6 +26,7 @@ from cleveragents.domain.errors import (
     ConfirmationNeededError,
     CurrentFolderError,
     DeclinedError,
+    OutputNotWrittenError,
     PlanError,
     UsageError,
 )
@@ -41,6 +43,7 @@ class App:
         self.command = ""
         self.format_hint: str | None = None
         self.exit_code = 0
+        self._reports = False
         self._plans: dict[str, PlanId] = {}
         self.interruptions = Interruptions()
 
@@ -144,7 +147,13 @@ class App:
         if not self.confirm(question, yes=yes, show=show):
             raise DeclinedError("it")
 
+    def report(self, outcome: Outcome) -> None:
+        """Show what was done. It stays done, and is no failure, if that cannot be written."""
+        self._reports = True
+        self.show(outcome)
+
     def show(self, outcome: Outcome) -> None:
+        """Show what was asked for, which is all that the command is for."""
         extra = (*self._setting_warnings(), *self._folder_notices())
         if extra:
             outcome = Outcome(
@@ -175,8 +184,26 @@ class App:
         for notice in self._folder_notices():  # it is done, whatever else went wrong
             sys.stderr.write(f"warning: {notice}\n")
         name = self.command if command is None else command
-        self._renderer().show_error(name, error, self._started, self._duration())
+        try:
+            self._renderer().show_error(name, error, self._started, self._duration())
+        except OutputLostError:
+            # The envelope has no place left; what went wrong must be heard all the same.
+            self._on_stderr().show_error(name, error, self._started, self._duration())
         return error.exit_code
+
+    def lost(self, lost: OutputLostError) -> int:
+        """The answer could not be written; gives back the exit code."""
+        self.interruptions.arrived()
+        if lost.reader_left:
+            return self.exit_code
+        error = OutputNotWrittenError(lost.reason, self.command if self._reports else None)
+        if not self._reports:
+            self._on_stderr().show_error("", error, self._started, self._duration())
+            return error.exit_code
+        told = (error.message, f"hint: {error.hint}", f"code: {error.code}")
+        outcome = Outcome(data={}, warnings=("\n".join(told),))
+        self._on_stderr().show("", outcome, self._started, self._duration())
+        return self.exit_code
 
     def write_crash_report(self, report: str) -> str:
         """Put a traceback away; gives back where."""
@@ -192,6 +219,9 @@ class App:
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(report)
         return name
+
+    def _on_stderr(self) -> Renderer:
+        return make_renderer("plain", stdout=sys.stderr, stderr=sys.stderr)
 
     def _renderer(self) -> Renderer:
         no_color = bool(os.environ.get("NO_COLOR"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from cleveragents.domain.errors import UsageError
+    from cleveragents.domain.errors import MachineError, UsageError
 
 # Every `agents --help` pays for what is imported above, so the rest is imported where it is used.
 
@@ -48,7 +48,11 @@ class AgentsCommand(click.Command):
         # The context is gone by the time an error is shown, so the app keeps the name.
         if ctx.obj is not None:
             ctx.obj.command = command_name(ctx)
-        return super().invoke(ctx)
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # Not that of our output, which is told apart. click would end here without a word.
+            raise _machine_error(error) from error
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         given = [param for param in self.params if isinstance(param, click.Argument)]
@@ -167,6 +171,12 @@ def to_plan_error(exc: click.ClickException) -> "UsageError":
     ctx = exc.ctx if isinstance(exc, click.UsageError) else None
     path = ctx.command_path if ctx is not None else "agents"
     return UsageError(_message(exc), f"see `{path} --help`")
+
+
+def _machine_error(error: OSError) -> "MachineError":
+    from cleveragents.domain.errors import MachineError  # noqa: PLC0415  as above
+
+    return MachineError(str(error))
 
 
 def _message(exc: click.ClickException) -> str:

@@ -8,6 +8,7 @@ import click
 
 from cleveragents.cli.app import App, as_plan_error
 from cleveragents.cli.framework import command_name, scan_format, to_plan_error
+from cleveragents.cli.streams import OutputLostError
 from cleveragents.config import ConfigProblem
 from cleveragents.domain.errors import InterruptedCommandError, MachineError, PlanError
 
@@ -32,10 +33,8 @@ def _answered(app: App, root: click.Group, argv: Sequence[str]) -> int:
         root.main(list(argv), prog_name="agents", standalone_mode=False, obj=app)
         sys.stdout.flush()
         return app.exit_code
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; nothing may be written on the way out either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return app.exit_code
+    except OutputLostError as lost:
+        return app.lost(lost)
     except (click.exceptions.Abort, KeyboardInterrupt):
         return app.fail(InterruptedCommandError())
     except click.ClickException as error:
@@ -46,18 +45,9 @@ def _answered(app: App, root: click.Group, argv: Sequence[str]) -> int:
     except ConfigProblem as problem:
         return app.fail(as_plan_error(problem))
     except OSError as error:
-        return _machine_error(app, error)
+        return app.fail(MachineError(str(error)))
     except Exception as error:  # noqa: BLE001 - a bug must not show people a traceback
         return app.fail(_bug(app, error))
-
-
-def _machine_error(app: App, error: OSError) -> int:
-    try:
-        return app.fail(MachineError(str(error)))
-    except OSError:
-        # It is the output itself that fails, as on a full disk; stderr may still work.
-        sys.stderr.write(f"error: the output could not be written: {error}\n")
-        return MachineError.exit_code
 
 
 def _bug(app: App, error: Exception) -> BugError:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from cleveragents import __version__
+from cleveragents.cli import streams
 from cleveragents.cli.framework import LazyGroup, examples
 
 _COMMANDS = "cleveragents.cli.commands"
@@ -52,14 +53,12 @@ def root(ctx: click.Context, data_dir: str | None, config_path: str | None, verb
 
 def main() -> None:
     atexit.register(_let_the_exit_code_stand)  # first, and so the last to be called
-    _open_missing_streams()
+    streams.take()
     code = run(sys.argv[1:])
     if "signal" not in sys.modules:  # `--help` has none to heed, and must not pay for it
-        sys.exit(_flushed(code))
-    from cleveragents.cli.interruptions import INTERRUPTED, leave_with  # noqa: PLC0415 - as above
+        sys.exit(code)
+    from cleveragents.cli.interruptions import leave_with  # noqa: PLC0415 - as above
 
-    leave_with(INTERRUPTED)  # what was said is not heard yet
-    code = _flushed(code)
     leave_with(code)
     sys.exit(code)
 
@@ -73,31 +72,11 @@ def _let_the_exit_code_stand() -> None:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _flushed(code: int) -> int:
-    """The exit code, which says so if what was printed could not be written."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        # Nothing more can be said there; the interpreter must not try again on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return code or 1
-    return code
-
-
-def _open_missing_streams() -> None:
-    """A caller may have closed them (`>&-`); what we say then goes nowhere; the work goes on."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, PTH123 - until we end
-
-
 def run(argv: Sequence[str]) -> int:
-    """Run one command line; gives back the exit code."""
+    """Run one command line; gives back the exit code, when all that was said is heard."""
     asked = os.environ.get("_AGENTS_COMPLETE")
     if asked and not argv:
-        from cleveragents.cli.completion import answer  # noqa: PLC0415 - when Tab is pressed
-
-        return answer(root, asked)
+        return _completed(asked)
     if not argv or argv[-1] == "--help" or argv == ["--version"]:
         # Nothing here can fail in a way that needs our renderers, so they are not imported.
         return _help(argv)
@@ -106,10 +85,30 @@ def run(argv: Sequence[str]) -> int:
     return guarded(root, argv)
 
 
+def _completed(asked: str) -> int:
+    from cleveragents.cli.completion import answer  # noqa: PLC0415 - when Tab is pressed
+
+    try:
+        code = answer(root, asked)
+        sys.stdout.flush()
+    except streams.OutputLostError as lost:
+        return _lost(lost)
+    return code
+
+
 def _help(argv: Sequence[str]) -> int:
     try:
         root.main(list(argv) or ["--help"], prog_name="agents", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except streams.OutputLostError as lost:
+        return _lost(lost)
     return 0
+
+
+def _lost(lost: streams.OutputLostError) -> int:
+    from cleveragents.cli.app import App  # noqa: PLC0415 - `--help` must not pay for it
+
+    return App().lost(lost)

@@ -45,7 +45,7 @@ def create(app: App, plan_id: str, label: str) -> None:
         raise click.UsageError("--label must not be empty")
     with app.working() as container:
         group = container.manual_checkpoints.create(app.plan(plan_id), label.strip())
-    app.show(views.created(group))
+    app.report(views.created(group))
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint delete <PLAN_ID> <CHECKPOINT_ID>"))
@@ -59,7 +59,7 @@ def delete(app: App, plan_id: str, checkpoint_id: str, *, yes: bool) -> None:
     wanted = service.get_checkpoint(app.plan(plan_id), checkpoint_id)
     app.require(f"Delete {wanted.group_id} ({wanted.label})", yes=yes)
     group, freed = app.container.manual_checkpoints.delete(app.plan(plan_id), wanted.group_id)
-    app.show(views.deleted(group, freed))
+    app.report(views.deleted(group, freed))
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint prune --dry-run <PLAN_ID>"))
@@ -72,13 +72,15 @@ def prune(app: App, plan_id: str, *, yes: bool, dry_run: bool) -> None:
     plan, service = app.plan(plan_id), app.container.manual_checkpoints
     found = service.explain_retention(plan)
     gone = len(found.decision.removed)
-    if dry_run or not gone:
-        app.show(views.pruned(plan, found, None if dry_run else service.prune(plan)[1]))
+    if dry_run:
+        app.show(views.pruned(plan, found, None))
         return
     app.require(
-        f"Prune {count(gone, 'checkpoint')}", yes=yes, show=lambda: views.pruned(plan, found, None)
+        f"Prune {count(gone, 'checkpoint')}",
+        yes=yes or not gone,
+        show=lambda: views.pruned(plan, found, None),
     )
-    app.show(views.pruned(plan, *service.prune(plan)))
+    app.report(views.pruned(plan, *service.prune(plan)))
 
 
 @checkpoint.command(epilog=examples("agents plan checkpoint verify <PLAN_ID>"))

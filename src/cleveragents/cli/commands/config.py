@@ -79,7 +79,7 @@ def set_key(app: App, key: str, value: str, *, project: bool) -> None:
     written = set_value(
         key, value, home=app.home, cwd=app.cwd, config_path=app.config_path, project=project
     )
-    app.show(
+    app.report(
         Outcome(
             data={"key": key, "value": shown(find_key(key, ""), value), "file": written},
             messages=[f"{key} is set in {written}"],

@@ -81,7 +81,7 @@ def correct(
         if not flags["no_execute"]:
             plan = finished(container.correction_service.go_on(plan.plan_id))
     status = app.container.plan_queries.status(plan.plan_id)
-    app.show(views.corrected(result, status))
+    app.report(views.corrected(result, status))
 
 
 @click.command(
@@ -105,7 +105,7 @@ def prompt(
         told = container.prompt_service.prompt(app.plan(plan_id), _text(text or guidance or ""))
         if not no_execute:
             finished(container.correction_service.go_on(told.plan.plan_id))
-    app.show(views.prompted(told, app.container.plan_queries.status(told.plan.plan_id)))
+    app.report(views.prompted(told, app.container.plan_queries.status(told.plan.plan_id)))
 
 
 def _append(app: App, decision_id: str, advice: Advice, flags: Mapping[str, bool]) -> None:
@@ -122,7 +122,7 @@ def _append(app: App, decision_id: str, advice: Advice, flags: Mapping[str, bool
         done = container.append_service.append(decision_id, advice.guidance, advice.step_file)
         if not flags["no_execute"]:
             finished(container.correction_service.go_on(done.plan.plan_id))
-    app.show(views.appended(done, app.container.plan_queries.status(done.plan.plan_id)))
+    app.report(views.appended(done, app.container.plan_queries.status(done.plan.plan_id)))
 
 
 def _asked(app: App, question: CorrectionQuestion, *, yes: bool) -> bool:

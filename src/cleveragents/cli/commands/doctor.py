@@ -39,7 +39,7 @@ def doctor(app: App, *, fix: bool, yes: bool, moved: tuple[str, ...]) -> None:
     )
     with app.working():
         treated = service.mend(found)
-    app.show(views.mended(found, treated))
+    app.report(views.mended(found, treated))
 
 
 def _places(app: App, moved: tuple[str, ...]) -> dict[str, str]:

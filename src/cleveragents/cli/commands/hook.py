@@ -48,7 +48,7 @@ def _tell(app: App, kind: str) -> None:
         return
     try:
         message = _message(kind, sys.stdin.buffer.read())
-    except ValueError as error:
+    except (ValueError, OSError) as error:
         _say(f"the message to the hook cannot be read: {error}")
         if kind == "pre-tool":
             app.exit_code = _BLOCKED  # nothing may happen that is not on record

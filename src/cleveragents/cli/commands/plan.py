@@ -89,7 +89,7 @@ def use(app: App, action: str, resources: tuple[str, ...], *, include_uncommitte
     result = app.container.plan_service.use(
         action, overrides, include_uncommitted=include_uncommitted
     )
-    app.show(plan_views.used(result))
+    app.report(plan_views.used(result))
 
 
 @plan.command("list", epilog=examples("agents plan list", "agents plan list --all --format json"))
@@ -128,7 +128,7 @@ def status(app: App, plan_id: str) -> None:
 def cancel(app: App, plan_id: str) -> None:
     """End a plan for good. Work in its sandboxes stays where it is."""
     result = app.container.plan_service.cancel(app.plan(plan_id))
-    app.show(plan_views.cancelled(result, app.project(result.plan.plan_id)))
+    app.report(plan_views.cancelled(result, app.project(result.plan.plan_id)))
 
 
 @plan.command(epilog=examples("agents plan discard <PLAN_ID>"))
@@ -143,7 +143,7 @@ def discard(app: App, plan_id: str, *, yes: bool) -> None:
         wanted,
         lambda kept: app.confirm(f"Discard the sandboxes of {project}: {', '.join(kept)}", yes=yes),
     )
-    app.show(plan_views.discarded(result, project))
+    app.report(plan_views.discarded(result, project))
 
 
 @plan.command(
@@ -200,7 +200,7 @@ def apply(
 
     with app.working() as container:
         result = container.apply_service.apply(wanted.plan_id, options, confirm)
-    app.show(plan_views.applied(result, project))
+    app.report(plan_views.applied(result, project))
 
 
 @plan.command(
@@ -265,7 +265,7 @@ def run(
         service = container.plan_resume_service
         finished(service.run(plan_id, choice, resolution, rebuild=rebuild))
     found = app.container.plan_queries.status(plan_id)
-    app.show(plan_views.executed(found, _holds(app, found)))
+    app.report(plan_views.executed(found, _holds(app, found)))
 
 
 def _holds(app: App, found: "PlanStatus") -> Enforcement:

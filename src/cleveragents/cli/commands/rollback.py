@@ -69,4 +69,4 @@ def rollback(
         result = container.rollback_service.rollback(
             wanted, checkpoint_id, confirm, only, rebuild=flags["rebuild"]
         )
-    app.show(views.rolled_back(result, project))
+    app.report(views.rolled_back(result, project))

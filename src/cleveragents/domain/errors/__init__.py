@@ -78,6 +78,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── GitUnavailableError        git-unavailable
 ├── CurrentFolderError         current-folder-gone
 ├── MachineError               machine-error
+├── OutputNotWrittenError      output-not-written
 └── InterruptedCommandError    command-interrupted (exit 130)
 """
 
@@ -122,6 +123,7 @@ from cleveragents.domain.errors.machine import (
     GitUnavailableError,
     InterruptedCommandError,
     MachineError,
+    OutputNotWrittenError,
 )
 from cleveragents.domain.errors.plans import (
     ActionFileError,
@@ -223,6 +225,7 @@ __all__ = [
     "ModelKeyMissingError",
     "ModelRefusedError",
     "ModelUnreachableError",
+    "OutputNotWrittenError",
     "PathNotFoundError",
     "PathOutsideSandboxError",
     "NoConflictError",

@@ -69,6 +69,26 @@ class MachineError(PlanError):
         )
 
 
+class OutputNotWrittenError(PlanError):
+    """The answer of a command could not be written; `done` is a command that did its work."""
+
+    code = "output-not-written"
+
+    def __init__(self, reason: str, done: str | None = None) -> None:
+        if done is None:
+            super().__init__(
+                f"the answer could not be written to standard output: {reason}",
+                "make room there or send it elsewhere, then run the command again",
+            )
+        else:
+            super().__init__(
+                f"`agents {done}` is done; only its answer could not be written to standard"
+                f" output: {reason}",
+                "do not run it again; see what it did with a command that changes nothing, such as"
+                " `agents plan status` or `agents config list`",
+            )
+
+
 class InterruptedCommandError(PlanError):
     code = "command-interrupted"
     exit_code = 130
