@@ -1,8 +1,6 @@
 """What the commands print: one envelope for programs, text for people, progress beside it."""
 
 import json
-import os
-import pty
 import re
 import subprocess
 from collections.abc import Callable, Sequence
@@ -11,6 +9,7 @@ from datetime import datetime
 import pytest
 from tests.support.agents import COMMAND, Answer
 from tests.support.promises import ENVELOPE, ERROR, STATUSES, TIMING
+from tests.support.terminals import on_a_terminal
 from tests.support.world import PlanHandle, World, action, shell, write
 
 NOBODY = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -310,25 +309,6 @@ def test_verbose_tells_on_stderr_what_happens_and_stdout_stays_clean(world: Worl
     json.loads(answer.out)
     assert "first (file.write)" in answer.err
     assert "checkpoint" in answer.err
-
-
-def on_a_terminal(world: World, *argv: str) -> tuple[int, str]:
-    """Runs the command with everything on one pseudo-terminal; gives back what was drawn."""
-    terminal, ours = pty.openpty()
-    environ = {**world.agents.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"}
-    process = subprocess.Popen(
-        [COMMAND, *argv], cwd=world.project.path, env=environ, stdin=ours, stdout=ours, stderr=ours
-    )
-    os.close(ours)
-    drawn = b""
-    while True:
-        try:
-            piece = os.read(terminal, 65536)
-        except OSError:  # how Linux says that the other side is closed
-            break
-        drawn += piece
-    os.close(terminal)
-    return process.wait(20), drawn.decode()
 
 
 def test_a_terminal_shows_moving_progress_and_then_the_panels(world: World) -> None:

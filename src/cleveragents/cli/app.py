@@ -26,6 +26,7 @@ from cleveragents.domain.errors import (
     ConfirmationNeededError,
     CurrentFolderError,
     DeclinedError,
+    HomeUnknownError,
     OutputNotWrittenError,
     PlanError,
     UsageError,
@@ -71,9 +72,19 @@ class App:
         interactive = sys.stderr.isatty() and self._format() not in ("json", "yaml")
         return make_progress(sys.stderr, interactive=interactive, verbose=self._verbose)
 
-    @property
+    @cached_property
     def home(self) -> str:
-        return str(Path.home())
+        """Absolute, also for whatever we start, which may be started somewhere else."""
+        if not os.environ.get("HOME"):
+            os.environ.pop("HOME", None)  # Python would take an empty one for `/`
+        try:
+            home = Path.home()
+        except RuntimeError:
+            raise HomeUnknownError from None
+        if not home.is_absolute():
+            home = Path(os.path.normpath(Path(self.cwd, home)))
+            os.environ["HOME"] = str(home)
+        return str(home)
 
     @cached_property
     def cwd(self) -> str:

@@ -5,13 +5,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cleveragents.cli.framework import ANYWHERE_KEY
+from cleveragents.cli.framework import ANYWHERE_KEY, AsItIs
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+AS_IT_IS = AsItIs()
 
 
 def _offering(kind: str) -> Complete:
@@ -27,7 +29,8 @@ def _offering(kind: str) -> Complete:
 
 
 def action_file(name: str) -> Callable[..., click.Command]:
-    return click.argument(name, metavar="ACTION.yaml", shell_complete=_offering("files"))
+    offer = _offering("files")
+    return click.argument(name, metavar="ACTION.yaml", type=AS_IT_IS, shell_complete=offer)
 
 
 def checkpoint(

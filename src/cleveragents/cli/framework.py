@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -37,12 +37,23 @@ LazyCommands = Mapping[str, tuple[str, str]]
 """Command name to (`module.path:attribute`, one line of help)."""
 
 
+class AsItIs(click.types.StringParamType):
+    """What the system has names for, such as a path: any bytes. Other words are text."""
+
+
 class AgentsCommand(click.Command):
     """A leaf command: takes `--format`, and shows its examples as they are typed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.params.append(_format_option())
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        for param in self.params:
+            if not isinstance(param.type, AsItIs) and _is_no_text(ctx.params.get(param.name or "")):
+                raise click.BadParameter("this is not UTF-8 text", ctx=ctx, param=param)
+        return rest
 
     def invoke(self, ctx: click.Context) -> Any:
         # The context is gone by the time an error is shown, so the app keeps the name.
@@ -222,6 +233,13 @@ def _remember_format(ctx: click.Context, _param: click.Parameter, value: str | N
     # `meta` is shared by a context and its parents, and the leaf is parsed last, so it overrides.
     if value is not None:
         ctx.meta[FORMAT_KEY] = value
+
+
+def _is_no_text(value: object) -> bool:
+    """Python carries bytes that are no UTF-8 as halves of surrogate pairs, which no file takes."""
+    if isinstance(value, tuple):
+        return any(_is_no_text(item) for item in cast("tuple[object, ...]", value))
+    return isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def _known_format(word: str) -> str | None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self, TextIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.spinner import Spinner
 from rich.table import Table
@@ -12,6 +12,7 @@ from rich.text import Text
 
 from cleveragents.cli.progress import line_of
 from cleveragents.cli.progress_view import ChildView, PlanView, StepState, StepView
+from cleveragents.cli.render.screen import Screen
 from cleveragents.cli.render.text import many_lines, one_line
 from cleveragents.domain.events import (
     ChildReported,
@@ -42,9 +43,7 @@ class LiveProgress:
     """Events only replace a value; a thread of rich draws it, at most ten times a second."""
 
     def __init__(self, stderr: TextIO) -> None:
-        self._console = Console(
-            file=stderr, force_terminal=True, markup=False, highlight=False, emoji=False
-        )
+        self._console = Screen(stderr, force_terminal=True)
         self._spinner = Spinner("dots", style="cyan")
         self._view = PlanView()
         self._live: Live | None = None

@@ -138,6 +138,7 @@ def set_value(
     user_home, here = Path(home), Path(cwd)
     base = Base(home=user_home, folder=here)
     value = found.checked(found.from_text(text), base, where)
+    _refuse_what_no_file_holds(found, value, where)
     target = files.file_to_write(user_home, here, config_path, project=project)
     edited = _edited(target, found, _as_toml(value))
     files.make_folder(target.parent, private=not project)
@@ -225,6 +226,15 @@ def _unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 # --- setting ------------------------------------------------------------------------------------
+
+
+def _refuse_what_no_file_holds(key: Key, value: Value, where: str) -> None:
+    """The value may come from where we are, as a path does, and so from bytes that are no UTF-8."""
+    try:
+        str(value).encode()
+    except UnicodeEncodeError:
+        problem = "a config file holds UTF-8 text only, and this is none"
+        raise ConfigProblem("bad-value", key.name, where, problem) from None
 
 
 def _as_toml(value: Value) -> object:

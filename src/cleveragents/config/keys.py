@@ -23,6 +23,7 @@ from cleveragents.config.values import (
     number_from_text,
     path_value,
     seconds_value,
+    shown_address,
     size_value,
     text_value,
     triggers_value,
@@ -51,12 +52,20 @@ class ConfigProblem(Exception):  # noqa: N818 - `Error` is for the tree in domai
         self.suggestion = suggestion
 
 
+def _whole(value: Value) -> Value:
+    return value
+
+
+def _hidden(value: Value) -> Value:
+    return "(set, not shown)" if value else value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """One setting. `read` checks a value as TOML has it; `from_text` makes such a value of text.
 
-    `in_project` False: a cloned repository must not say where our data goes. What is `secret` is
-    never shown.
+    `in_project` False: a cloned repository must not say where our data goes. `shown` is what people
+    may see of a value.
     """
 
     name: str
@@ -69,7 +78,7 @@ class Key:
     from_text: Callable[[str], object] = str
     in_project: bool = True
     project_may_not: str = "where data is kept"
-    secret: bool = False
+    shown: Callable[[Value], Value] = _whole
     empty_is_a_value: bool = False
 
     @property
@@ -101,7 +110,7 @@ def find_key(name: str, where: str) -> Key:
 
 def shown(key: Key, value: Value) -> Value:
     """The value as people may see it."""
-    return "(set, not shown)" if key.secret and value else value
+    return key.shown(value)
 
 
 def as_text(value: Value) -> str:
@@ -317,6 +326,7 @@ KEYS = (
         env="CLEVERAGENTS_ACTOR_LLM_BASE_URL",
         doc="Where the models are; empty means the provider's own address.",
         read=web_address_value,
+        shown=shown_address,
         in_project=False,
         project_may_not="where models are",
     ),
@@ -330,7 +340,7 @@ KEYS = (
         read=text_value,
         in_project=False,
         project_may_not="whose key is used",
-        secret=True,
+        shown=_hidden,
     ),
     Key(
         name="actor.llm.timeout",

@@ -53,6 +53,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _AGE = re.compile(r"(\d{1,6}) ?([smhdw])", re.ASCII)
 
 
+_USER = re.compile(r"//.*@", re.DOTALL)
+_QUERY = re.compile(r"\?.*", re.DOTALL)
+_WHOLE = re.compile(r"[-+]?[0-9]+")
+_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_LONGEST_NUMBER = 100
+
+
 class BadValueError(Exception):
     def __init__(self, problem: str, suggestion: str | None = None) -> None:
         super().__init__(problem)
@@ -176,7 +183,25 @@ def web_address_value(raw: object, base: Base) -> Value:
     text = str(text_value(raw, base))
     if text and not text.startswith(("https://", "http://")):
         raise BadValueError("must begin with https:// or http://")
+    # The text is not repeated: it may hold a password.
+    if text and not _has_a_place(text):
+        raise BadValueError("must be an address such as https://models.example/v1")
     return text
+
+
+def _has_a_place(address: str) -> bool:
+    from urllib.parse import urlsplit  # noqa: PLC0415 - hardly anybody has an address of their own
+
+    try:
+        parts = urlsplit(address)
+        return bool(parts.hostname) and parts.port != 0 and address.isprintable()
+    except ValueError:
+        return False
+
+
+def shown_address(value: Value) -> Value:
+    """Without what may be a password: whoever reads it learns only where the models are."""
+    return _QUERY.sub("?...", _USER.sub("//...@", str(value)))
 
 
 def text_value(raw: object, base: Base) -> Value:
@@ -201,12 +226,13 @@ def _text(raw: object) -> str:
 
 
 def number_from_text(text: str) -> object:
-    for convert in (int, float):
-        try:
-            return convert(text)
-        except ValueError:
-            continue
-    return text
+    """As people write numbers. Python would also take `1_000`, and digits of every script."""
+    wanted = text.strip()
+    if len(wanted) > _LONGEST_NUMBER:
+        return text
+    if _WHOLE.fullmatch(wanted):
+        return int(wanted)
+    return float(wanted) if _DECIMAL.fullmatch(wanted) else text
 
 
 def list_from_text(text: str) -> object:

@@ -10,6 +10,7 @@ from cleveragents.infrastructure.actionactors import actor_spec
 from cleveragents.infrastructure.actionrules import Rules
 from cleveragents.infrastructure.actionschema import (
     MOST_FINDINGS,
+    NO_VALUE,
     ActionShape,
     Finding,
     quoted,
@@ -214,7 +215,7 @@ def _who_decides(sections: Mapping[str, Any], actor: ActorSpec) -> Iterator[Find
         text = f"the actor {quoted(actor.type)} decides its own steps; leave one of the two out"
         yield Finding(loc=("steps",), text=text)
     elif actor.type == SCRIPTED and sections.get("steps") is None and not _named(sections):
-        text = "this key is required" if "steps" not in sections else "it must be a list"
+        text = "this key is required" if "steps" not in sections else NO_VALUE
         yield Finding(loc=("steps",), text=f"{text}, or an `actor` that decides the steps")
 
 

@@ -21,6 +21,7 @@ from cleveragents.domain.action import (
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 from cleveragents.domain.effects import RESULT_NAMES
 from cleveragents.infrastructure.actionschema import (
+    NO_VALUE,
     ConfinementShape,
     Finding,
     PolicyShape,
@@ -110,7 +111,9 @@ class Rules:
         type_ = ResourceType(shape.type)
         needed, other = ("url", "path") if type_ is ResourceType.POSTGRES else ("path", "url")
         if getattr(shape, needed) is None:
-            self._find(f"this key is required for {type_}", "resources", name, needed)
+            missing = f"this key is required for {type_}"
+            given = needed in shape.model_fields_set
+            self._find(NO_VALUE if given else missing, "resources", name, needed)
         if getattr(shape, other) is not None:
             self._find(f"is not for {type_}; use `{needed}`", "resources", name, other)
         for key in ("include", "exclude"):
@@ -187,6 +190,9 @@ class Rules:
 
     def _check_kind(self, name: str, shape: ToolShape, servers: Collection[str]) -> None:
         kinds = [kind for kind in ("command", "python", "server") if getattr(shape, kind)]
+        for kind in shape.model_fields_set & {"command", "python", "server", "tool"}:
+            if getattr(shape, kind) is None:
+                self._find(NO_VALUE, "tools", name, kind)
         if len(kinds) != 1:
             text = "a tool has either `command`, or `python`, or `server` with `tool`"
             self._find(text, "tools", name)

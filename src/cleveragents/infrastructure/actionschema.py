@@ -283,8 +283,12 @@ def _in_words(error: ErrorDetails, keys: Collection[str]) -> str:
     return error["msg"]
 
 
+NO_VALUE = 'has no value (in YAML, `~` means nothing; the text is "~")'
+"""Of a key that is there."""
+
+
 def _wrong_type(wanted: str, given: object) -> str:
     if given is None:
-        return f"has no value; it must be {wanted}"
+        return f"{NO_VALUE}; it must be {wanted}"
     quotes = "; put it in quotes" if wanted == "text" and isinstance(given, int | float) else ""
     return f"must be {wanted}, not {_GIVEN[type(given)]}{quotes}"

@@ -130,7 +130,7 @@ LLM = "actor: {type: llm, model: 'openai:gpt-5'"
         (LLM + ", max_token: 3}\n", "actor.max_token: unknown key; did you mean `max_tokens`?"),
         (LLM + "}\nsteps: [{tool: shell}]\n", "steps: the actor `llm` decides its own steps"),
         ("actor: scripted\n", "steps: this key is required, or an `actor` that decides"),
-        ("steps:\n", "steps: it must be a list, or an `actor` that decides the steps"),
+        ("steps:\n", "steps: has no value"),
         ("actor: {type: scripted, tools: [x]}\nsteps: [{tool: shell}]\n", "actor.tools: is not"),
     ],
 )

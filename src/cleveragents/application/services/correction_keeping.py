@@ -50,7 +50,7 @@ class Keeping:
 def _step(plan: Plan, done: Mapping[int, DecisionId], text: str) -> int:
     steps = plan.action.steps
     found = [index for index, step in enumerate(steps) if step.name == text]
-    if not found and text.isdecimal():
+    if not found and text.isascii() and text.isdecimal():
         found = [index for index in [int(text)] if index < len(steps)]
     if len(found) > 1:
         numbers = ", ".join(map(str, found))

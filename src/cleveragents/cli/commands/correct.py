@@ -38,6 +38,7 @@ _NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; lea
 @click.option(
     "--step-file",
     metavar="FILE",
+    type=arguments.AS_IT_IS,
     help="YAML of the step that takes its place; for append, of the steps to add.",
 )
 @click.option(

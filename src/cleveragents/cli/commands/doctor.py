@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import doctor as views
@@ -20,6 +21,7 @@ _MOVED = "agents doctor --fix --moved /old/project=/new/project"
     "--moved",
     multiple=True,
     metavar="OLD=NEW",
+    type=arguments.AS_IT_IS,
     help="What was at OLD, or below it, is at NEW now; may be repeated.",
 )
 @click.pass_obj

@@ -78,6 +78,7 @@ def plan() -> None:
     "--resource",
     "resources",
     metavar="NAME=PATH",
+    type=arguments.AS_IT_IS,
     multiple=True,
     help="Work on PATH instead of what the action says. May be repeated.",
 )
@@ -176,7 +177,12 @@ def diff(app: App, plan_id: str, correction: str | None) -> None:
 @arguments.PLAN
 @_YES
 @click.option("--no-commit", is_flag=True, help="Leave the changes in the working tree.")
-@click.option("--branch", metavar="NAME", help="Commit on a new branch; touch nothing else.")
+@click.option(
+    "--branch",
+    metavar="NAME",
+    type=arguments.AS_IT_IS,
+    help="Commit on a new branch; touch nothing else.",
+)
 @click.option("--message", "-m", metavar="TEXT", help="The commit message.")
 @click.pass_obj
 def apply(

@@ -30,6 +30,7 @@ from cleveragents.cli.views import rollbacks as views
 @click.option(
     "--only",
     metavar="PATH",
+    type=arguments.AS_IT_IS,
     multiple=True,
     help="Bring back this file or folder only, and discard no decision. With several resources:"
     " RESOURCE:PATH. May be repeated.",

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cleveragents.cli.render.blocks import Block, Code, Outcome
 from cleveragents.cli.render.bodies import body_of, code_text, hanging, paragraph, wanted_width
+from cleveragents.cli.render.screen import Screen
 from cleveragents.cli.render.text import one_line, write
 from cleveragents.domain.errors import PlanError
 
@@ -34,12 +35,6 @@ class Look:
 
 RICH = Look(frame=box.ROUNDED, border="blue", colours=True)
 TABLE = Look(frame=box.SQUARE, border="", colours=False)
-
-
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to the caller; rich would close our stdout and exit with an error."""
-        raise BrokenPipeError
 
 
 class BoxRenderer:
@@ -89,14 +84,11 @@ class BoxRenderer:
         _print(console, [panel])
 
     def _console(self, stream: TextIO) -> Console:
-        return _Console(
-            file=stream,
+        return Screen(
+            stream,
             width=self._width,
             color_system="auto" if self._look.colours else None,
             no_color=self._no_color,
-            markup=False,
-            highlight=False,
-            emoji=False,
         )
 
     def _block(self, block: Block, width: int) -> list[RenderableType]:

@@ -77,6 +77,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── DataDirError               data-dir-unusable
 ├── GitUnavailableError        git-unavailable
 ├── CurrentFolderError         current-folder-gone
+├── HomeUnknownError           home-unknown
 ├── MachineError               machine-error
 ├── OutputNotWrittenError      output-not-written
 └── InterruptedCommandError    command-interrupted (exit 130)
@@ -121,6 +122,7 @@ from cleveragents.domain.errors.machine import (
     DatabaseUnusableError,
     DataDirError,
     GitUnavailableError,
+    HomeUnknownError,
     InterruptedCommandError,
     MachineError,
     OutputNotWrittenError,
@@ -214,6 +216,7 @@ __all__ = [
     "EffectDoneError",
     "EffectUncertainError",
     "GitUnavailableError",
+    "HomeUnknownError",
     "InterruptedApplyError",
     "InterruptedCommandError",
     "InterruptedPlanError",

@@ -57,6 +57,16 @@ class CurrentFolderError(PlanError):
         super().__init__("the current folder does not exist any more", "change to another folder")
 
 
+class HomeUnknownError(PlanError):
+    code = "home-unknown"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no home folder is known: HOME is not set, and the system knows none for this user",
+            "set HOME to a folder of yours",
+        )
+
+
 class MachineError(PlanError):
     """The operating system refused something that no adapter foresaw, such as a full disk."""
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from cleveragents.application.actor_ports import Actor
 from cleveragents.application.ports import EventSink, PatientClock, Tools
@@ -94,11 +95,22 @@ class LlmKind:
     def _address(self, action: Action) -> ModelAddress:
         name, model = _named(action)
         provider = PROVIDERS[name]
-        base_url = self._settings.llm_base_url or self._environ.get(provider.address) or None
+        base_url = self._settings.llm_base_url or self._from_variable(provider.address) or None
         key = self._settings.llm_api_key or self._from_environment(provider)
         if not key and base_url is None:
             raise ModelKeyMissingError(name, provider.keys[0])
         return ModelAddress(provider=name, model=model, base_url=base_url, api_key=key or _NO_KEY)
+
+    def _from_variable(self, name: str) -> str:
+        """An address of the provider's own variable, which no setting has checked."""
+        address = self._environ.get(name, "")
+        if address and not _leads_somewhere(address):
+            # It is not repeated: it may hold a password.
+            raise ActorUnavailableError(
+                f"{name} in the environment is no address that can be asked",
+                f"set {name} to one such as https://models.example/v1, or unset it",
+            )
+        return address
 
     def _from_environment(self, provider: Provider) -> str:
         return next((self._environ[n] for n in provider.keys if self._environ.get(n)), "")
@@ -113,6 +125,15 @@ def _named(action: Action) -> tuple[str, str]:
             f"write it as provider:model, the provider being one of {', '.join(PROVIDERS)}",
         )
     return provider, model
+
+
+def _leads_somewhere(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        known = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return known and address.isprintable()
 
 
 def _is_installed(library: str) -> bool:
