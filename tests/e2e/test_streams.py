@@ -114,7 +114,7 @@ def test_an_apply_into_a_full_disk_has_committed_and_says_so(world: World) -> No
     answer = typed(world, "> /dev/full", "plan", "apply", "--yes", plan.id)
     assert int(world.project.git("rev-list", "--count", "HEAD")) == before + 1
     assert answer.code == 0
-    assert "`agents plan apply` is done" in answer.err
+    assert "`plan apply` is done" in answer.err
     assert plan.status["state"] == "applied"
 
 

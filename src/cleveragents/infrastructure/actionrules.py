@@ -22,6 +22,7 @@ from cleveragents.domain.confinement import Confinement, ConfinementMeans, Confi
 from cleveragents.domain.effects import RESULT_NAMES
 from cleveragents.infrastructure.actionschema import (
     NO_VALUE,
+    TILDE,
     ConfinementShape,
     Finding,
     PolicyShape,
@@ -113,7 +114,7 @@ class Rules:
         if getattr(shape, needed) is None:
             missing = f"this key is required for {type_}"
             given = needed in shape.model_fields_set
-            self._find(NO_VALUE if given else missing, "resources", name, needed)
+            self._find(NO_VALUE + TILDE if given else missing, "resources", name, needed)
         if getattr(shape, other) is not None:
             self._find(f"is not for {type_}; use `{needed}`", "resources", name, other)
         for key in ("include", "exclude"):

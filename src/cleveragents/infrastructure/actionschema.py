@@ -283,12 +283,12 @@ def _in_words(error: ErrorDetails, keys: Collection[str]) -> str:
     return error["msg"]
 
 
-NO_VALUE = 'has no value (in YAML, `~` means nothing; the text is "~")'
-"""Of a key that is there."""
+NO_VALUE = "has no value"
+TILDE = '; in YAML, `~` means nothing, and only "~" is text'
 
 
 def _wrong_type(wanted: str, given: object) -> str:
     if given is None:
-        return f"{NO_VALUE}; it must be {wanted}"
+        return f"{NO_VALUE}; it must be {wanted}{TILDE if wanted == 'text' else ''}"
     quotes = "; put it in quotes" if wanted == "text" and isinstance(given, int | float) else ""
     return f"must be {wanted}, not {_GIVEN[type(given)]}{quotes}"

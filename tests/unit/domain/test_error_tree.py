@@ -66,6 +66,7 @@ IN_CAPITALS = {
     "DataDirError": ["CLEVERAGENTS_DATA_DIR"],
     "DatabaseTooNewError": ["U"],
     "DecisionNotFoundError": ["PLAN_ID"],
+    "HomeUnknownError": ["HOME", "HOME"],
     "ModelAnswerError": ["TEXT"],
     "ModelKeyMissingError": ["KEY"],
     "NoPlanHereError": ["ACTION"],

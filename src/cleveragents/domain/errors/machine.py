@@ -92,7 +92,7 @@ class OutputNotWrittenError(PlanError):
             )
         else:
             super().__init__(
-                f"`agents {done}` is done; only its answer could not be written to standard"
+                f"`{done}` is done; only its answer could not be written to standard"
                 f" output: {reason}",
                 "do not run it again; see what it did with a command that changes nothing, such as"
                 " `agents plan status` or `agents config list`",
