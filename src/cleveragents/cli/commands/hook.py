@@ -4,7 +4,6 @@ The messages are those that Claude Code gives to its hooks, and so are the exit 
 2 keeps the call from being made and tells the agent why.
 """
 
-import json
 import os
 import sys
 from typing import Any, cast
@@ -13,6 +12,7 @@ import click
 
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
+from cleveragents.domain.foreign_json import read_json
 
 HOOKS_VARIABLE = "CLEVERAGENTS_HOOKS"
 _BLOCKED, _NOTED = 2, 1
@@ -61,7 +61,7 @@ def _tell(app: App, kind: str) -> None:
 
 
 def _message(kind: str, data: bytes) -> dict[str, Any]:
-    told: object = json.loads(data)  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+    told = read_json(data)
     if not isinstance(told, dict):
         raise ValueError("it is not an object")
     given = cast("dict[str, Any]", told)

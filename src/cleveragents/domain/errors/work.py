@@ -72,9 +72,10 @@ class PathOutsideSandboxError(ToolError):
 class ToolTimeoutError(ToolError):
     code = "tool-timeout"
 
-    def __init__(self, tool: str, seconds: float) -> None:
+    def __init__(self, tool: str, seconds: float, until_then: str = "") -> None:
+        had = f"; {until_then}" if until_then else ""
         super().__init__(
-            f"{tool} was stopped after {seconds:g} seconds",
+            f"{tool} was stopped after {seconds:g} seconds{had}",
             "give the step more time with `timeout`, or set tool.timeout in the config",
         )
 

@@ -18,6 +18,7 @@ from cleveragents.domain.action import (
     Subplans,
     ToolSpec,
 )
+from cleveragents.domain.foreign_json import read_json
 from cleveragents.domain.subplan import MOST_LEVELS
 from cleveragents.domain.toolschema import json_schema
 
@@ -122,12 +123,15 @@ def _definition(action: Action, spec: ToolSpec) -> ToolDefinition:
 
 def _arguments(call: ToolCallPart) -> Mapping[str, Any]:
     try:
-        return call.args_as_dict(raise_if_invalid=True)
-    except (ValueError, AssertionError) as error:
+        arguments = call.args_as_dict(raise_if_invalid=True)
+        # The library takes numbers that JSON does not have, and any depth.
+        read_json(json.dumps(arguments).encode("ascii"))
+    except (ValueError, AssertionError, RecursionError) as error:
         text = (
             f"the arguments of {call.tool_name} are not a JSON object: {call.args!r:.200} ({error})"
         )
         raise UnusableCallError(text) from error
+    return arguments
 
 
 def _title(tool: str, arguments: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ complete, and paid for.
 import json
 from typing import Any, cast
 
-from cleveragents.infrastructure.processes.foreign_json import NotJsonError, read_json
+from cleveragents.domain.foreign_json import NotJsonError, read_json
 
 
 def is_whole(beginning: bytes) -> bool:

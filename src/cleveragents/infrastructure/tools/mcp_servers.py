@@ -16,10 +16,10 @@ from cleveragents.domain.errors import (
     ToolNotEndedError,
     ToolTimeoutError,
 )
-from cleveragents.infrastructure.processes.foreign_json import TooMuchGivenBackError
+from cleveragents.domain.foreign_json import TooMuchGivenBackError
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.processes.running import Running, Tail
-from cleveragents.infrastructure.tools.mcp_session import McpError, McpSession
+from cleveragents.infrastructure.tools.mcp_session import McpError, McpSession, shortened
 
 Key = tuple[str, str]
 
@@ -78,7 +78,9 @@ class McpServers:
         limits = self._processes.limits(command.timeout)
         stack = ExitStack()
         running = stack.enter_context(self._processes.started(command, limits))
-        server = _Server(session=McpSession(key[1], running), running=running, held=stack)
+        server = _Server(
+            session=McpSession(key[1], running, limits.printed), running=running, held=stack
+        )
         with self._lock:
             self._servers[key] = server
         server.session.open(command.timeout)
@@ -107,7 +109,8 @@ def _result(name: str, answer: Mapping[str, Any], most: int) -> ToolResult:
     said = Tail(most)
     said.add("\n".join(_shown(item) for item in items).encode("utf-8", "backslashreplace"))
     if answer.get("isError"):
-        raise ToolError(f"{name}: {said.text}", "correct the arguments, then resume the plan")
+        text = shortened(said.text)
+        raise ToolError(f"{name}: {text}", "correct the arguments, then resume the plan")
     structured = answer.get("structuredContent")
     if structured is None:
         return ToolResult(output=said.text)

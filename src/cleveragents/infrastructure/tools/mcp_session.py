@@ -2,20 +2,20 @@
 
 import json
 import os
-import select
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import IO, Any, cast
 
-from cleveragents.domain.errors import ToolError, ToolTimeoutError
-from cleveragents.infrastructure.processes.foreign_json import NotJsonError, read_json
+from cleveragents.domain.errors import ToolError
+from cleveragents.domain.foreign_json import NotJsonError, read_json
 from cleveragents.infrastructure.processes.running import Running, Tail
+from cleveragents.infrastructure.tools.mcp_pipe import McpPipe, PipeClosedError
 
 PROTOCOL = "2025-06-18"
-_LONGEST_MESSAGE = 64 << 20
 _CHUNK = 1 << 16
 _KEPT_ERRORS = 4096
+_LONGEST_ERROR = 2000
 _HINT = "look at the server's command in the action file, then resume the plan"
 _UNKNOWN_METHOD = -32601
 
@@ -24,25 +24,28 @@ class McpError(ToolError):
     """The server is gone, or cannot be understood: nothing more can be asked of it."""
 
 
+def shortened(text: str) -> str:
+    """As much of what a server says about an error as fits into a message."""
+    if len(text) <= _LONGEST_ERROR:
+        return text
+    return f"{text[:_LONGEST_ERROR]} [{len(text) - _LONGEST_ERROR} characters left out]"
+
+
 class McpSession:
     """`name` is the server's. Between two calls the server is suspended: it must not write once
     the checkpoint after a step is taken."""
 
-    def __init__(self, name: str, running: Running) -> None:
+    def __init__(self, name: str, running: Running, most: int) -> None:
         process = running.process
-        assert process.stdin is not None
-        assert process.stdout is not None
         assert process.stderr is not None
         self._name = name
         self._running = running
-        self._stdin: IO[bytes] = process.stdin
-        self._stdout = process.stdout.fileno()
-        self._data = bytearray()
+        self._pipe = McpPipe(f"the MCP server `{name}`", running, most)
         self._last_id = 0
         self._errors = Tail(_KEPT_ERRORS)
         listener = threading.Thread(target=self._listen, args=(process.stderr,), daemon=True)
         listener.start()
-        self.tools: Mapping[str, Any] = {}
+        self.tools: frozenset[str] = frozenset()
 
     def open(self, seconds: float) -> None:
         """Shake hands, and learn which tools there are; then it rests until it is called."""
@@ -51,29 +54,38 @@ class McpSession:
         finally:
             self.rest()
 
-    def _introduced(self, seconds: float) -> Mapping[str, Any]:
-        deadline = time.monotonic() + seconds
+    def _introduced(self, seconds: float) -> frozenset[str]:
+        self._pipe.begin(seconds)
         client = {"name": "cleveragents", "version": "1"}
         hello = {"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client}
-        self._request("initialize", hello, deadline, seconds)
+        self._request("initialize", hello)
         self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        found: dict[str, Any] = {}
-        cursor: str | None = None
+        found: set[str] = set()
+        cursors: set[object] = set()
+        page = self._request("tools/list", {})
         while True:
-            page = self._request(
-                "tools/list", {"cursor": cursor} if cursor else {}, deadline, seconds
-            )
-            for tool in cast("Sequence[Any]", page.get("tools") or ()):
-                found[str(tool.get("name"))] = tool
+            found |= self._names(page)
             cursor = page.get("nextCursor")
             if not cursor:
-                return found
+                return frozenset(found)
+            if not isinstance(cursor, str) or cursor in cursors:
+                raise self._nonsense(f"a list of tools without an end: {cursor!r:.60}")
+            cursors.add(cursor)
+            page = self._request("tools/list", {"cursor": cursor})
+
+    def _names(self, page: Mapping[str, Any]) -> set[str]:
+        tools = page.get("tools") or []
+        items = cast("list[object]", tools) if isinstance(tools, list) else [tools]
+        named = [cast("dict[str, object]", item) for item in items if isinstance(item, dict)]
+        if len(named) < len(items):
+            raise self._nonsense(f"a list of tools that is none: {tools!r:.60}")
+        return {str(tool.get("name")) for tool in named}
 
     def call(self, tool: str, arguments: Mapping[str, Any], seconds: float) -> Mapping[str, Any]:
+        self._pipe.begin(seconds)
         self._running.resume()
         try:
-            asked = {"name": tool, "arguments": dict(arguments)}
-            return self._request("tools/call", asked, time.monotonic() + seconds, seconds)
+            return self._request("tools/call", {"name": tool, "arguments": dict(arguments)})
         finally:
             self.rest()
 
@@ -82,15 +94,13 @@ class McpSession:
 
     # --- messages -------------------------------------------------------------------------------
 
-    def _request(
-        self, method: str, params: Mapping[str, Any], deadline: float, seconds: float
-    ) -> Mapping[str, Any]:
+    def _request(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         self._last_id += 1
         self._send(
             {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": dict(params)}
         )
         while True:
-            message = self._message(deadline, seconds)
+            message = self._message()
             if "method" in message:
                 self._answer(message)
             elif message.get("id") == self._last_id:
@@ -101,7 +111,8 @@ class McpSession:
         if isinstance(error, dict):
             said = cast("dict[str, Any]", error)
             raise ToolError(
-                f"the MCP server `{self._name}` refused {method}: {said.get('message', said)}",
+                f"the MCP server `{self._name}` refused {method}:"
+                f" {shortened(str(said.get('message', said)))}",
                 "correct the arguments, then resume the plan",
             )
         result = message.get("result")
@@ -122,42 +133,23 @@ class McpSession:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         try:
-            self._stdin.write(json.dumps(message).encode() + b"\n")
-            self._stdin.flush()
-        except (BrokenPipeError, ValueError):
+            self._pipe.send(json.dumps(message).encode("ascii"))
+        except PipeClosedError:
             raise self._gone() from None
 
-    def _message(self, deadline: float, seconds: float) -> Mapping[str, Any]:
-        line = self._line(deadline, seconds)
+    def _message(self) -> Mapping[str, Any]:
+        try:
+            line = self._pipe.line()
+        except PipeClosedError:
+            raise self._gone() from None
+        beginning = line[:200].decode("utf-8", "backslashreplace")
         try:
             message = read_json(line)
-        except NotJsonError:
-            raise self._nonsense(line[:200].decode("utf-8", "backslashreplace")) from None
+        except NotJsonError as error:
+            raise self._nonsense(f"{beginning} ({error})") from None
         if not isinstance(message, dict):
-            raise self._nonsense(line[:200].decode("utf-8", "backslashreplace"))
+            raise self._nonsense(beginning)
         return cast("dict[str, Any]", message)
-
-    def _line(self, deadline: float, seconds: float) -> bytes:
-        looked = 0  # so much of it has no end of a line
-        while True:
-            end = self._data.find(b"\n", looked)
-            if end >= 0:
-                line = bytes(self._data[:end])
-                del self._data[: end + 1]
-                looked = 0
-                if line.strip():
-                    return line
-                continue
-            looked = len(self._data)
-            if looked > _LONGEST_MESSAGE:
-                raise self._nonsense("a message without an end")
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._stdout], [], [], left)[0]:
-                raise ToolTimeoutError(f"the MCP server `{self._name}`", seconds)
-            chunk = os.read(self._stdout, _CHUNK)
-            if not chunk:
-                raise self._gone()
-            self._data += chunk
 
     # --- what goes wrong ------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolNotStartedError
-from cleveragents.infrastructure.processes.foreign_json import (
+from cleveragents.domain.foreign_json import (
     NotJsonError,
     TooMuchGivenBackError,
     read_json,

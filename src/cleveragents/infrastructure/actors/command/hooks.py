@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, cast
 
+from cleveragents.domain.foreign_json import read_json
+
 BELL = "bell"
 REQUEST, REPLY = ".json", ".reply"
 LARGEST_MESSAGE = 16 << 20
@@ -111,9 +113,9 @@ class HookFolder:
 def _event(data: bytes, reply: str) -> HookEvent | None:
     """None if it is not what our own hook writes: the agent may write there what it likes."""
     try:
-        told = json.loads(data)
+        told = cast("dict[str, Any]", read_json(data))
         kind = HookKind(told["kind"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError):
         return None
     arguments = told.get("arguments")
     return HookEvent(
