@@ -74,8 +74,8 @@ class McpSession:
             page = self._request("tools/list", {"cursor": cursor})
 
     def _names(self, page: Mapping[str, Any]) -> set[str]:
-        tools = page.get("tools") or []
-        items = cast("list[object]", tools) if isinstance(tools, list) else [tools]
+        tools: object = page.get("tools") or ()
+        items = cast("list[object]", tools) if isinstance(tools, list | tuple) else [tools]
         named = [cast("dict[str, object]", item) for item in items if isinstance(item, dict)]
         if len(named) < len(items):
             raise self._nonsense(f"a list of tools that is none: {tools!r:.60}")
