@@ -46,6 +46,7 @@ class Judge:
         self.promises = promises
         self.chance = random.Random(seed)
         self.verdict = Verdict()
+        self.places: dict[str, Path] = {}
         self.agents = self.agents_of(scenario)
         self.length = len(scenario.steps(next(iter(promises.variants))))
 
@@ -142,9 +143,11 @@ class Judge:
     # --- the plan ---------------------------------------------------------------------------------
 
     def sandboxes(self, moment: str, plan: str, done: int, variants: Iterable[str]) -> bool:
-        status = self.type("plan", "status", plan).data
-        places = {box["resource"]: Path(box["path"]) for box in status.get("sandboxes", ())}
-        found = {name: model.read(name, place) for name, place in places.items()}
+        if not self.places:
+            status = self.type("plan", "status", plan).data
+            boxes = status.get("sandboxes", ())
+            self.places = {box["resource"]: Path(box["path"]) for box in boxes}
+        found = {name: model.read(name, place) for name, place in self.places.items()}
         wanted = [self.scenario.state(done, variant) for variant in variants]
         return self.compare(f"sandboxes {moment}", found, wanted)
 
@@ -182,9 +185,11 @@ class Judge:
         if labels:
             self.verdict.find("lost", f"labels {labels}")
         if have:
-            for words in (("plan", "checkpoint", "verify", plan), ("store", "verify")):
-                if self.type(*words).code:
-                    self.verdict.find("verify", self.verdict.typed[-1])
+            words = self.chance.choice(
+                (("plan", "checkpoint", "verify", plan), ("store", "verify"))
+            )
+            if self.type(*words).code:
+                self.verdict.find("verify", self.verdict.typed[-1])
 
     def _progress_promised(self, plan: str) -> None:
         status = self.type("plan", "status", plan).data
@@ -285,9 +290,10 @@ class Judge:
         """Every step done, then back to some moment and through again."""
         self.must("stuck", "plan", word, plan)
         self.sandboxes(f"after {word}", plan, self.length, variants)
-        variants = self.back(plan)
-        self.must("stuck", "plan", "execute", plan)
-        self.sandboxes("after all again", plan, self.length, variants)
+        if self.chance.random() < 0.5:
+            variants = self.back(plan)
+            self.must("stuck", "plan", "execute", plan)
+            self.sandboxes("after all again", plan, self.length, variants)
         return variants
 
     def back(self, plan: str) -> frozenset[str]:
