@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cleveragents.config import Settings
-from cleveragents.container_tools import SQLITE, ToolWiring
+from cleveragents.container_stores import StoreWiring
 
 if TYPE_CHECKING:
     from cleveragents.application.ports import ActionReader, EventSink
@@ -35,16 +35,9 @@ if TYPE_CHECKING:
     from cleveragents.application.services.subplan_conflicts import SubplanConflicts
     from cleveragents.application.services.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
-    from cleveragents.infrastructure.clock import UlidSource
-    from cleveragents.infrastructure.database.engine import Database
-    from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
-    from cleveragents.infrastructure.locks import FilePlanLocks
-    from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-    from cleveragents.infrastructure.sandbox.git_refs import Pins
-    from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
 
 
-class Container(ToolWiring):
+class Container(StoreWiring):
     def __init__(
         self, settings: Settings, environ: Mapping[str, str], cwd: str, events: "EventSink"
     ) -> None:
@@ -328,20 +321,6 @@ class Container(ToolWiring):
         )
 
     @cached_property
-    def _unit_of_work(self) -> "SqlUnitOfWorkFactory":
-        from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
-
-        return SqlUnitOfWorkFactory(self._database)
-
-    @cached_property
-    def _database(self) -> "Database":
-        from cleveragents.infrastructure.database.engine import Database
-
-        url = self._settings.database_url
-        path = url.removeprefix(SQLITE) if url else self._in_data_dir("cleveragents.db")
-        return Database(path, self.data_folder.prepare)
-
-    @cached_property
     def actions(self) -> "ActionReader":
         from cleveragents.infrastructure.actionfile import YamlActionReader
 
@@ -353,47 +332,3 @@ class Container(ToolWiring):
     def _sandbox_paths(self, plan_id: "PlanId") -> Mapping[str, str]:
         found = self.checkpoint_service.sandboxes(plan_id)
         return {resource.name: resource.sandbox_path for resource in found}
-
-    @cached_property
-    def _sandboxes(self) -> "SandboxRegistry":
-        from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
-
-        return SandboxRegistry(
-            self._in_data_dir("sandboxes"),
-            self._in_data_dir("scratch"),
-            self._snapshots.folders,
-            self._snapshots.databases,
-            self._databases,
-            (self._pins, self._git_views),
-        )
-
-    @cached_property
-    def _pins(self) -> "Pins":
-        from cleveragents.infrastructure.database.installation import SqlInstallation
-        from cleveragents.infrastructure.sandbox.git_refs import Pins
-
-        return Pins(SqlInstallation(self._database).name)
-
-    @cached_property
-    def _snapshots(self) -> "CheckpointManager":
-        from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-
-        return CheckpointManager(
-            self._in_data_dir("snapshots"),
-            self._in_data_dir("scratch"),
-            self._databases,
-            self._git_views,
-            self._settings.store_max_size,
-        )
-
-    @cached_property
-    def _locks(self) -> "FilePlanLocks":
-        from cleveragents.infrastructure.locks import FilePlanLocks
-
-        return FilePlanLocks(self._in_data_dir("locks"), self._clock)
-
-    @cached_property
-    def _ids(self) -> "UlidSource":
-        from cleveragents.infrastructure.clock import UlidSource
-
-        return UlidSource()
