@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.plan_queries import PlanQueries
     from cleveragents.application.services.plan_resume_service import PlanResumeService
     from cleveragents.application.services.plan_service import PlanService
+    from cleveragents.application.services.project_care import ProjectCare
     from cleveragents.application.services.prompt_service import PromptService
     from cleveragents.application.services.rebuilding import SandboxRebuilding
     from cleveragents.application.services.rollback_service import RollbackService
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.subplan_conflicts import SubplanConflicts
     from cleveragents.application.services.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
+    from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
 
 
 class Container(StoreWiring):
@@ -123,11 +125,23 @@ class Container(StoreWiring):
         return RollbackService(
             self._unit_of_work,
             self.checkpoint_service,
-            (self._sandboxes, self._snapshots, self.sandbox_rebuilding),
+            (self._sandboxes, self._snapshots, self.sandbox_rebuilding, self.project_care),
             self._compensations,
             self._locks,
             self._events,
         )
+
+    @cached_property
+    def project_care(self) -> "ProjectCare":
+        from cleveragents.application.services.project_care import ProjectCare
+
+        return ProjectCare(self._unit_of_work, self._projects, self._events)
+
+    @cached_property
+    def _projects(self) -> "MovedProjects":
+        from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
+
+        return MovedProjects(self._cwd, self._pins)
 
     @cached_property
     def sandbox_rebuilding(self) -> "SandboxRebuilding":
@@ -219,12 +233,11 @@ class Container(StoreWiring):
     def doctor_service(self) -> "DoctorService":
         from cleveragents.application.services.doctor_service import DoctorService
         from cleveragents.infrastructure.sandbox.leftovers import SandboxLeftovers
-        from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
 
         left = SandboxLeftovers(self._in_data_dir("sandboxes"), self._pins, self._git_inside)
         return DoctorService(
             self._unit_of_work,
-            (self.sandbox_rebuilding, left, MovedProjects(self._cwd)),
+            (self.sandbox_rebuilding, left, self._projects, self.project_care),
             (self._locks, self._locks),
             self.plan_resume_service,
             self.store_service,

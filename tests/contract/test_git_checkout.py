@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 from git_world import PLAN, Project, World, changed, world
 
-from cleveragents.domain.errors import GitUnavailableError, ResourceError, SandboxError
+from cleveragents.domain.errors import (
+    GitUnavailableError,
+    RepositoryNotTrustedError,
+    ResourceError,
+    SandboxError,
+)
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 
 __all__ = ["world"]
@@ -70,9 +75,10 @@ def test_the_repository_of_somebody_else_comes_with_the_way_to_trust_it(world: W
         pytest.skip("only root can give a folder away")
     for path in (project.path, project.path / ".git"):
         os.chown(path, 12345, 12345)
-    error = _refused(world, project.path)
-    assert "dubious ownership" in error.message
-    assert f"safe.directory {project.path}" in error.hint
+    with pytest.raises(RepositoryNotTrustedError) as refused:
+        world.registry.inspect(world.spec(project.path), PLAN, include_uncommitted=False)
+    assert "dubious ownership" in refused.value.message
+    assert f"safe.directory {project.path}" in refused.value.hint
 
 
 # --- inspect ------------------------------------------------------------------------------------

@@ -30,7 +30,19 @@ class Leftovers(Protocol):
 
 class MovedProjects(Protocol):
     def is_at_home(self, resource: PlanResource) -> bool:
-        """Whether anything is where the project of this resource was."""
+        """Whether the project of this resource is where it was, as far as a glance shows."""
+        ...
+
+    def is_grounded(self, resource: PlanResource) -> bool:
+        """Whether what its sandbox and snapshots stand on is there; not all types need any."""
+        ...
+
+    def hold(self, resource: PlanResource) -> None:
+        """Keep what they stand on from being removed. Raises BaseLostError if it was already."""
+        ...
+
+    def find_for_certain(self, resource: PlanResource) -> str | None:
+        """Where it was moved to; a copy is not that."""
         ...
 
     def find(self, resource: PlanResource, told: Mapping[str, str]) -> str | None:

@@ -282,13 +282,17 @@ def removing(leftover: Leftover) -> str:
     return f"rm -r {leftover.name}"
 
 
-def store_findings(damages: Mapping[PlanId, Sequence[str]]) -> Sequence[Finding]:
+def store_findings(
+    damages: Mapping[PlanId, Sequence[str]], hints: Mapping[PlanId, str]
+) -> Sequence[Finding]:
+    """`hints` are for what could not be judged: that need not be damaged."""
     return [
         Finding(
             check=Check.STORE,
             subject=plan_id,
             problem=text,
-            remedy=f"agents plan checkpoint verify {plan_id}, and delete what is damaged",
+            remedy=hints.get(plan_id)
+            or f"agents plan checkpoint verify {plan_id}, and delete what is damaged",
             mendable=False,
         )
         for plan_id, problems in damages.items()

@@ -328,3 +328,25 @@ def _as_diff(
         for change in differences(old, new)
     )
     return ResourceDiff(files=files, left_behind=left_behind)
+
+
+class SteadyProjects:
+    """Projects that stay where they are."""
+
+    def is_at_home(self, resource: PlanResource) -> bool:
+        return True
+
+    def is_grounded(self, resource: PlanResource) -> bool:
+        return True
+
+    def hold(self, resource: PlanResource) -> None:
+        """They are kept."""
+
+    def find_for_certain(self, resource: PlanResource) -> str | None:
+        return None
+
+    def find(self, resource: PlanResource, told: Mapping[str, str]) -> str | None:
+        return None
+
+    def settle(self, resource: PlanResource, place: str) -> PlanResource:
+        return resource

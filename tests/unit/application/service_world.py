@@ -6,7 +6,7 @@ from typing import Any
 
 from fake_actors import ListActor, MemoryTools, OneAction, OneActor
 from fake_database import MemoryDatabase
-from fake_sandboxes import Files, MemoryDisk, MemorySandboxes, MemorySnapshots
+from fake_sandboxes import Files, MemoryDisk, MemorySandboxes, MemorySnapshots, SteadyProjects
 from fake_tables import Tables
 from fakes import CountingIds, EventLog, Faults, Killed, MemoryLocks, TickingClock
 
@@ -21,6 +21,7 @@ from cleveragents.application.services.plan_executor import PlanExecutor
 from cleveragents.application.services.plan_queries import PlanQueries
 from cleveragents.application.services.plan_resume_service import PlanResumeService
 from cleveragents.application.services.plan_service import PlanService
+from cleveragents.application.services.project_care import ProjectCare
 from cleveragents.application.services.pruning import RetentionLimits
 from cleveragents.application.services.rebuilding import SandboxRebuilding
 from cleveragents.application.services.rollback_service import RollbackService
@@ -124,10 +125,11 @@ class ServiceWorld:
             self.database, self.ledger, self.tools, self.clock, DEFAULT_TIMEOUT
         )
         rebuilding = SandboxRebuilding(self.database, workplace, self.locks, self.events)
+        projects = ProjectCare(self.database, SteadyProjects(), self.events)
         self.rollbacks = RollbackService(
             self.database,
             self.checkpoints,
-            (*workplace, rebuilding),
+            (*workplace, rebuilding, projects),
             compensations,
             self.locks,
             self.events,

@@ -213,7 +213,7 @@ def test_what_a_settled_child_left_may_go() -> None:
 
 
 def test_damage_is_never_mended_by_removing_it() -> None:
-    found = [*database_findings(["page 7"]), *store_findings({PLAN: ["one", "two"]})]
+    found = [*database_findings(["page 7"]), *store_findings({PLAN: ["one", "two"]}, {})]
     assert [finding.mendable for finding in found] == [False] * 3
     assert found[1].remedy.startswith(f"agents plan checkpoint verify {PLAN}")
 
@@ -237,7 +237,7 @@ def test_each_finding_tells_in_words_what_it_is_about_and_what_to_do() -> None:
         *lock_findings({PLAN: "process 7"}),
         *plan_findings([*plans, applying]),
         *(finding for finding, _ in (*moved, *left)),
-        *store_findings({PLAN: ["a lost file"]}),
+        *store_findings({PLAN: ["a lost file"]}, {}),
         *scratch_findings(["a.db"]),
     ]
 

@@ -71,6 +71,7 @@ IN_CAPITALS = {
     "ModelKeyMissingError": ["KEY"],
     "NoPlanHereError": ["ACTION"],
     "PlanNotFoundError": ["ACTION"],
+    "ProjectMissingError": ["NEW"],
     "SnapshotDamagedError": ["PLAN_ID"],
     "StoreFullError": ["SIZE"],
 }

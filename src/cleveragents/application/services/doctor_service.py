@@ -11,9 +11,9 @@ from cleveragents.application.doctor_ports import (
 )
 from cleveragents.application.ports import PlanLocks, UnitOfWorkFactory
 from cleveragents.application.services.plan_resume_service import PlanResumeService
+from cleveragents.application.services.project_care import ProjectCare
 from cleveragents.application.services.rebuilding import SandboxRebuilding
 from cleveragents.application.services.store_service import StoreService
-from cleveragents.application.services.subplan_care import descendants
 from cleveragents.domain.doctor import (
     Check,
     Finding,
@@ -59,14 +59,14 @@ class DoctorService:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        places: tuple[SandboxRebuilding, Leftovers, MovedProjects],
+        places: tuple[SandboxRebuilding, Leftovers, MovedProjects, ProjectCare],
         locks: tuple[PlanLocks, DeadLocks],
         resumes: PlanResumeService,
         store: StoreService,
         database: DatabaseHealth,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._rebuilding, self._leftovers, self._projects = places
+        self._rebuilding, self._leftovers, self._projects, self._care = places
         self._locks, self._dead_locks = locks
         self._resumes = resumes
         self._store = store
@@ -96,7 +96,7 @@ class DoctorService:
             *self._found,
             *scratch_findings(self._store.leftovers()),
             *stranger_findings(self._store.strangers()),
-            *store_findings(damages),
+            *store_findings(damages, checked.hints),
         ]
         order = list(Check)
         findings.sort(key=lambda finding: order.index(finding.check))
@@ -150,27 +150,13 @@ class DoctorService:
 
     def _mend_sandbox(self, finding: Finding) -> None:
         if finding in self._moves:
-            self._follow(self._moves[finding])
+            move = self._moves[finding]
+            with self._locks.hold(move.plan_id, "doctor"):
+                self._care.follow(move)
             return
         plan_id = PlanId(finding.subject)
         with self._locks.hold(plan_id, "doctor"):
             self._rebuilding.rebuild(plan_id)
-
-    def _follow(self, move: Move) -> None:
-        """The files of a sandbox first: killed in between, the project is found again."""
-        with self._locks.hold(move.plan_id, "doctor"):
-            with self._unit_of_work.reading() as uow:
-                plans = [move.plan_id, *(c.plan_id for c in descendants(uow, move.plan_id))]
-                found = [r for plan_id in plans for r in uow.resources.of_plan(plan_id)]
-            moved = [
-                self._projects.settle(resource, move.new)
-                for resource in found
-                if (resource.name, resource.location) == (move.resource, move.old)
-            ]
-            with self._unit_of_work() as uow:
-                for resource in moved:
-                    uow.resources.save(resource)
-                uow.commit()
 
     def _facts(self, moved: Mapping[str, str]) -> Sequence[PlanFacts]:
         with self._unit_of_work.reading() as uow:

@@ -16,6 +16,7 @@ from cleveragents.application.services.children_at_rest import children_at_rest
 from cleveragents.application.services.compensations import Compensations
 from cleveragents.application.services.correction_finisher import CorrectionFinisher
 from cleveragents.application.services.let_stand import brought_back
+from cleveragents.application.services.project_care import ProjectCare
 from cleveragents.application.services.rebuilding import SandboxRebuilding
 from cleveragents.application.services.rewind import Rewound, look_ahead, rewind
 from cleveragents.application.services.rollback_aim import Aim, Confirm, RollbackQuestion
@@ -51,14 +52,14 @@ class RollbackService:
         self,
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
-        workplace: tuple[Sandboxes, SnapshotStore, SandboxRebuilding],
+        workplace: tuple[Sandboxes, SnapshotStore, SandboxRebuilding, ProjectCare],
         compensations: Compensations,
         locks: PlanLocks,
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
-        self._sandboxes, self._snapshots, self._rebuilding = workplace
+        self._sandboxes, self._snapshots, self._rebuilding, self._projects = workplace
         self._files = RollbackFiles(checkpoints, self._snapshots)
         self._compensations = compensations
         self.corrections = CorrectionFinisher(unit_of_work, checkpoints, self._files, compensations)
@@ -102,10 +103,14 @@ class RollbackService:
             return self._look_ahead(plan, self._guarded(plan, wanted, only))
 
     def recover(self, plan: Plan, *, rebuild: bool = False) -> Plan:
-        """Finish what a crash interrupted: the making of sandboxes again, then a rollback. With
-        `rebuild`, those that are gone are made again too. The caller holds the plan's lock."""
+        """Follow projects that were moved, then finish what a crash interrupted: the making of
+        sandboxes again, then a rollback. With `rebuild`, those that are gone are made again too.
+
+        The caller holds the plan's lock.
+        """
         if plan.is_final:
             return plan
+        self._projects.attend(plan.plan_id)
         if rebuild:
             self._rebuilding.rebuild(plan.plan_id)
         else:

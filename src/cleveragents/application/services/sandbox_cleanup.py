@@ -12,7 +12,13 @@ from cleveragents.application.ports import (
 )
 from cleveragents.application.services.subplan_care import SubplanCare
 from cleveragents.domain.applying import intended
-from cleveragents.domain.errors import DeclinedError, PlanStateError, SandboxMissingError
+from cleveragents.domain.errors import (
+    BaseLostError,
+    DeclinedError,
+    PlanStateError,
+    ProjectMissingError,
+    SandboxMissingError,
+)
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import CleanupPolicy, PlanResource, SandboxStatus
@@ -96,9 +102,11 @@ class SandboxCleanup:
         """Whether the sandbox has what exists nowhere else; one that is gone has nothing."""
         try:
             self._sandboxes.check(resource)
+            diff = self._sandboxes.diff(resource)
         except SandboxMissingError:
             return False
-        diff = self._sandboxes.diff(resource)
+        except (ProjectMissingError, BaseLostError):
+            return True  # what cannot be compared may be the only copy
         return bool(diff.left_behind) or (not only_left_behind and bool(diff.files))
 
     def _ready(self, plan_id: PlanId) -> Sequence[PlanResource]:

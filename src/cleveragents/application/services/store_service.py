@@ -1,7 +1,7 @@
 """Owns the care for all that is stored: how much it is, whether it is whole, what is left over."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cleveragents.application.ports import UnitOfWorkFactory
 from cleveragents.application.services.checkpoint_service import CheckpointService
@@ -40,11 +40,13 @@ class StoreStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreCheck:
-    """`damages` by plan, each with what is wrong."""
+    """`damages` by plan, each with what is wrong; `hints` what to do where nothing could be judged,
+    and so nothing is known to be damaged."""
 
     plans: int
     checkpoints: int
     damages: Mapping[PlanId, Sequence[str]]
+    hints: Mapping[PlanId, str] = field(default_factory=dict[PlanId, str])
 
 
 class StoreService:
@@ -79,25 +81,26 @@ class StoreService:
     def verify(self) -> StoreCheck:
         """Prove by hash that every checkpoint of every unfinished plan can be restored."""
         damages: dict[PlanId, Sequence[str]] = {}
+        hints: dict[PlanId, str] = {}
         checked = 0
         plans = self._unfinished()
         for plan in plans:
             groups = self._checkpoints.list_checkpoints(plan.plan_id)
-            problems = self._problems(plan.plan_id, groups)
             checked += len(groups)
+            try:
+                problems = self._problems(plan.plan_id, groups)
+            except PlanError as error:  # one project that is gone says nothing about the others
+                problems, hints[plan.plan_id] = [error.message], error.hint
             if problems:
                 damages[plan.plan_id] = problems
-        return StoreCheck(plans=len(plans), checkpoints=checked, damages=damages)
+        return StoreCheck(plans=len(plans), checkpoints=checked, damages=damages, hints=hints)
 
     def _problems(self, plan_id: PlanId, groups: Sequence[CheckpointGroup]) -> Sequence[str]:
         found = list(self._files.problems(plan_id))
         if found:
             return found
-        try:
-            # What many checkpoints share is damaged for all of them, and told once.
-            return list(dict.fromkeys(self._checkpoints.damages(groups).values()))
-        except PlanError as error:  # one project that is gone says nothing about the others
-            return [error.message]
+        # What many checkpoints share is damaged for all of them, and told once.
+        return list(dict.fromkeys(self._checkpoints.damages(groups).values()))
 
     def sweep(self) -> int:
         """Remove leftovers of crashes; gives back the bytes freed."""

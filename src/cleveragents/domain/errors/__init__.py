@@ -33,7 +33,10 @@ PlanError                      exit 1: the operation was refused or failed
 ├── PathNotFoundError          path-not-found
 ├── LabelTakenError            label-taken
 ├── SandboxMissingError        sandbox-missing
+├── ProjectMissingError        project-missing
+├── BaseLostError              base-lost
 ├── SandboxError               sandbox-failed
+├── RepositoryNotTrustedError  repository-not-trusted
 ├── ResourceError              resource-unusable
 ├── SnapshotDamagedError       snapshot-damaged
 ├── SnapshotFailedError        snapshot-failed
@@ -165,7 +168,10 @@ from cleveragents.domain.errors.usage import (
     InvalidIdError,
 )
 from cleveragents.domain.errors.work import (
+    BaseLostError,
     PathOutsideSandboxError,
+    ProjectMissingError,
+    RepositoryNotTrustedError,
     ResourceError,
     SandboxError,
     SandboxMissingError,
@@ -190,6 +196,7 @@ __all__ = [
     "ApplyEditsKeptError",
     "ApplyPendingError",
     "ApplyRefusedError",
+    "BaseLostError",
     "BudgetExhaustedError",
     "CheckpointAmbiguousError",
     "CheckpointMismatchError",
@@ -240,6 +247,8 @@ __all__ = [
     "PlanLockedError",
     "PlanNotFoundError",
     "PlanStateError",
+    "ProjectMissingError",
+    "RepositoryNotTrustedError",
     "ResourceError",
     "RestoreFailedError",
     "RollbackPendingError",

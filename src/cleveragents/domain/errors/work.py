@@ -26,10 +26,50 @@ class SandboxMissingError(PlanError):
             )
 
 
+class ProjectMissingError(PlanError):
+    """The user's own project, and not its sandbox."""
+
+    code = "project-missing"
+
+    def __init__(self, resource: str, location: str, seems_at: str | None = None) -> None:
+        at = f"; it may be at {seems_at}, which `agents doctor --fix` goes on with"
+        super().__init__(
+            f"the project of `{resource}` is not at {location} any more{at if seems_at else ''}",
+            f"put it back, or say where it is: agents doctor --fix --moved {location}=NEW",
+        )
+
+
+class BaseLostError(PlanError):
+    """What a plan was made from is gone from the user's repository."""
+
+    code = "base-lost"
+
+    def __init__(self, resource: str, repository: str, commit: str, sandbox: str) -> None:
+        super().__init__(
+            f"{repository} does not have commit {commit} any more, from which the sandbox of"
+            f" `{resource}` was made: somebody has deleted our refs below refs/cleveragents/, and"
+            " git has removed what only they held",
+            "nothing was changed; bring the commit back from a clone or backup with `git fetch`,"
+            f" or take the plan's files out of {sandbox} by hand and end it: agents plan cancel",
+        )
+
+
 class SandboxError(PlanError):
     """A sandbox could not be made or read."""
 
     code = "sandbox-failed"
+
+
+class RepositoryNotTrustedError(PlanError):
+    """git works in no repository that belongs to somebody else, unless it is told to."""
+
+    code = "repository-not-trusted"
+
+    def __init__(self, repository: str, said: str) -> None:
+        super().__init__(
+            f"git does not work in {repository}: {said}",
+            f"if you trust it: git config --global --add safe.directory {repository}",
+        )
 
 
 class ResourceError(PlanError):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cleveragents.domain.errors import GitUnavailableError, SandboxError
+from cleveragents.domain.errors import GitUnavailableError, RepositoryNotTrustedError, SandboxError
 
 MINIMUM_VERSION = (2, 38)  # the first with `merge-tree --write-tree`
 # Hooks may be settings from here on; only later ones can turn off all that are for an event.
@@ -127,12 +127,15 @@ class Git:
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> GitResult:
-        """Raises GitError if `check` and git did not exit with 0."""
+        """Raises GitError if `check` and git did not exit with 0, and RepositoryNotTrustedError in
+        any case: no question has been answered then."""
         command = [_executable(), "-C", self.directory]
         for option in (*_OPTIONS, *(f"{key}={value}" for key, value in self._settings.items())):
             command += ["-c", option]
         call = GitCall(argv=[*command, *args], env={**self.env, **(env or {})}, input=input)
         result = self._start(call)
+        if result.code != 0:
+            _refuse_untrusted(self.directory, result)
         if check and result.code != 0:
             raise _error(self.directory, args, result)
         return result
@@ -200,14 +203,20 @@ def _version(path: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+def _refuse_untrusted(directory: str, result: GitResult) -> None:
+    found = re.search(rb"dubious ownership in repository at '([^\n]*)'", result.stderr)
+    if found is not None:
+        said = result.stderr.decode("utf-8", "backslashreplace").strip().partition("\n")[0]
+        repository = os.fsdecode(found[1]).removesuffix("/.git") or directory
+        raise RepositoryNotTrustedError(repository, said)
+
+
 def _error(directory: str, args: tuple[str, ...], result: GitResult) -> GitError:
     stderr = result.stderr.decode("utf-8", "backslashreplace").strip()
     said = stderr or f"exit status {result.code}"
     hint = result.hint or f"look at the repository with `git -C {directory} status`"
     if "promisor" in stderr or "not allowed" in stderr:
         hint = f"fetch what is missing: git -C {directory} fetch --refetch --no-filter"
-    if "dubious ownership" in stderr:
-        hint = f"if you trust it: git config --global --add safe.directory {directory}"
     return GitError(
         f"git {_subcommand(args)} failed in {directory}: {said}",
         hint,

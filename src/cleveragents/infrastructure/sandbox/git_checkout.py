@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.changes import ResourceDiff
-from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.errors import BaseLostError, SandboxError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.sandbox.git import Git
@@ -96,6 +96,10 @@ class GitCheckouts:
         clear_workshop(resource)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
+        git = _repository(resource)
+        if git is not None and value_of(git, resource.base) is None:
+            commit = resource.base[:12]
+            raise BaseLostError(resource.name, git.directory, commit, resource.sandbox_path)
         with self._views.of_files(resource) as held:
             git, trees = held.git, held.trees
             looked = look(git, trees, resource, trees.of_sandbox(git, resource.base))

@@ -51,10 +51,16 @@ def inspect_checkout(
             "head": head,
             "branch": branch.strip() or None,
             "included_uncommitted": base != head,
-            "git_dir": git.text("rev-parse", "--path-format=absolute", "--git-common-dir"),
+            **where_it_is(git),
             **to_details(found.usable),
         },
     )
+
+
+def where_it_is(git: Git) -> dict[str, str | int]:
+    """The folder of the repository, and what it has in common with itself after it was moved."""
+    common = git.text("rev-parse", "--path-format=absolute", "--git-common-dir")
+    return {"git_dir": common, "git_inode": Path(common).stat().st_ino}
 
 
 def _top_level(location: str) -> str:
@@ -100,8 +106,6 @@ def _require_folder(path: Path) -> None:
 
 
 def _not_a_repository(location: str, error: GitError) -> ResourceError:
-    if "dubious ownership" in error.stderr:
-        return ResourceError(error.message, error.hint)
     return ResourceError(
         f"{location} is not a git repository that can be used ({error.stderr})",
         f"make it one: cd {location} && git init && git add -A && git commit -m start",

@@ -38,6 +38,21 @@ class Pins:
     def result(self, resource: PlanResource) -> str:
         return f"{self._of(resource.plan_id)}result/{_part(resource.name)}"
 
+    def hold(self, git: Git, resource: PlanResource, commit: str) -> bool:
+        """Pin what the sandbox was made from, unless it is; False if git has it no more.
+
+        As long as a pin is there so is its commit, whosever it is: of a copied data folder the
+        original's. Somebody may have deleted it.
+        """
+        plan_id, name = resource.store_id, resource.name
+        ref = self.base(plan_id, name)
+        if value_of(git, ref) is not None or is_base(git, plan_id, name, commit):
+            return True
+        if value_of(git, commit) is None:
+            return False
+        pin(git, ref, commit)
+        return True
+
     def let_go(self, git: Git, resource: PlanResource) -> None:
         """Of the pins of this resource, and with the last one of all the plan's."""
         delete_ref(git, self.base(resource.plan_id, resource.name))

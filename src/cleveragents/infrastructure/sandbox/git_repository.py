@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from cleveragents.domain.errors import SandboxMissingError
+from cleveragents.domain.errors import ProjectMissingError, SandboxMissingError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
 from cleveragents.infrastructure.sandbox.git import Git
@@ -69,12 +69,15 @@ def folder_of(resource: PlanResource) -> GitFolder:
 
 
 def require_sandbox(resource: PlanResource) -> None:
-    """Raises SandboxMissingError if it is gone, or the user's repository that it stands on.
+    """Raises SandboxMissingError if it is gone, and ProjectMissingError if the user's repository is
+    that it stands on.
 
-    Its own repository may be: a rollback puts that back.
+    Its own repository may be gone: a rollback puts that back.
     """
     path = Path(resource.sandbox_path)
-    if path.is_symlink() or not path.is_dir() or not os.path.isdir(objects_of(resource)):
+    if not os.path.isdir(objects_of(resource)):
+        raise ProjectMissingError(resource.name, resource.location)
+    if path.is_symlink() or not path.is_dir():
         raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
 
 

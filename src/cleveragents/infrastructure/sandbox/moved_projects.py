@@ -6,22 +6,63 @@ from dataclasses import replace
 from pathlib import Path
 
 from cleveragents.domain.action import ResourceType
-from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.errors import BaseLostError, RepositoryNotTrustedError, SandboxError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
-from cleveragents.infrastructure.sandbox.git_refs import is_base
-from cleveragents.infrastructure.sandbox.git_repository import folder_of
-from cleveragents.infrastructure.sandbox.git_submodule import borrowing_folder, submodules_of
+from cleveragents.infrastructure.sandbox.git_inspect import where_it_is
+from cleveragents.infrastructure.sandbox.git_refs import Pins, is_base
+from cleveragents.infrastructure.sandbox.git_repository import folder_of, objects_of
+from cleveragents.infrastructure.sandbox.git_submodule import (
+    borrowing_folder,
+    in_repository,
+    submodules_of,
+)
 
 
 class MovedProjects:
-    """`cwd` is looked at too: whoever stands in a repository that was moved shows where it is."""
+    """`cwd` is looked at too: whoever stands in a repository that was moved shows where it is.
+    `pins` are our names in it."""
 
-    def __init__(self, cwd: str) -> None:
+    def __init__(self, cwd: str, pins: Pins) -> None:
         self._cwd = cwd
+        self._pins = pins
 
     def is_at_home(self, resource: PlanResource) -> bool:
-        return os.path.lexists(resource.location)
+        return os.path.lexists(resource.location) and self.is_grounded(resource)
+
+    def is_grounded(self, resource: PlanResource) -> bool:
+        is_git = resource.type is ResourceType.GIT_CHECKOUT
+        return not is_git or os.path.isdir(objects_of(resource))
+
+    def hold(self, resource: PlanResource) -> None:
+        if resource.type is not ResourceType.GIT_CHECKOUT:
+            return
+        git_dir = str(resource.details["git_dir"])
+        self._hold(resource, Git(git_dir, {"GIT_DIR": git_dir}), resource.base)
+        for module in submodules_of(resource):
+            git = in_repository(resource.location, module)
+            if os.path.isdir(git.directory):  # else whoever needs it says so
+                self._hold(resource, git, module.commit)
+
+    def _hold(self, resource: PlanResource, git: Git, commit: str) -> None:
+        if not self._pins.hold(git, resource, commit):
+            raise BaseLostError(resource.name, git.directory, commit[:12], resource.sandbox_path)
+
+    def find_for_certain(self, resource: PlanResource) -> str | None:
+        """By what a folder keeps when it is moved, and a copy has not; and as part of the same."""
+        if resource.type is not ResourceType.GIT_CHECKOUT:
+            return None
+        git_dir = str(resource.details["git_dir"])
+        within = os.path.relpath(git_dir, resource.location)
+        places = {os.path.realpath(p) for p in self._places(resource, {})}
+        found = [
+            place
+            for place in sorted(places)
+            if self._is_it(resource, place)
+            and os.path.relpath(common := _common(place), place) == within
+            and os.stat(common).st_ino == resource.details.get("git_inode")
+        ]
+        return found[0] if len(found) == 1 and not os.path.exists(git_dir) else None
 
     def find(self, resource: PlanResource, told: Mapping[str, str]) -> str | None:
         for place in self._places(resource, told):
@@ -37,10 +78,10 @@ class MovedProjects:
             )
         if resource.type is not ResourceType.GIT_CHECKOUT:
             return replace(resource, location=place)
-        common = _common(place)
-        moved = replace(resource, location=place, details={**resource.details, "git_dir": common})
+        details = {**resource.details, **where_it_is(Git(place))}
+        moved = replace(resource, location=place, details=details)
         if os.path.isdir(folder_of(moved).path):
-            folder_of(moved).make(os.path.join(common, "objects"))
+            folder_of(moved).make(objects_of(moved))
             for module in submodules_of(moved):
                 borrowing_folder(moved, module)
         return moved
@@ -66,7 +107,7 @@ class MovedProjects:
             return False
         try:
             git_dir = _common(place)
-        except GitError:
+        except (GitError, RepositoryNotTrustedError):
             return False
         git = Git(git_dir, {"GIT_DIR": git_dir})
         return is_base(git, resource.store_id, resource.name, resource.base)

@@ -9,7 +9,12 @@ from typing import Protocol
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
-from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
+from cleveragents.domain.errors import (
+    ProjectMissingError,
+    ResourceError,
+    SandboxError,
+    SandboxMissingError,
+)
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import Damage, PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.sandbox.branching import Branches
@@ -153,6 +158,8 @@ class SandboxRegistry:
         return self._checkout(resource.name, resource.type).applied_diff(resource, applied_ref)
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
+        if not os.path.lexists(resource.location):
+            raise ProjectMissingError(resource.name, resource.location)
         return self._apply(resource.name, resource.type).prepare_apply(resource, options)
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
