@@ -30,6 +30,8 @@ PLAIN = {
     "leftovers._git": "references of the user's repository; sandboxes are looked at inside",
     "moved_projects._common": "whether a folder that the user named is a repository",
     "moved_projects._is_it": "whether it is the one that a plan was made on",
+    "moved_projects.hold": "our references in the user's repository",
+    "moved_projects.settle": "where the user's repository is",
 }
 
 
