@@ -22,7 +22,12 @@ class DeadLocks(Protocol):
 
 class Leftovers(Protocol):
     def found(self, resources: Collection[PlanResource]) -> Sequence[Leftover]:
-        """Everything of ours in the data folder and in the repositories of these resources."""
+        """Everything of ours in the data folder and in the repositories of these resources; how
+        precious each is has to be judged, which takes longer."""
+        ...
+
+    def judged(self, leftovers: Sequence[Leftover]) -> Sequence[Leftover]:
+        """The same, each with whether what it holds exists nowhere else."""
         ...
 
     def remove(self, leftover: Leftover) -> None: ...

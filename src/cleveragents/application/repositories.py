@@ -92,6 +92,15 @@ class CheckpointRepository(Protocol):
         """Oldest first."""
         ...
 
+    def called(self, plan_id: PlanId, name: str) -> Sequence[CheckpointGroup]:
+        """Those that could be meant by it, oldest first: whose label it is, or whose id, or that of
+        one of whose checkpoints, begins with it. Labels as they are, ids in any case."""
+        ...
+
+    def has_own_label(self, plan_id: PlanId, label: str) -> bool:
+        """Whether a group has it from a person."""
+        ...
+
     def holding(self, checkpoint_id: CheckpointId) -> CheckpointGroup:
         """The group that this checkpoint belongs to."""
         ...

@@ -21,7 +21,10 @@ def find_group(
     owner_of: Callable[[str], PlanId | None],
     pruned: Callable[[PlanId, str], PrunedCheckpoint | None],
 ) -> CheckpointGroup:
-    """A full id wins over a label, a label over a prefix; raises rather than guesses."""
+    """`groups` are those whose label or id this could be, or begin.
+
+    A full id wins over a label, a label over a prefix; raises rather than guesses.
+    """
     name = wanted.strip()
     exact = [group for group in groups if name.upper() in group.names()]
     labelled = [group for group in groups if group.label == name]

@@ -1,6 +1,6 @@
 """Owns what a crash can leave behind: what each thing found means, and what is to be done."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -78,8 +78,9 @@ class Leftover:
     """Something of ours: a ref in somebody's repository, or the folder of a sandbox.
 
     `path` is the sandbox it belongs to, `there` whether that is still on disk. `precious`: it holds
-    what exists nowhere else, as far as can be told. A ref is `ours` if this data folder has made
-    it, and `young` if its plan may just be in the making.
+    what exists nowhere else, as far as can be told, and so does whatever nobody has judged. A ref
+    has a `commit`; it is `ours` if this data folder has made it, and `young` if its plan may just
+    be in the making.
     """
 
     kind: LeftoverKind
@@ -88,7 +89,8 @@ class Leftover:
     plan_id: str
     path: str
     there: bool
-    precious: bool
+    precious: bool = True
+    commit: str = ""
     ours: bool = True
     young: bool = False
 
@@ -209,33 +211,42 @@ def _moved(
     return finding, move
 
 
-def leftover_findings(
-    leftovers: Iterable[Leftover], facts: Collection[PlanFacts]
-) -> Sequence[tuple[Finding, Leftover]]:
+def unneeded(leftovers: Iterable[Leftover], facts: Collection[PlanFacts]) -> Sequence[Leftover]:
     """Only of plans that are over, and of those that this database does not know. Live plans keep
-    everything; what another data folder has made is not ours to judge.
-
-    Of an unknown plan only a ref of ours can be removed: a crash leaves it while a plan is made.
-    A sandbox comes after its plan is on record, so that another database must know it.
-    """
+    everything; what another data folder has made is not ours to judge."""
     plans = {str(item.plan.plan_id): item for item in facts}
+    # A database is in a folder of its own, so that what is above a sandbox is needed too.
     needed = {
-        resource.sandbox_path
+        place
         for item in facts
         for resource in item.resources
         if resource.status is not SandboxStatus.REMOVED
+        for place in _at_and_above(resource.sandbox_path)
     }
-    found: list[tuple[Finding, Leftover]] = []
+    found: list[Leftover] = []
     for leftover in leftovers:
         item = plans.get(leftover.plan_id)
         if not leftover.ours or (item is not None and not _is_over(item)):
             continue
         if item is None and leftover.young:
             continue
-        if leftover.there and any(_is_at_or_below(path, leftover.path) for path in needed):
+        if leftover.there and leftover.path in needed:
             continue  # a plan that is over keeps its sandbox while that holds something
-        found.append((_leftover(leftover, item), leftover))
+        found.append(leftover)
     return found
+
+
+def leftover_findings(
+    leftovers: Iterable[Leftover], facts: Collection[PlanFacts]
+) -> Sequence[tuple[Finding, Leftover]]:
+    """Of those that are unneeded.
+
+    Of an unknown plan only a ref of ours can be removed: a crash leaves it while a plan is made.
+    A sandbox comes after its plan is on record, so that another database must know it.
+    """
+    plans = {str(item.plan.plan_id): item for item in facts}
+    left = unneeded(leftovers, facts)
+    return [(_leftover(leftover, plans.get(leftover.plan_id)), leftover) for leftover in left]
 
 
 def pins_of_others(
@@ -246,9 +257,10 @@ def pins_of_others(
     return [item for item in leftovers if not item.ours and item.plan_id not in live]
 
 
-def _is_at_or_below(path: str, folder: str) -> bool:
-    # A database is in a folder of its own.
-    return path == folder or path.startswith(f"{folder}/")
+def _at_and_above(path: str) -> Iterator[str]:
+    while path:
+        yield path
+        path = path.rpartition("/")[0]
 
 
 def _is_over(item: PlanFacts) -> bool:

@@ -104,7 +104,11 @@ class CheckpointRetentionPolicy:
 
     def allows(self, counts: StateCounts) -> bool:
         """Whether nothing goes for its number, which can be told without looking at each."""
-        return counts.states - 1 <= self.max_states and counts.alike <= self.max_states
+        return self.room(counts) >= 0
+
+    def room(self, counts: StateCounts) -> int:
+        """How many more groups can be added before one might go; negative if one might now."""
+        return min(self.max_states + 1 - counts.states, self.max_states - counts.alike)
 
     def _too_many(
         self, states: Sequence[Sequence[Prunable]], needed: Container[GroupId]

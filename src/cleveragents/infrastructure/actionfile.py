@@ -246,7 +246,9 @@ def _located(document: Document, findings: Sequence[Finding]) -> Iterator[Proble
 
 
 def _listing(problems: Sequence[Problem]) -> Sequence[str]:
-    ordered = [str(problem) for problem in sorted(set(problems))]
+    # In the order they were found where a file has only one line, as JSON may.
+    by_place = sorted(dict.fromkeys(problems), key=lambda problem: (problem.line, problem.column))
+    ordered = [str(problem) for problem in by_place]
     if len(ordered) <= MOST_FINDINGS:
         return ordered
     return [*ordered[:MOST_FINDINGS], "... and more"]

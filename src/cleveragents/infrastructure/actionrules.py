@@ -2,7 +2,8 @@
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -21,6 +22,7 @@ from cleveragents.domain.action import (
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 from cleveragents.domain.effects import RESULT_NAMES
 from cleveragents.infrastructure.actionschema import (
+    MOST_FINDINGS,
     NO_VALUE,
     TILDE,
     ConfinementShape,
@@ -310,28 +312,35 @@ class Rules:
             uses=tuple(shape.uses),
         )
 
-    def _check_uses(self, steps: Mapping[int, Step], loc: Loc, earlier: list[str]) -> None:
+    def _check_uses(self, steps: Mapping[int, Step], loc: Loc, earlier: Sequence[str]) -> None:
         """Only earlier steps can be used, so that there is no way to go in circles."""
-        names = [step.name for step in steps.values()]
+        names = {step.name for step in steps.values()}
+        before = Counter(earlier)
+        wrong = 0
         for index, step in steps.items():
             for position, name in enumerate(step.uses):
-                text = _use_problem(name, earlier, names)
+                # What was meant is looked for among all names: for those that people are shown.
+                text = _use_problem(name, before, names, suggest=wrong < MOST_FINDINGS)
                 if text:
                     self._find(text, *loc, index, "uses", position)
-            earlier.append(step.name)
+                    wrong += 1
+            before[step.name] += 1
 
     def _find(self, text: str, *loc: str | int) -> None:
         self.findings.append(Finding(loc=loc, text=text))
 
 
-def _use_problem(name: str, earlier: Sequence[str], names: Sequence[str]) -> str | None:
-    if earlier.count(name) == 1:
-        return None
+def _use_problem(
+    name: str, earlier: Mapping[str, int], names: Set[str], *, suggest: bool
+) -> str | None:
+    """`earlier` says how many steps before it have which name, `names` what any is called."""
     if name in earlier:
+        if earlier[name] == 1:
+            return None
         return f"several earlier steps are called {quoted(name)}; give each its own name"
     if name in names:
         return f"{quoted(name)} is no earlier step; a step can only use what ran before it"
-    return f"there is no step {quoted(name)}{meant(name, earlier)}"
+    return f"there is no step {quoted(name)}{meant(name, earlier) if suggest else ''}"
 
 
 def _tool_spec(name: str, shape: ToolShape, resource: str | None) -> ToolSpec:

@@ -67,6 +67,42 @@ def test_groups_are_found_by_their_names(factory: UnitOfWorkFactory) -> None:
         assert uow.checkpoints.state_counts(OTHER_PLAN) == StateCounts(states=0, alike=0)
 
 
+def test_groups_are_found_by_what_people_may_call_them(factory: UnitOfWorkFactory) -> None:
+    fill(factory)
+    other = replace(a_group(110), label="another")
+    with factory() as uow:
+        uow.checkpoints.add(other)
+        uow.commit()
+
+    with factory.reading() as uow:
+        for name in FULL_GROUP.names():
+            for called in (name, name.lower(), name[:-1]):
+                assert FULL_GROUP in uow.checkpoints.called(PLAN, called), called
+            assert uow.checkpoints.called(OTHER_PLAN, name) == []
+        assert list(uow.checkpoints.called(PLAN, FULL_GROUP.label)) == [FULL_GROUP]
+        both = sorted((FULL_GROUP, other), key=lambda group: group.position.seq)
+        assert list(uow.checkpoints.called(PLAN, ulid(110)[:8])) == both
+        for name in (ulid(110)[:3], "something else", "", "\udcff", "~"):
+            assert uow.checkpoints.called(PLAN, name) == []
+            assert uow.checkpoints.pruned(PLAN, name) is None
+            assert uow.checkpoints.owner_of(name) is None
+
+
+def test_a_label_is_a_persons_own_only_if_a_person_gave_it(factory: UnitOfWorkFactory) -> None:
+    fill(factory)
+    made = replace(a_group(110), label="made by us", labelled_by_hand=False)
+    given = replace(a_group(120), label="given", labelled_by_hand=True)
+    with factory() as uow:
+        uow.checkpoints.add(made)
+        uow.checkpoints.add(given)
+        uow.commit()
+
+    with factory.reading() as uow:
+        assert uow.checkpoints.has_own_label(PLAN, "given")
+        assert not uow.checkpoints.has_own_label(PLAN, "made by us")
+        assert not uow.checkpoints.has_own_label(OTHER_PLAN, "given")
+
+
 def test_one_plan_does_not_see_what_belongs_to_another(factory: UnitOfWorkFactory) -> None:
     fill(factory)
     with factory() as uow:

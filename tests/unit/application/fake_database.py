@@ -3,8 +3,8 @@
 from collections.abc import Generator
 from contextlib import contextmanager
 
+from fake_checkpoints import MemoryCheckpoints
 from fake_tables import (
-    MemoryCheckpoints,
     MemoryCorrections,
     MemoryDecisions,
     MemoryEffects,

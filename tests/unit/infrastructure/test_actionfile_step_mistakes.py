@@ -234,10 +234,10 @@ def test_what_others_say_about_a_step_gets_its_line(world: World) -> None:
     problems = world.problems(HEAD + "steps:\n  - tool: x\n    with: {}\n  - tool: y\n")
 
     assert problems == (
-        "line 5: steps[0]: and more",
         "line 5: steps[0]: unknown tool `x`",
-        "line 7: steps[1]: and more",
+        "line 5: steps[0]: and more",
         "line 7: steps[1]: unknown tool `y`",
+        "line 7: steps[1]: and more",
     )
 
 

@@ -168,8 +168,9 @@ class CheckpointService:
                 f"plan {plan.plan_id} has not started, so there is nothing to capture yet",
                 f"agents plan execute {plan.plan_id}",
             )
-        if any(g.label == label and g.labelled_by_hand for g in self.list_groups(plan.plan_id)):
-            raise LabelTakenError(label, plan.plan_id)
+        with self._unit_of_work.reading() as uow:
+            if uow.checkpoints.has_own_label(plan.plan_id, label):
+                raise LabelTakenError(label, plan.plan_id)
         head = self._head_of(plan) if plan.head else None
         moment = CheckpointMoment(
             reason=CheckpointReason.MANUAL,
@@ -213,11 +214,10 @@ class CheckpointService:
         """The group that an id, a prefix of one, or a label names."""
         with self._unit_of_work.reading() as uow:
             uow.plans.get(plan_id)
-            groups = uow.checkpoints.of_plan(plan_id)
             return find_group(
                 plan_id,
                 wanted,
-                groups,
+                uow.checkpoints.called(plan_id, wanted.strip()),
                 owner_of=uow.checkpoints.owner_of,
                 pruned=uow.checkpoints.pruned,
             )

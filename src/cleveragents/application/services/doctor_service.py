@@ -29,6 +29,7 @@ from cleveragents.domain.doctor import (
     scratch_findings,
     store_findings,
     stranger_findings,
+    unneeded,
 )
 from cleveragents.domain.errors import PlanError, PlanStateError
 from cleveragents.domain.ids import PlanId
@@ -82,7 +83,9 @@ class DoctorService:
         facts = self._facts(moved or {})
         resources = [resource for item in facts for resource in item.resources]
         left = self._leftovers.found(resources)
-        self._found = dict(leftover_findings(left, facts))
+        # Most belong to plans that need them: nobody has to ask what those hold.
+        judged = self._leftovers.judged(unneeded(left, facts))
+        self._found = dict(leftover_findings(judged, facts))
         strays = moved_findings(facts)
         self._moves = {finding: move for finding, move in strays if move is not None}
         checked = self._store.verify()

@@ -56,6 +56,7 @@ class Pruning:
         self._snapshots = snapshots
         self._clock = clock
         self._limits = limits
+        self._room_until: dict[PlanId, int] = {}
 
     def explain(self, plan: Plan) -> Explained:
         with self._unit_of_work.reading() as uow:
@@ -76,7 +77,7 @@ class Pruning:
     ) -> Mapping[GroupId, str]:
         """In the transaction that added a group; `also` is needed beside what the plan names."""
         rule = self._limits.rule_for(plan)
-        if rule.counts_only and rule.allows(uow.checkpoints.state_counts(plan.plan_id)):
+        if rule.counts_only and self._has_room(uow, plan, rule):
             return {}
         # The head needs no pin: it is in the group that was just added, the most recent.
         outlines = uow.checkpoints.outlines(plan.plan_id, counts_only=rule.counts_only)
@@ -84,6 +85,14 @@ class Pruning:
         removed = self._explained(plan, outlines, pinned).decision.removed
         uow.checkpoints.delete(removed, self._clock.now())
         return removed
+
+    def _has_room(self, uow: UnitOfWork, plan: Plan, rule: CheckpointRetentionPolicy) -> bool:
+        """Counted only once in a while, for that is to look at every group: a plan cannot have got
+        more groups since then than its history has gone on."""
+        if plan.seq > self._room_until.get(plan.plan_id, -1):
+            room = rule.room(uow.checkpoints.state_counts(plan.plan_id))
+            self._room_until[plan.plan_id] = plan.seq + room if room >= 0 else -1
+        return plan.seq <= self._room_until[plan.plan_id]
 
     def is_at_its_limit(self, plan: Plan) -> bool:
         """Whether the next state might cost one of those that are there."""

@@ -11,6 +11,7 @@ from cleveragents.domain.checkpoint import (
     PrunedCheckpoint,
     ResourceState,
 )
+from cleveragents.domain.checkpoint_lookup import SHORTEST_PREFIX
 from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import DatabaseUnusableError
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
@@ -20,16 +21,25 @@ from cleveragents.infrastructure.database.rows import (
     from_json,
     insert,
     set_flag,
+    storable,
     sure_time,
     to_json,
     to_text,
 )
 
 PLAN_RESOURCE_NAME = "plan"
+# By way of the groups: the checkpoints of a plan lie among those of all others.
 _SELECT_CHECKPOINTS = """
-SELECT c.*, COALESCE(r.name, ?) AS resource FROM checkpoints c
+SELECT c.*, COALESCE(r.name, ?) AS resource FROM checkpoint_groups g
+JOIN checkpoints c ON c.group_id = g.group_id
 LEFT JOIN plan_resources r ON r.resource_id = c.resource_id
-WHERE {where} ORDER BY c.rowid
+WHERE g.{where} ORDER BY c.rowid
+"""
+_CALLED = """
+SELECT group_id FROM checkpoint_groups WHERE plan_id = :plan_id
+AND (label = :label OR group_id >= :id AND group_id < :end)
+UNION SELECT g.group_id FROM checkpoints c JOIN checkpoint_groups g ON g.group_id = c.group_id
+WHERE c.checkpoint_id >= :id AND c.checkpoint_id < :end AND g.plan_id = :plan_id
 """
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _STATE_COUNTS = """
@@ -77,11 +87,25 @@ class SqlCheckpoints:
     def of_plan(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
         return self._load("plan_id = ?", plan_id)
 
+    def called(self, plan_id: PlanId, name: str) -> Sequence[CheckpointGroup]:
+        label, start = storable(name), storable(name.upper())
+        end = f"{start}~" if len(name) >= SHORTEST_PREFIX else start
+        keys = {"plan_id": plan_id, "label": label, "id": start, "end": end}
+        found = [self.get(GroupId(row[0])) for row in self._connection.execute(_CALLED, keys)]
+        return sorted(found, key=lambda group: group.position.seq)
+
+    def has_own_label(self, plan_id: PlanId, label: str) -> bool:
+        row = self._connection.execute(
+            "SELECT 1 FROM checkpoint_groups WHERE plan_id = ? AND labelled_by_hand AND label = ?",
+            (plan_id, label),
+        ).fetchone()
+        return row is not None
+
     def owner_of(self, name: str) -> PlanId | None:
         row = self._connection.execute(
             "SELECT plan_id FROM checkpoint_groups WHERE group_id = ?"
             " UNION ALL SELECT plan_id FROM checkpoints WHERE checkpoint_id = ?",
-            (name, name),
+            (storable(name), storable(name)),
         ).fetchone()
         return None if row is None else PlanId(row[0])
 
@@ -106,7 +130,7 @@ class SqlCheckpoints:
         row = self._connection.execute(
             "SELECT group_id, reason, pruned_at FROM pruned_checkpoints WHERE plan_id = ?"
             " AND (checkpoint_id = ? OR group_id = ? OR label = ?) ORDER BY rowid DESC",
-            (plan_id, name.upper(), name.upper(), name),
+            (plan_id, storable(name.upper()), storable(name.upper()), storable(name)),
         ).fetchone()
         if row is None:
             return None
@@ -149,7 +173,7 @@ class SqlCheckpoints:
         ).fetchall()
         checkpoints = _grouped(
             self._connection.execute(
-                _SELECT_CHECKPOINTS.format(where=f"c.{where}"), (PLAN_RESOURCE_NAME, key)
+                _SELECT_CHECKPOINTS.format(where=where), (PLAN_RESOURCE_NAME, key)
             )
         )
         states = _grouped(

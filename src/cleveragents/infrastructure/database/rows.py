@@ -32,7 +32,7 @@ def from_json(text: str) -> Any:
 def insert(connection: sqlite3.Connection, table: str, values: Mapping[str, object]) -> None:
     columns = ", ".join(values)
     marks = ", ".join("?" for _ in values)
-    parameters = [_storable(value) for value in values.values()]
+    parameters = [storable(value) for value in values.values()]
     connection.execute(f"INSERT INTO {table} ({columns}) VALUES ({marks})", parameters)
 
 
@@ -41,14 +41,14 @@ def update(
 ) -> int:
     """Set all columns of the row whose `key` column has the value in `values`; rows changed."""
     assignments = ", ".join(f"{column} = ?" for column in values if column != key)
-    parameters = [_storable(value) for column, value in values.items() if column != key]
+    parameters = [storable(value) for column, value in values.items() if column != key]
     cursor = connection.execute(
         f"UPDATE {table} SET {assignments} WHERE {key} = ?", (*parameters, values[key])
     )
     return cursor.rowcount
 
 
-def _storable(value: object) -> object:
+def storable(value: object) -> object:
     """Text as it is; bytes that were not UTF-8, such as a file's name in an output, escaped."""
     if isinstance(value, str) and not value.isascii():
         return value.encode("utf-8", "backslashreplace").decode("utf-8")

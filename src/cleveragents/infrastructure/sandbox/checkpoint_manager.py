@@ -14,7 +14,7 @@ from cleveragents.infrastructure.sandbox.git_state import GitState
 from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.pages_engine import PagesEngine
-from cleveragents.infrastructure.snapshots.proven import Proven
+from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.side import NoSide
 from cleveragents.infrastructure.snapshots.tree_engine import TreeEngine
 from cleveragents.infrastructure.snapshots.watcher import Watcher
@@ -41,8 +41,8 @@ class SnapshotEngine(Protocol):
     ) -> Mapping[str, str | None]: ...
     def newest(self, resource: PlanResource) -> str: ...
     def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored: ...
-    def verify(self, resource: PlanResource, snapshot: Expected, proven: Proven) -> None:
-        """Raise SnapshotDamagedError unless all that is not proven yet is there and unharmed."""
+    def damages(self, resource: PlanResource, snapshots: Collection[Expected]) -> Damages:
+        """In one transaction; raises SnapshotDamagedError if the file of all is not readable."""
         ...
 
     def verify_way_back(
@@ -105,7 +105,8 @@ class CheckpointManager:
     def refuse_damaged(self, resource: PlanResource, ref: str) -> None:
         engine = self._engine(resource)
         expected = Expected(ref=ref, state_hash=engine.known(resource, ref).state_hash)
-        engine.verify(resource, expected, Proven())
+        for error in engine.damages(resource, [expected]).values():
+            raise error
 
     def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
         return self._engine(resource).rebuild(resource, how)
@@ -126,15 +127,13 @@ class CheckpointManager:
     def damages(
         self, resource: PlanResource, snapshots: Collection[Expected]
     ) -> Mapping[Expected, str]:
-        found: dict[Expected, str] = {}
-        proven = Proven()
-        for snapshot in snapshots:
-            # A transaction each: where the file itself is damaged, others may still be readable.
-            try:
-                self._engine(resource).verify(resource, snapshot, proven)
-            except SnapshotDamagedError as error:
-                found[snapshot] = error.message
-        return found
+        engine = self._engine(resource)
+        try:
+            found = engine.damages(resource, snapshots)
+        except SnapshotDamagedError:
+            # Where the file itself is damaged, some of it may still be readable.
+            found = _one_by_one(engine, resource, snapshots)
+        return {snapshot: error.message for snapshot, error in found.items()}
 
     def verify_way_back(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
@@ -166,6 +165,18 @@ class CheckpointManager:
                 "use a git-checkout, or set `checkpointable: false` for this resource",
             )
         return engine
+
+
+def _one_by_one(
+    engine: SnapshotEngine, resource: PlanResource, snapshots: Collection[Expected]
+) -> Damages:
+    found: Damages = {}
+    for snapshot in snapshots:
+        try:
+            found |= engine.damages(resource, [snapshot])
+        except SnapshotDamagedError as error:
+            found[snapshot] = error
+    return found
 
 
 def _no_side(resource: PlanResource) -> NoSide:  # noqa: ARG001 - the same for every folder

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from cleveragents.domain.action import ResourceType
@@ -49,6 +50,25 @@ class SandboxLeftovers:
                 found += self._refs(repository, paths)
         return found
 
+    def judged(self, leftovers: Sequence[Leftover]) -> Sequence[Leftover]:
+        refs = [leftover for leftover in leftovers if leftover.kind is LeftoverKind.REF]
+        places = sorted({ref.repository for ref in refs})
+        only_ours = {
+            place: _held_by_nobody_else(
+                _git(place), {ref.commit for ref in refs if ref.repository == place}
+            )
+            for place in places
+        }
+        return [
+            replace(
+                each,
+                precious=each.commit in only_ours[each.repository]
+                if each.kind is LeftoverKind.REF
+                else self._holds_work(Path(each.path)),
+            )
+            for each in leftovers
+        ]
+
     def remove(self, leftover: Leftover) -> None:
         if leftover.kind is LeftoverKind.FOLDER:
             remove_sandbox(self._sandboxes, Path(leftover.path))
@@ -76,7 +96,6 @@ class SandboxLeftovers:
                         plan_id=plan.name,
                         path=str(sandbox),
                         there=os.path.lexists(sandbox),
-                        precious=self._holds_work(sandbox),
                     )
 
     def _holds_work(self, sandbox: Path) -> bool:
@@ -98,8 +117,7 @@ class SandboxLeftovers:
             return True  # a repository is gone or broken: these may be the only copies
 
     def _refs(self, repository: str, paths: dict[str, str]) -> Iterator[Leftover]:
-        git = _git(repository)
-        for pin in all_pins(git):
+        for pin in all_pins(_git(repository)):
             path = paths.get(pin.plan_id) or str(self._sandboxes / pin.plan_id)
             yield Leftover(
                 kind=LeftoverKind.REF,
@@ -108,7 +126,7 @@ class SandboxLeftovers:
                 plan_id=pin.plan_id,
                 path=path,
                 there=os.path.lexists(path),
-                precious=not self._pins.are(pin) or _only_we_hold(git, pin.commit),
+                commit=pin.commit,
                 ours=self._pins.are(pin),
                 young=_is_young(pin.plan_id),
             )
@@ -158,8 +176,22 @@ def _commit(folder: GitFolder) -> str:
 
 
 def _only_we_hold(git: Git, commit: str) -> bool:
-    holders = git.text("for-each-ref", f"--contains={commit}", "--format=%(refname)").split("\n")
-    return not any(ref and not ref.startswith(OURS) for ref in holders)
+    return commit in _held_by_nobody_else(git, {commit})
+
+
+def _held_by_nobody_else(git: Git, commits: set[str]) -> set[str]:
+    """Those of the commits that no ref of the user leads to, and those that are not there.
+
+    All of them in one walk over the history: there may be thousands of refs, and as many plans.
+    """
+    there = set(existing(git, commits))
+    listing = git.text("for-each-ref", "--format=%(objectname) %(refname)").split("\n")
+    refs = (line.split(" ", 1) for line in listing if line)
+    users = dict.fromkeys(oid for oid, name in refs if not name.startswith(OURS))
+    request = "".join(f"{oid}\n" for oid in (*sorted(there), *(f"^{oid}" for oid in users)))
+    # What is missing behind a ref of the user is his own matter.
+    walked = git.run("rev-list", "--ignore-missing", "--stdin", input=request.encode())
+    return (commits - there) | (there & set(walked.stdout.decode().split()))
 
 
 def _is_young(plan_id: str) -> bool:

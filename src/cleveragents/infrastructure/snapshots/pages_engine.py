@@ -14,17 +14,17 @@ from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind, shown
+from cleveragents.infrastructure.snapshots.entry import Kind, shown
 from cleveragents.infrastructure.snapshots.pages_base import forget_bases
 from cleveragents.infrastructure.snapshots.pages_build import build_file
 from cleveragents.infrastructure.snapshots.pages_capture import capture, copy_present
 from cleveragents.infrastructure.snapshots.pages_file import DatabaseFile, clear
+from cleveragents.infrastructure.snapshots.pages_proof import page_damages, wrong_hash
 from cleveragents.infrastructure.snapshots.pages_restore import checked_way_back, differs, restore
 from cleveragents.infrastructure.snapshots.pages_session import PageSession, page_session
-from cleveragents.infrastructure.snapshots.pages_units import BLOCK_PAGES, blocks_in, token
 from cleveragents.infrastructure.snapshots.pages_versions import FileState
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.proven import Proven
+from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.versions import sweep
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
@@ -102,11 +102,9 @@ class PagesEngine:
         name = os.path.basename(resource.sandbox_path)
         return {path: name for path in paths if path != name}
 
-    def verify(self, resource: PlanResource, snapshot: Expected, proven: Proven) -> None:
+    def damages(self, resource: PlanResource, snapshots: Collection[Expected]) -> Damages:
         with self._reading(resource) as session:
-            state = session.snapshot(snapshot.ref)
-            total = _checked_sum(session, state, proven)
-            _refuse_wrong_hash(session, state, snapshot.state_hash, total)
+            return page_damages(session, snapshots)
 
     def verify_way_back(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
@@ -114,12 +112,13 @@ class PagesEngine:
         del paths
         with self._reading(resource) as session:
             state, head = session.snapshot(ref), session.state()
-            one_file = state.kind is head.kind is Kind.FILE
-            if one_file:
-                total = checked_way_back(session, state)
+            if state.kind is head.kind is Kind.FILE:
+                wrong = wrong_hash(session, state, expected, checked_way_back(session, state))
             else:
-                total = _checked_sum(session, state, Proven())
-            _refuse_wrong_hash(session, state, expected, total)
+                whole = Expected(ref=ref, state_hash=expected)
+                wrong = page_damages(session, [whole]).get(whole)
+            if wrong is not None:
+                raise wrong
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         with self._reading(resource) as session:
@@ -225,35 +224,6 @@ def _changes(resource: PlanResource, old: FileState, new: FileState) -> tuple[Fi
     if Kind.GONE in (old.kind, new.kind):
         kind = ChangeKind.ADDED if old.kind is Kind.GONE else ChangeKind.DELETED
     return (FileChange(path=os.path.basename(resource.sandbox_path), kind=kind),)
-
-
-def _refuse_wrong_hash(session: PageSession, state: FileState, expected: str, total: int) -> None:
-    recorded = session.versions.recorded_hash(state.seq)
-    if total != state.total or {recorded, state.state_hash} != {expected}:
-        raise SnapshotDamagedError(
-            session.resource.name,
-            f"the hash of snapshot {state.seq} is not the one that was recorded",
-        )
-
-
-def _checked_sum(session: PageSession, state: FileState, proven: Proven) -> int:
-    blocks = range(blocks_in(state.size))
-    return sum(_checked_block(session, state, block, proven) for block in blocks) % SUM_MODULUS
-
-
-def _checked_block(session: PageSession, state: FileState, block: int, proven: Proven) -> int:
-    """The block's share of the sum, once all its bytes are proven."""
-    pages = session.block_of(state, block)
-    base = session.versions.base_block(block)
-    first = block * BLOCK_PAGES
-    if any(pages.get(first + index) == strong for index, strong in enumerate(base)):
-        proven.check_block(session.base_pages, block, base, session.known.base_size)
-    known = dict(enumerate(base, first))
-    proven.check(
-        session.contents,
-        {h: session.name_of(page) for page, h in pages.items() if known.get(page) != h},
-    )
-    return sum(token(page, strong) for page, strong in pages.items())
 
 
 @contextmanager

@@ -5,7 +5,7 @@ pages there are at k follows from the size at k alone.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from cleveragents.infrastructure.snapshots.entry import Kind
@@ -116,6 +116,13 @@ class PageVersions:
         found.update(rows)
         return found
 
+    def history(self, until: int) -> Iterator[tuple[int, int, bytes]]:
+        """Every version up to `until`, the oldest first: its number, the page and its hash."""
+        return self.db.execute(
+            "SELECT seq, page, hash FROM page_versions WHERE tree=? AND seq<=? ORDER BY seq",
+            (self.tree, until),
+        )
+
     def touched(self, one: int, other: int) -> set[int]:
         """Pages with a version between the two: all whose bytes can differ."""
         rows = self.db.execute(
@@ -172,7 +179,7 @@ DELETE FROM page_versions WHERE tree=? AND (page, seq) IN (
         SELECT page, seq, LEAD(seq) OVER (PARTITION BY page ORDER BY seq) AS next
         FROM page_versions WHERE tree=?
     ) AS v WHERE NOT EXISTS (
-        SELECT 1 FROM kept WHERE kept.seq>=v.seq AND (v.next IS NULL OR kept.seq<v.next)
+        SELECT 1 FROM kept WHERE kept.seq>=v.seq AND kept.seq<COALESCE(v.next, 1 << 62)
     )
 )
 """

@@ -28,12 +28,12 @@ from cleveragents.infrastructure.snapshots.chosen_paths import (
 )
 from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, shown, token
+from cleveragents.infrastructure.snapshots.entry import Entry, shown
 from cleveragents.infrastructure.snapshots.examine import examine, examine_file, examine_mapped
 from cleveragents.infrastructure.snapshots.mending import mend_files
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest, enter, number_of
-from cleveragents.infrastructure.snapshots.proven import Proven
+from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.restore import Outcome, restore
 from cleveragents.infrastructure.snapshots.session import (
     Recorded,
@@ -44,6 +44,7 @@ from cleveragents.infrastructure.snapshots.session import (
 from cleveragents.infrastructure.snapshots.side import SideState
 from cleveragents.infrastructure.snapshots.staging import Staging, staging
 from cleveragents.infrastructure.snapshots.tracker import Candidates, ChangeTracker
+from cleveragents.infrastructure.snapshots.tree_proof import tree_damages
 from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
 from cleveragents.infrastructure.snapshots.tree_writer import TreeWriter
 from cleveragents.infrastructure.snapshots.versions import Versions, sweep
@@ -186,14 +187,9 @@ class TreeEngine:
             target = reader.session.snapshot(ref)
             return unknown_names(reader.session, target, reader.now(), paths)
 
-    def verify(self, resource: PlanResource, snapshot: Expected, proven: Proven) -> None:
-        with self._store(resource).reading() as db:
-            reader = TreeReader(self._session(db, resource), proven)
-            target, expected = reader.session.snapshot(snapshot.ref), snapshot.state_hash
-            entries = {entry.path: entry for entry in reader.session.versions.state(target.seq)}
-            total = sum(map(token, entries.values())) % SUM_MODULUS
-            reader.refuse_damage(target, expected, total, entries)
-            reader.refuse_damaged_side(target)
+    def damages(self, resource: PlanResource, snapshots: Collection[Expected]) -> Damages:
+        with self.reading(resource) as reader:
+            return tree_damages(reader, snapshots)
 
     def verify_way_back(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()

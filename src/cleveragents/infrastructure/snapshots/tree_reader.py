@@ -1,7 +1,7 @@
 """Owns reading a tree's snapshots: what differs between two states, and the bytes of an entry."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.snapshots.changes import Difference
@@ -9,20 +9,15 @@ from cleveragents.infrastructure.snapshots.comparison import FullComparison
 from cleveragents.infrastructure.snapshots.entry import Entry, same_state, shown, state_hash
 from cleveragents.infrastructure.snapshots.examine import examine, hash_only
 from cleveragents.infrastructure.snapshots.present import Delta
-from cleveragents.infrastructure.snapshots.proven import Proven
 from cleveragents.infrastructure.snapshots.session import Session, needed_contents, open_sandbox
 from cleveragents.infrastructure.snapshots.versions import SnapshotRow
 
 
 @dataclass(frozen=True, slots=True)
 class TreeReader:
-    """One consistent view of the snapshots of one tree; differences come in path order.
-
-    What is `proven` is not read again to see whether it is unharmed.
-    """
+    """One consistent view of the snapshots of one tree; differences come in path order."""
 
     session: Session
-    proven: Proven = field(default_factory=Proven)
 
     def state_hash(self, ref: str) -> str:
         return self.session.snapshot(ref).state_hash
@@ -59,16 +54,25 @@ class TreeReader:
     ) -> None:
         """Raise SnapshotDamagedError unless this is the sum of the snapshot, whose hash has to be
         the expected one, and the contents of these of its entries are there and unharmed."""
-        if {state_hash(total, target.identity), target.state_hash} != {expected}:
-            raise SnapshotDamagedError(
-                self.session.resource.name,
-                f"the hash of snapshot {target.seq} is not the one that was recorded",
-            )
-        self.proven.check(self.session.contents, needed_contents(entries))
+        wrong = self.wrong_hash(target, expected, total)
+        if wrong is not None:
+            raise wrong
+        self.session.contents.check(needed_contents(entries))
+
+    def wrong_hash(
+        self, target: SnapshotRow, expected: str, total: int
+    ) -> SnapshotDamagedError | None:
+        """Unless this is the sum of the snapshot, and its hash the expected one."""
+        if {state_hash(total, target.identity), target.state_hash} == {expected}:
+            return None
+        return SnapshotDamagedError(
+            self.session.resource.name,
+            f"the hash of snapshot {target.seq} is not the one that was recorded",
+        )
 
     def refuse_damaged_side(self, target: SnapshotRow) -> None:
         side = self.session.versions.side_contents(target.seq)
-        self.proven.check(self.session.contents, {key: name for name, key in side.items()})
+        self.session.contents.check({key: name for name, key in side.items()})
 
     def contents(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content by hash, in pieces to be used up before the next; as ContentStore.read."""

@@ -94,6 +94,17 @@ class Versions:
         if last is not None and last[1]:
             yield entry_of(last)
 
+    def history(self, until: int) -> Iterator[tuple[int, Entry]]:
+        """Every version up to `until` with its number, the oldest first; one that is gone too."""
+        rows = self.db.execute(
+            f"SELECT {_COLUMNS}, seq, 0 AS generation FROM versions"
+            f" WHERE tree=? AND seq BETWEEN 1 AND ? UNION ALL"
+            f" SELECT {_COLUMNS}, seq, generation FROM recent_paths"
+            f" WHERE tree=? AND seq BETWEEN 1 AND ? ORDER BY seq, generation",
+            (self.tree, until) * 2,
+        )
+        return ((row[-2], entry_of(row)) for row in rows)
+
     def touched(self, after: int, until: int) -> set[bytes]:
         """Paths with a version in (after, until]: all that can differ between the two."""
         # Not DISTINCT: the planner would then scan the whole primary key.
@@ -145,7 +156,7 @@ DELETE FROM versions WHERE tree=? AND (path, seq) IN (
         SELECT path, seq, LEAD(seq) OVER (PARTITION BY path ORDER BY seq) AS next
         FROM versions WHERE tree=?
     ) AS v WHERE NOT EXISTS (
-        SELECT 1 FROM kept WHERE kept.seq>=v.seq AND (v.next IS NULL OR kept.seq<v.next)
+        SELECT 1 FROM kept WHERE kept.seq>=v.seq AND kept.seq<COALESCE(v.next, 1 << 62)
     )
 )
 """

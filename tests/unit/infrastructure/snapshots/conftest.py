@@ -13,11 +13,11 @@ from tests.support.runners import database_workers, git_views
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
+from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git_repository import make_repository
-from cleveragents.infrastructure.snapshots.proven import Proven
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 
@@ -89,7 +89,8 @@ class World:
 
     def verify(self, ref: str, state_hash: str) -> None:
         expected = Expected(ref=ref, state_hash=state_hash)
-        self.store.checkouts.verify(self.resource, expected, Proven())
+        for reason in self.store.damages(self.resource, [expected]).values():
+            raise SnapshotDamagedError(self.resource.name, reason)
 
     def git(self) -> str:
         """HEAD, branch and index, as text."""

@@ -11,10 +11,10 @@ from tests.support.runners import database_workers, git_views
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
+from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.snapshots.proven import Proven
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 FILE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAX")
@@ -57,7 +57,8 @@ class Database:
 
     def verify(self, snapshot) -> None:
         expected = Expected(ref=snapshot.ref, state_hash=snapshot.state_hash)
-        self.store.databases.verify(self.resource, expected, Proven())
+        for reason in self.store.damages(self.resource, [expected]).values():
+            raise SnapshotDamagedError(self.resource.name, reason)
 
     def verify_way_back(self, snapshot) -> None:
         self.store.verify_way_back(self.resource, snapshot.ref, snapshot.state_hash)
