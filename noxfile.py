@@ -36,6 +36,7 @@ ORDINARY = (
         "e2e/test_rebuild.py",
         "e2e/test_sqlite_plan.py",
     ),
+    *("e2e/test_odd_mcp_servers.py", "e2e/test_tools_within_limits.py"),
     *("e2e/test_subplans_stopped.py", "e2e/test_tools.py"),
     *("e2e/test_late_writers.py", "e2e/test_outliving.py", "e2e/test_read_only_tools.py"),
     "e2e/test_refused_agents.py",

@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.runners import runner_with
 
+from cleveragents.application.ports import ToolContext
 from cleveragents.domain.decision import ToolResult
-from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
+from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.tools.file_tools import run
+from cleveragents.infrastructure.tools.search_tool import search
 
+MOST = 100_000
 SECRET = "the secret of somebody else\n"
 
 
@@ -22,7 +27,12 @@ class Sandbox:
 
     def __call__(self, tool: str, path: str | None = None, **arguments: Any) -> ToolResult:
         given = arguments if path is None else {"path": path, **arguments}
-        return FILE_TOOLS[f"file.{tool}"](str(self.root), given)
+        if tool != "search":
+            return run(f"file.{tool}", str(self.root), given, MOST)
+        context = ToolContext(
+            plan_id=PlanId("01HZZZZZZZZZZZZZZZZZZZZZZZ"), sandboxes={}, timeout=60
+        )
+        return search(runner_with({}, MOST), str(self.root), given, context, 60)
 
     def file(self, path: str, content: str | bytes) -> Path:
         target = self.root / path

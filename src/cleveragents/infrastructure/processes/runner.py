@@ -22,6 +22,7 @@ from cleveragents.infrastructure.confinement.confiner import Confiner, Enclosure
 from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
 from cleveragents.infrastructure.processes.marked import end_processes, mark_of
+from cleveragents.infrastructure.processes.own_work import OwnWork
 from cleveragents.infrastructure.processes.reports import Report
 from cleveragents.infrastructure.processes.running import Limits, Running
 from cleveragents.infrastructure.processes.starting import NotStartedError, Start, started
@@ -74,6 +75,11 @@ class ProcessRunner:
     def refuse_if_stopped(self, plan_id: str) -> None:
         if plan_id in self._stopped:
             raise KeyboardInterrupt
+
+    @property
+    def own_work(self) -> OwnWork:
+        """For programs of ours that look at what steps wrote."""
+        return OwnWork(self._confiner)
 
     def enforcement(self, asked: Confinement) -> Enforcement:
         return self._confiner.enforcement(asked)

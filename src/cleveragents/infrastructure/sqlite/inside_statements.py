@@ -17,6 +17,7 @@ from cleveragents.infrastructure.sqlite.messages import RULE, TIME, Value
 
 MOST_ROWS = 1000
 _MOST_BYTES = 1024 * 1024
+_SHOWN_AT_LEAST = 1000
 _STEPS_BETWEEN_LOOKS = 2000
 # A number or a text in the parameters that SQLite has no room for is none of its own errors.
 _ERRORS = (sqlite3.Error, OverflowError, UnicodeError)
@@ -138,8 +139,12 @@ def collected(cursor: sqlite3.Cursor, limit: int) -> Rows:
         if len(found.rows) == limit or room <= 0:
             found.truncated = True
             break
-        values = [_plain(value) for value in row]
-        room -= sum(len(value) if isinstance(value, str) else 8 for value in values)
+        values: list[Value] = []
+        for value in row:
+            most = max(room, _SHOWN_AT_LEAST)
+            found.truncated = found.truncated or _is_longer(value, most)
+            values.append(_plain(value, most))
+            room -= len(values[-1]) if isinstance(values[-1], str) else 8
         found.rows.append(values)
     cursor.close()
     return found
@@ -149,10 +154,20 @@ def _rows(cursor: sqlite3.Cursor) -> Iterator[Sequence[Value]]:
     yield from cursor
 
 
-def _plain(value: Value) -> Value:
-    """As JSON can hold it."""
+def _plain(value: Value, most: int) -> Value:
+    """As JSON can hold it; of a very long one the beginning, and how much more there is."""
     if isinstance(value, bytes):
-        return f"x'{value.hex()}'"
+        return f"x'{value[:most].hex()}'" + _left_out(value, most, "bytes")
+    if isinstance(value, str):
+        return value[:most] + _left_out(value, most, "characters")
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
+
+
+def _is_longer(value: Value, most: int) -> bool:
+    return isinstance(value, str | bytes) and len(value) > most
+
+
+def _left_out(value: str | bytes, most: int, what: str) -> str:
+    return f"… [{len(value) - most} {what} left out]" if _is_longer(value, most) else ""

@@ -87,6 +87,7 @@ BUILT_IN = (
             _RESOURCE,
             Parameter(name="pattern", description="a regular expression"),
             Parameter(name="path", required=False, description="a file or folder to search in"),
+            _TIMEOUT,
         ),
         idempotent=True,
     ),

@@ -1,26 +1,38 @@
 """Owns the tools that read and write single files of a sandbox."""
 
+import codecs
 import errno
 import os
-import re
 import shutil
 import stat
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import IO, Any
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError
 from cleveragents.infrastructure.tools.confinement import Place, place, resolve_folder
+from cleveragents.infrastructure.tools.search_child import files_below
 
 Arguments = Mapping[str, Any]
-_MOST_MATCHES = 1000
+_MOST_EDITED = 256 << 20
 
 
-def read(root: str, arguments: Arguments) -> ToolResult:
-    with _reporting(arguments["path"]), place(root, arguments["path"]) as where:
-        data = _read(where)
-    return ToolResult(output=data.decode("utf-8", "backslashreplace"), values={"size": len(data)})
+def read(root: str, arguments: Arguments, most: int) -> ToolResult:
+    with (
+        _reporting(arguments["path"]),
+        place(root, arguments["path"]) as where,
+        _opened(where) as file,
+    ):
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(most + 1)
+    size = max(size, len(data))
+    if len(data) <= most:
+        text = data.decode("utf-8", "backslashreplace")
+        return ToolResult(output=text, values={"size": size})
+    return ToolResult(
+        output=_beginning(data[:most], size), values={"size": size, "truncated": True}
+    )
 
 
 def write(root: str, arguments: Arguments) -> ToolResult:
@@ -36,7 +48,7 @@ def write(root: str, arguments: Arguments) -> ToolResult:
 def edit(root: str, arguments: Arguments) -> ToolResult:
     old, new = arguments["old"].encode(), arguments["new"].encode()
     with _reporting(arguments["path"]), place(root, arguments["path"]) as where:
-        data = _read(where)
+        data = _to_edit(where)
         found = data.count(old) if old else 0
         if found == 0:
             raise _no(arguments, "the text in `old` is not in it")
@@ -71,41 +83,36 @@ def move(root: str, arguments: Arguments) -> ToolResult:
     return ToolResult(output=f"moved {path} to {target}")
 
 
-def list_files(root: str, arguments: Arguments) -> ToolResult:
+def list_files(root: str, arguments: Arguments, most: int) -> ToolResult:
     start = arguments.get("path", ".")
     with _reporting(start):
         deep = arguments.get("recursive", False)
         names = sorted(_walk(root, start)) if deep else _listing(root, start)
-    return ToolResult(output="\n".join(map(_shown, names)), values={"count": len(names)})
+    data = "\n".join(map(_shown, names)).encode()
+    if len(data) <= most:
+        return ToolResult(output=data.decode(), values={"count": len(names)})
+    values = {"count": len(names), "truncated": True}
+    return ToolResult(output=_beginning(data[:most], len(data)), values=values)
 
 
-def search(root: str, arguments: Arguments) -> ToolResult:
-    try:
-        pattern = re.compile(arguments["pattern"])
-    except re.error as error:
-        raise ToolError(
-            f"file.search: {arguments['pattern']!r} is not a regular expression: {error}",
-            "correct `pattern`",
-        ) from error
-    start, lines = arguments.get("path", "."), list[str]()
-    with _reporting(start):
-        for name in sorted(_walk(root, start)):
-            lines.extend(_matches(root, name, pattern))
-            if len(lines) >= _MOST_MATCHES:
-                lines = [*lines[:_MOST_MATCHES], f"… only the first {_MOST_MATCHES} are shown"]
-                break
-    return ToolResult(output="\n".join(lines), values={"count": len(lines)})
-
-
-FILE_TOOLS: Mapping[str, Callable[[str, Arguments], ToolResult]] = {
+_LOOKING: Mapping[str, Callable[[str, Arguments, int], ToolResult]] = {
     "file.read": read,
+    "file.list": list_files,
+}
+_CHANGING: Mapping[str, Callable[[str, Arguments], ToolResult]] = {
     "file.write": write,
     "file.edit": edit,
     "file.delete": delete,
     "file.move": move,
-    "file.list": list_files,
-    "file.search": search,
 }
+FILE_TOOLS = frozenset((*_LOOKING, *_CHANGING))
+
+
+def run(tool: str, root: str, arguments: Arguments, most: int) -> ToolResult:
+    """`most` is how many bytes of output are kept."""
+    if tool in _CHANGING:
+        return _CHANGING[tool](root, arguments)
+    return _LOOKING[tool](root, arguments, most)
 
 
 @contextmanager
@@ -125,12 +132,30 @@ def _no(arguments: Arguments, problem: str) -> ToolError:
     return ToolError(f"{arguments['path']}: {problem}", "correct the step and resume the plan")
 
 
-def _read(where: Place) -> bytes:
+@contextmanager
+def _opened(where: Place) -> Generator[IO[bytes]]:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     descriptor = os.open(where.name, flags, dir_fd=where.folder)
     with os.fdopen(descriptor, "rb") as file:
         _refuse_special(descriptor, where)
-        return file.read()
+        yield file
+
+
+def _to_edit(where: Place) -> bytes:
+    with _opened(where) as file:
+        data = file.read(_MOST_EDITED + 1)
+    if len(data) > _MOST_EDITED:
+        raise ToolError(
+            f"{where.relative}: it is larger than the {_MOST_EDITED} bytes that can be edited",
+            "change it with a command, as `sed` does",
+        )
+    return data
+
+
+def _beginning(data: bytes, size: int) -> str:
+    """Of something too long: whole characters, and how much more there is."""
+    decoder = codecs.getincrementaldecoder("utf-8")("backslashreplace")
+    return f"{decoder.decode(data)}\n[{size - len(data)} bytes left out]"
 
 
 def _write(where: Place, data: bytes) -> None:
@@ -175,37 +200,10 @@ def _listing(root: str, start: str) -> list[str]:
     ]
 
 
-def _walk(root: str, start: str) -> Generator[str]:
-    base, top = resolve_folder(root, start), os.path.realpath(root)
-    if os.path.isfile(base):
-        yield os.path.relpath(base, top)
-        return
-    for folder, folders, files in os.walk(base, onerror=_raise):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in files:
-            relative = os.path.relpath(os.path.join(folder, name), top)
-            if relative != ".git":
-                yield relative
+def _walk(root: str, start: str) -> Iterator[str]:
+    return files_below(os.path.realpath(root), resolve_folder(root, start))
 
 
 def _shown(name: str) -> str:
     """A name with bytes that are not UTF-8 escaped, so that it can be stored and printed."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
-
-
-def _raise(error: OSError) -> None:
-    raise error
-
-
-def _matches(root: str, name: str, pattern: re.Pattern[str]) -> Generator[str]:
-    path = os.path.join(root, name)
-    if not stat.S_ISREG(os.lstat(path).st_mode):
-        return
-    with open(path, "rb") as file:
-        if b"\0" in file.read(8192):
-            return
-        file.seek(0)
-        for number, line in enumerate(file, start=1):
-            text = line.decode("utf-8", "replace").rstrip("\r\n")
-            if pattern.search(text):
-                yield f"{_shown(name)}:{number}:{text}"

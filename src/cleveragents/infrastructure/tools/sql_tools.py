@@ -64,6 +64,8 @@ def _told(tool: str, path: str, timeout: float) -> Generator[None]:
     except RefusedInsideError as error:
         raise _refused(tool, path, timeout, error) from error
     except (LostInsideError, OverflowError) as error:
+        if isinstance(error, LostInsideError) and error.late:
+            raise ToolTimeoutError(tool, timeout) from error
         raise ToolError(f"{tool}: {error}", _HINT) from error
 
 

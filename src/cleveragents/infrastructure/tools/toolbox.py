@@ -20,8 +20,8 @@ from cleveragents.domain.preflight import refusals
 from cleveragents.domain.toolschema import fits
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, Place
+from cleveragents.infrastructure.tools import file_tools, search_tool
 from cleveragents.infrastructure.tools.built_in import BUILT_IN
-from cleveragents.infrastructure.tools.file_tools import FILE_TOOLS
 from cleveragents.infrastructure.tools.git_tools import GIT_TOOLS
 from cleveragents.infrastructure.tools.mcp_servers import McpServers
 from cleveragents.infrastructure.tools.python_tools import (
@@ -31,6 +31,9 @@ from cleveragents.infrastructure.tools.python_tools import (
 )
 from cleveragents.infrastructure.tools.reach import PLACEHOLDER, reach_of
 from cleveragents.infrastructure.tools.sql_tools import SQL_TOOLS
+
+_FILE_TOOLS = (*file_tools.FILE_TOOLS, search_tool.NAME)
+_NOT_COMMANDS = (*_FILE_TOOLS, *SQL_TOOLS)
 
 
 class ToolBox:
@@ -81,7 +84,7 @@ class ToolBox:
         ]
 
     def _confinement_problems(self, spec: ToolSpec, action: Action) -> list[str]:
-        if spec.name in (*FILE_TOOLS, *SQL_TOOLS) and spec.name in self._built_in:
+        if spec.name in _NOT_COMMANDS and spec.name in self._built_in:
             return []
         if spec.network and not action.confinement.network:
             allow = "say `network: true` under `confinement`"
@@ -90,7 +93,7 @@ class ToolBox:
         return [f"`{spec.name}` may not run: {refusal}"] if refusal else []
 
     def is_held_to_reading(self, action: Action, spec: ToolSpec) -> bool:
-        if spec.name in (*FILE_TOOLS, *SQL_TOOLS) and spec.name in self._built_in:
+        if spec.name in _NOT_COMMANDS and spec.name in self._built_in:
             return True
         if spec.server is not None and spec.server not in action.reading_servers:
             return False  # the server has to be able to write for others
@@ -111,10 +114,12 @@ class ToolBox:
         if problems:
             raise ToolArgumentError(spec.name, "; ".join(problems))
         root = _sandbox(spec, arguments, context)
-        if spec.name in FILE_TOOLS and spec.name in self._built_in:
-            return FILE_TOOLS[spec.name](root, arguments)
+        if spec.name in file_tools.FILE_TOOLS and spec.name in self._built_in:
+            return file_tools.run(spec.name, root, arguments, self._processes.output_limit)
+        timeout = float(arguments.get("timeout", context.timeout))
+        if spec.name == search_tool.NAME:
+            return search_tool.search(self._processes, root, arguments, context, timeout)
         if spec.name in SQL_TOOLS and spec.name in self._built_in:
-            timeout = float(arguments.get("timeout", context.timeout))
             place = Place(root, context.confinement)
             return SQL_TOOLS[spec.name](self._databases, place, arguments, timeout)
         return self._run_process(spec, arguments, context, root)
@@ -200,7 +205,7 @@ def _type_problems(spec: ToolSpec, action: Action, name: str) -> list[str]:
     if spec.command or resource is None:
         return []
     is_database = resource.type is ResourceType.SQLITE
-    if spec.name in FILE_TOOLS and is_database:
+    if spec.name in _FILE_TOOLS and is_database:
         return [f"`{name}` is a database; use sql.query and sql.execute on it"]
     if spec.name in GIT_TOOLS and resource.type is not ResourceType.GIT_CHECKOUT:
         known = [r.name for r in action.resources if r.type is ResourceType.GIT_CHECKOUT]
