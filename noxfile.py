@@ -22,7 +22,7 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
     os.environ.setdefault("TMPDIR", str(MEMORY))
 # One more than cores: a test that waits for a process or a clock leaves its core to another.
 WORKERS = str(len(os.sched_getaffinity(0)) + 1)
-COMMANDED = ("crash", "docs", "e2e", "packaging")
+COMMANDED = ("crash", "docs", "e2e", "packaging", "power")
 # What root is not stopped by (modes, owners, limits), or can do by other means than others.
 ORDINARY = (
     *("attack", "contract", "unit/infrastructure"),

@@ -15,9 +15,9 @@ from tests.support.power.promises import Promises
 from tests.support.power.recorder import Command
 from tests.support.power.scenarios import Scenario
 
-# What was done when the group was made, counted from the step it names.
-_STEPS_DONE = {"decision": 0, "on_tool_write": 0, "on_tool_write_complete": 1, "complete": 0}
-_STEPS_DONE |= {"manual": 0}
+# How many steps were done when such a group was made, counted from the one that it names.
+_STEPS_DONE = {"decision": 0, "on_tool_write": 0, "on_tool_write_complete": 1, "manual": 0}
+_COMPLETE = "complete"
 
 
 class StuckError(Exception):
@@ -219,14 +219,16 @@ class Judge:
         self._end(plan or self._used())
         self.doctor("last")
         if "code" in self.scenario.places:
-            _, left = self.git("for-each-ref", "refs/cleveragents")
-            if left and not self._still_going():
-                self.verdict.find("left", left)
+            self._references()
         return self.verdict
 
-    def _still_going(self) -> bool:
-        """A cancelled plan keeps its sandboxes until it is discarded."""
-        return self.promises.ending and "discard" not in self.promises.over
+    def _references(self) -> None:
+        """What was applied without a commit is kept; nothing else of ours."""
+        _, text = self.git("for-each-ref", "--format=%(refname)", "refs/cleveragents")
+        kept = "refs/cleveragents/applied/" if "--no-commit" in self.scenario.apply_words else ":"
+        left = [line for line in text.splitlines() if not line.startswith(kept)]
+        if left:
+            self.verdict.find("left", " | ".join(left))
 
     def _used(self) -> str:
         answer = self.type("plan", "use", self.scenario.file)
@@ -299,12 +301,14 @@ class Judge:
     def back(self, plan: str) -> frozenset[str]:
         """To a moment of which all is known."""
         groups = self.groups(plan)
-        known = sorted(g for g, row in groups.items() if row["reason"] in _STEPS_DONE)
+        known = sorted(g for g, row in groups.items() if row["reason"] in (*_STEPS_DONE, _COMPLETE))
         if not known:
             return self.promises.variants
         group = self.chance.choice(known)
         row, variants = groups[group], self.variants_of(group)
-        done = min(row["step_index"] + _STEPS_DONE[row["reason"]], self.length)
+        done = self.length
+        if row["reason"] != _COMPLETE:
+            done = row["step_index"] + _STEPS_DONE[row["reason"]]
         self.must("stuck", "plan", "rollback", "--yes", plan, group)
         self.sandboxes(f"gone back to {row['label']}", plan, done, variants)
         return variants

@@ -79,14 +79,15 @@ class States:
 
     def __init__(self, recording: Recording, loop: Loop, seed: int) -> None:
         load_everything()
-        self._recording = recording
+        self.recording = recording
         self._loop = loop
         self._seed = seed
-        self._scratch = Path(tempfile.mkdtemp(prefix="power-"))
+        self._folder = tempfile.TemporaryDirectory(prefix="power-")
+        self._scratch = Path(self._folder.name)
         self._images = Images(recording.log, self._scratch, SIZE)
 
     def judge(self, cut: Cut) -> dict[str, Any]:
-        recording, seed = self._recording, f"{self._seed}/{cut.point}/{cut.mode}"
+        recording, seed = self.recording, f"{self._seed}/{cut.point}/{cut.mode}"
         image = self._images.cut(cut.point, cut.mode, seed)
         promises = told_until(recording.log, recording.ready, cut.point, recording.commands)
         if cut.twice:
@@ -96,9 +97,9 @@ class States:
         return {"cut": str(cut), "where": promises.where, **result}
 
     def _judge(self, promises: Promises, seed: str) -> dict[str, Any]:
-        scenario = self._recording.scenario
-        with mounted(self._loop, scenario.top, self._recording.kind):
-            judge = Judge(scenario, self._recording.commands, promises, seed)
+        scenario = self.recording.scenario
+        with mounted(self._loop, scenario.top, self.recording.kind):
+            judge = Judge(scenario, self.recording.commands, promises, seed)
             verdict = judge.judge()
         return {"findings": verdict.findings, "typed": verdict.typed}
 
@@ -109,7 +110,7 @@ class States:
     ) -> tuple[Path, Promises]:
         """What is done to mend the first cut is recorded in turn, and cut off."""
         place, log = self._scratch / "again", self._scratch / "again.log"
-        words = mending(promises, self._recording.scenario.apply_words, chance)
+        words = mending(promises, self.recording.scenario.apply_words, chance)
         with LoggingDisk(place, log, SIZE, image) as disk, self._loop.over(place):
             told = self._apart(lambda: self._mend(disk, words))
         assert not told["findings"], told
@@ -126,8 +127,8 @@ class States:
         return cut, promises
 
     def _mend(self, disk: LoggingDisk, commands: list[tuple[str, ...]]) -> dict[str, Any]:
-        scenario = self._recording.scenario
-        with mounted(self._loop, scenario.top, self._recording.kind):
+        scenario = self.recording.scenario
+        with mounted(self._loop, scenario.top, self.recording.kind):
             scenario.open_gate()
             agents = Judge.agents_of(scenario)
             plans = agents.fork("plan", "list").answer().data.get("plans", ())
