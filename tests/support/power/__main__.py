@@ -68,6 +68,8 @@ def _scenario(options: argparse.Namespace, name: str, loop: Loop) -> int:
             break
         results.append(result := states.judge(cut))
         _tell(name, result, whole=bool(options.again))
+        if not len(results) % 50:
+            say(f"{name}: {len(results)} of {len(cuts)} states")
     _sum_up(options, name, results, time.monotonic() - begun)
     (recording.folder / f"results-{options.seed}.json").write_text(json.dumps(results, indent=1))
     # A sync that is missing in the record loses what was told; nothing else counts as noticed.
