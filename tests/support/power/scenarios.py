@@ -200,7 +200,7 @@ class Agent(Scenario):
     name = "agent"
     resources = ("code",)
     apply_words = ("--no-commit",)
-    files = ("one.txt", "two.txt", "three.txt", "four.txt", "five.txt")
+    files = ("one.txt", "two.txt", "three.txt")
 
     def steps(self, variant: str) -> Sequence[Step]:
         return [model.write("code", name, name * 300) for name in self.files]
@@ -217,7 +217,7 @@ class Agent(Scenario):
     def act(self, run: Recorder) -> None:
         run("plan", "use", self.file)
         run("plan", "execute", "latest")
-        run("plan", "rollback", "--yes", "latest", run.group("decision 2: Write three.txt"))
+        run("plan", "rollback", "--yes", "latest", run.group("decision 1: Write two.txt"))
         run("plan", "resume", "latest")
         run("plan", "apply", "--yes", *self.apply_words, "latest")
 
