@@ -145,6 +145,11 @@ class Sandboxes(Protocol):
         """
         ...
 
+    def make_durable(self, resources: Collection[PlanResource]) -> None:
+        """What was written for these, in their sandboxes and in the project, is on the disk when
+        this returns: to be called before a record says that it is there."""
+        ...
+
     def check(self, resource: PlanResource) -> None:
         """Raise SandboxMissingError unless the sandbox is there and is ours."""
         ...

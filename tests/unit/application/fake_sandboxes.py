@@ -236,6 +236,9 @@ class MemorySandboxes:
         self._disk.sandboxes[child.sandbox_path] = dict(self._disk.sandboxes[parent.sandbox_path])
         return {}
 
+    def make_durable(self, resources: Collection[PlanResource]) -> None:
+        self._faults.reach("make durable")
+
     def check(self, resource: PlanResource) -> None:
         self._faults.reach("check")
         if resource.sandbox_path not in self._disk.sandboxes:

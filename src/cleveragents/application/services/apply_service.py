@@ -148,6 +148,7 @@ class ApplyService:
         marked = [
             r.intending(prepared[r.name].token, prepared[r.name].snapshots) for r in resources
         ]
+        self._sandboxes.make_durable(resources)
         with self._unit_of_work() as uow:
             for resource in marked:
                 uow.resources.save(resource)
@@ -163,6 +164,8 @@ class ApplyService:
     ) -> ApplyResult:
         try:
             refs = {r.name: self._sandboxes.carry_out(r, prepared[r.name]) for r in resources}
+            # What cannot be made durable is taken back as what cannot be written is.
+            self._sandboxes.make_durable(resources)
         except (PlanError, OSError, KeyboardInterrupt) as cause:
             raise self._given_up(plan, resources, prepared, cause) from cause
         plan = plan.apply(refs, self._clock.now())
@@ -187,6 +190,7 @@ class ApplyService:
         error = ApplyEditsKeptError(plan.plan_id, reason.message, kept) if kept else reason
         # Before the record: as long as the intent is stored, this is repeated after a kill.
         self._settle(resources, prepared)
+        self._sandboxes.make_durable(resources)
         with self._unit_of_work() as uow:
             for resource in resources:
                 uow.resources.save(resource.withdrawn())

@@ -14,6 +14,7 @@ from cleveragents.application.services.plan_executor import PlanExecutor
 from cleveragents.application.services.rollback_service import RollbackService
 from cleveragents.application.services.subplan_queries import conflicting, waiting_for_decision
 from cleveragents.application.services.tool_runner import Crossing
+from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.effects import EffectChoice
 from cleveragents.domain.errors import (
@@ -140,16 +141,21 @@ class PlanResumeService:
                 f"plan {plan.plan_id} is a child that its parent has not started yet",
                 f"agents plan resume {plan.child_of.parent_id}",
             )
-        for resource in pending:
-            self._make_sandbox(resource)
+        if not pending:
+            return
+        made = [resource.ready(self._make_sandbox(resource).ref) for resource in pending]
+        # Until they are on record they are made again after a crash; from then on they are there.
+        self._sandboxes.make_durable(made)
+        with self._unit_of_work() as uow:
+            for resource in made:
+                uow.resources.save(resource)
+            uow.commit()
 
-    def _make_sandbox(self, resource: PlanResource) -> None:
+    def _make_sandbox(self, resource: PlanResource) -> Snapshot:
+        """With its first snapshot, which is given back."""
         self._events.emit(SandboxCreating(resource=resource.name))
         self._sandboxes.create(resource)
-        base = self._snapshots.capture(resource)
-        with self._unit_of_work() as uow:
-            uow.resources.save(resource.ready(base.ref))
-            uow.commit()
+        return self._snapshots.capture(resource)
 
     def _fail(self, plan_id: PlanId, error: PlanError) -> None:
         """Something that is no tool's fault: a sandbox or a snapshot that could not be made."""

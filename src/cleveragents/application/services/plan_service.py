@@ -74,6 +74,7 @@ class PlanService:
                 resources.append(resource.held(action.confinement))
                 notices.extend(said)
             _refuse_twice_the_same(resources)
+            self._sandboxes.make_durable(resources)
             plan = self._store(plan, resources)
         except (PlanError, KeyboardInterrupt):
             for resource in resources:

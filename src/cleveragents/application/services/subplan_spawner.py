@@ -99,17 +99,23 @@ class SubplanSpawner:
         with self._unit_of_work.reading() as uow:
             parents = {r.name: r for r in uow.resources.of_plan(child.parent_id)}
             resources = uow.resources.of_plan(child.plan_id)
-        for resource in resources:
-            if resource.status is not SandboxStatus.PENDING:
-                continue
-            self._events.emit(SandboxCreating(resource=resource.name))
-            parent = parents[resource.name]
-            copied = self._sandboxes.branch(parent, resource)
-            base = self._snapshots.adopt(parent, resource, copied)
-            details = {**resource.details, BRANCHED_AT: parent.boundary}
-            with self._unit_of_work() as uow:
-                uow.resources.save(replace(resource.ready(base.ref), details=details))
-                uow.commit()
+        pending = [r for r in resources if r.status is SandboxStatus.PENDING]
+        if not pending:
+            return
+        made = [self._make_sandbox(parents[resource.name], resource) for resource in pending]
+        self._sandboxes.make_durable(made)
+        with self._unit_of_work() as uow:
+            for resource in made:
+                uow.resources.save(resource)
+            uow.commit()
+
+    def _make_sandbox(self, parent: PlanResource, resource: PlanResource) -> PlanResource:
+        """The resource as it is to be on record once its sandbox is on the disk."""
+        self._events.emit(SandboxCreating(resource=resource.name))
+        copied = self._sandboxes.branch(parent, resource)
+        base = self._snapshots.adopt(parent, resource, copied)
+        details = {**resource.details, BRANCHED_AT: parent.boundary}
+        return replace(resource.ready(base.ref), details=details)
 
     def let_go(self, child: ChildPlan) -> None:
         """Its sandboxes are not looked at for now: watching them all would use up the system's

@@ -23,6 +23,10 @@ _OPTIONS = (
     "commit.gpgsign=false",
     "gc.auto=0",
     "maintenance.auto=false",
+    # An object or a reference has its bytes on the disk before it has its name (ADR 0065): one that
+    # a power cut has left empty is never written again, for it is there.
+    "core.fsync=loose-object,reference",
+    "core.fsyncMethod=batch",
     # Submodules have a life of their own: no command of ours may walk into them.
     "submodule.recurse=false",
     # Hooks that are settings, for the events of plumbing. Versions without them pass over these.
@@ -38,6 +42,8 @@ _ENVIRONMENT = {
     "GIT_SEQUENCE_EDITOR": "false",
     "GIT_ADVICE": "0",
 }
+# For a repository of ours, which is made again from its snapshots after a power cut.
+UNSYNCED = {"core.fsync": "none"}
 # Nothing that is missing is fetched: from where, and by which program, settings say.
 OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 

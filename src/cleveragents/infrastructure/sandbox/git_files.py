@@ -23,6 +23,7 @@ from cleveragents.infrastructure.sandbox.git_trees import (
 from cleveragents.infrastructure.sandbox.git_undo import UndoFolder, UndoNote
 from cleveragents.infrastructure.sandbox.git_views import Held
 from cleveragents.infrastructure.sandbox.private_files import status
+from cleveragents.infrastructure.snapshots.filesystems import sync_places
 
 # Gives whoever looks at a checkout, and can write only in the folder named.
 View = Callable[[Git, str], AbstractContextManager[Held]]
@@ -119,6 +120,9 @@ class FileUpdate:
             if c.is_file or c.new_mode == GITLINK
         ]
         made = {folder for place in coming for folder in _missing(place)}
+        if todo:
+            # The new files and what is kept of the old ones: from here on every path is either.
+            undo.make_durable()
         undo.add(
             UndoNote(
                 files=files,
@@ -182,6 +186,7 @@ def put_in_place(source: Path, target: Path) -> None:
         beside = target.with_name(f".{target.name[:200]}.cleveragents")
         beside.unlink(missing_ok=True)
         shutil.copy2(source, beside, follow_symlinks=False)
+        sync_places([str(beside.parent)])
         beside.replace(target)
         source.unlink()
 

@@ -13,6 +13,7 @@ from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_config import without_filters
 from cleveragents.infrastructure.sandbox.git_trees import Trees, index_path
 from cleveragents.infrastructure.sandbox.git_undo import UndoFolder
+from cleveragents.infrastructure.snapshots.filesystems import sync_places
 
 _MARK = b"cleveragents apply of plan "
 
@@ -95,6 +96,8 @@ class UserIndex:
         shutil.copy2(source, beside)
         if self.path.exists():
             shutil.copymode(self.path, beside)
+        # The files that it tells of too: whoever finds it new, or what comes after it, finds all.
+        sync_places([str(self.path.parent), self._git.directory])
         beside.replace(self.path)
 
     def _holder(self) -> bytes | None:
@@ -105,7 +108,10 @@ class UserIndex:
 
     def _take(self) -> None:
         """The lock comes signed: an empty one would be taken for that of a git command."""
-        self._draft.write_bytes(self._mark)
+        with self._draft.open("wb") as file:
+            file.write(self._mark)
+            file.flush()
+            os.fsync(file.fileno())
         try:
             os.link(self._draft, self._lock)
         except FileExistsError:

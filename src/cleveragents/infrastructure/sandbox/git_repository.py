@@ -11,7 +11,7 @@ from pathlib import Path
 from cleveragents.domain.errors import ProjectMissingError, SandboxMissingError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git import UNSYNCED, Git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder
 from cleveragents.infrastructure.sandbox.git_furnish import active, check_out, furnish, put
 from cleveragents.infrastructure.sandbox.git_ref_files import (
@@ -98,7 +98,7 @@ def _project_over_sandbox(resource: PlanResource) -> Git:
         # Named in any case: no command of ours may take up the user's, let alone write it.
         "GIT_INDEX_FILE": folder_of(resource).file("index"),
     }
-    return Git(resource.sandbox_path, places)
+    return Git(resource.sandbox_path, places, settings=UNSYNCED)
 
 
 def objects_of(resource: PlanResource) -> str:

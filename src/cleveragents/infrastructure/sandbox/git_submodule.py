@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git import UNSYNCED, Git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder
 from cleveragents.infrastructure.sandbox.private_files import make_folder
 
@@ -87,7 +87,7 @@ def submodule_git(resource: PlanResource, module: Submodule) -> Git:
         "GIT_SHALLOW_FILE": folder.file("shallow"),
         **folder.as_work_tree(),
     }
-    return Git(folder.sandbox, places)
+    return Git(folder.sandbox, places, settings=UNSYNCED)
 
 
 def links_in(git: Git, tree: str) -> dict[str, str]:

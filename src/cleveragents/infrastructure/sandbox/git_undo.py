@@ -17,6 +17,7 @@ from pathlib import Path
 from cleveragents.domain.ids import ResourceId
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.private_files import write_file
+from cleveragents.infrastructure.snapshots.filesystems import sync_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,10 @@ class UndoFolder:
             "made": [path.hex() for path in note.made],
         }
         write_file(str(self._note), json.dumps(told).encode())
+
+    def make_durable(self) -> None:
+        """All that lies here."""
+        sync_places([str(self._path)])
 
     def kept(self, path: bytes) -> Path:
         # Names follow from the path, so that a repetition finds what a killed run has kept.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git import UNSYNCED, Git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder, quoted
 from cleveragents.infrastructure.sandbox.git_inside import GitInside, Inside, View
 from cleveragents.infrastructure.sandbox.git_lfs import lend, lfs_in
@@ -24,7 +24,7 @@ from cleveragents.infrastructure.sandbox.git_repository import (
 from cleveragents.infrastructure.sandbox.git_trees import Trees, TreesInside
 
 # Objects that go with the room need not survive anything.
-_PASSING = {"core.fsync": "none", "core.looseCompression": "0"}
+_PASSING = {**UNSYNCED, "core.looseCompression": "0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,8 @@ class GitViews:
         folder.make(objects_of(resource))
         folder.clear()
         with self._inside.opened(_view(resource, resource.sandbox_path, folder.path)) as inside:
-            yield Git(resource.sandbox_path, _own_repository(resource, folder), inside.start)
+            own = _own_repository(resource, folder)
+            yield Git(resource.sandbox_path, own, inside.start, UNSYNCED)
 
 
 def _held(inside: Inside, folder: str, env: Mapping[str, str]) -> Held:

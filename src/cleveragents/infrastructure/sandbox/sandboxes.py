@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -10,6 +10,7 @@ from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import (
+    MachineError,
     ProjectMissingError,
     ResourceError,
     SandboxError,
@@ -27,6 +28,7 @@ from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.sandbox_folder import is_there, own_folder
 from cleveragents.infrastructure.sandbox.sqlite_apply import SqliteApply
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, SqliteDatabases
+from cleveragents.infrastructure.snapshots.filesystems import sync_places
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
@@ -108,6 +110,13 @@ class SandboxRegistry:
             self.remove(child)
             raise
 
+    def make_durable(self, resources: Collection[PlanResource]) -> None:
+        projects = (place for resource in resources for place in _places(resource))
+        try:
+            sync_places([str(self._sandboxes), *projects])
+        except OSError as error:
+            raise MachineError(f"what was written may not be on the disk: {error}") from error
+
     def check(self, resource: PlanResource) -> None:
         self._refuse_anothers(resource)
         if resource.rebuilding is not None:  # half of it may be there
@@ -180,6 +189,15 @@ class SandboxRegistry:
         if type_ not in self._applies:
             raise _unknown(name, type_, list(self._applies))
         return self._applies[type_]
+
+
+def _places(resource: PlanResource) -> Iterator[str]:
+    """Where its project is, and the repository of that, which may be elsewhere."""
+    is_file = resource.type is ResourceType.SQLITE
+    # Not the database itself: closing that would end the locks that SQLite has on it.
+    yield os.path.dirname(resource.location) if is_file else resource.location
+    if "git_dir" in resource.details:
+        yield str(resource.details["git_dir"])
 
 
 def _unknown(name: str, type_: ResourceType, known: list[ResourceType]) -> ResourceError:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+from collections.abc import Iterable
 from functools import cache
 
 # Only what is changed through this kernel is told to watchers; on these nothing else can change.
@@ -47,6 +48,24 @@ def sync_all(fd: int) -> None:
     if _libc().syncfs(fd) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
+
+
+def sync_places(folders: Iterable[str]) -> None:
+    """Make everything durable that was written to the file systems of these folders, each of which
+    is asked once. A folder that is gone has nothing to lose."""
+    done: set[int] = set()
+    for folder in folders:
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        try:
+            device = os.fstat(fd).st_dev
+            if device not in done:
+                sync_all(fd)
+                done.add(device)
+        finally:
+            os.close(fd)
 
 
 @cache
