@@ -80,7 +80,7 @@ class Leftover:
     `path` is the sandbox it belongs to, `there` whether that is still on disk. `precious`: it holds
     what exists nowhere else, as far as can be told, and so does whatever nobody has judged. A ref
     has a `commit`; it is `ours` if this data folder has made it, and `young` if its plan may just
-    be in the making.
+    be in the making. One that is `broken` has none, and should have the `base`, if that is known.
     """
 
     kind: LeftoverKind
@@ -93,6 +93,8 @@ class Leftover:
     commit: str = ""
     ours: bool = True
     young: bool = False
+    broken: bool = False
+    base: str = ""
 
 
 def database_findings(problems: Iterable[str]) -> Sequence[Finding]:
@@ -213,7 +215,7 @@ def _moved(
 
 def unneeded(leftovers: Iterable[Leftover], facts: Collection[PlanFacts]) -> Sequence[Leftover]:
     """Only of plans that are over, and of those that this database does not know. Live plans keep
-    everything; what another data folder has made is not ours to judge."""
+    everything that holds something; what another data folder has made is not ours to judge."""
     plans = {str(item.plan.plan_id): item for item in facts}
     # A database is in a folder of its own, so that what is above a sandbox is needed too.
     needed = {
@@ -226,6 +228,9 @@ def unneeded(leftovers: Iterable[Leftover], facts: Collection[PlanFacts]) -> Seq
     found: list[Leftover] = []
     for leftover in leftovers:
         item = plans.get(leftover.plan_id)
+        if leftover.ours and leftover.broken and item is not None:
+            found.append(leftover)
+            continue
         if not leftover.ours or (item is not None and not _is_over(item)):
             continue
         if item is None and leftover.young:
@@ -272,6 +277,8 @@ def _leftover(leftover: Leftover, item: PlanFacts | None) -> Finding:
     where = f" in {leftover.repository}" if leftover.repository else ""
     problem = f"the {leftover.kind} {leftover.name}{where} belongs to {whose}"
     applied = item is not None and item.plan.state is State.APPLIED
+    if leftover.broken and item is not None and not _is_over(item):
+        return _broken(leftover)
     accountable = item is not None or leftover.kind is LeftoverKind.REF
     if accountable and (applied or not leftover.precious):
         return Finding(
@@ -284,6 +291,16 @@ def _leftover(leftover: Leftover, item: PlanFacts | None) -> Finding:
         problem=f"{problem}{only}",
         remedy=f"look at it, then: {removing(leftover)}",
         mendable=False,
+    )
+
+
+def _broken(leftover: Leftover) -> Finding:
+    return Finding(
+        check=Check.LEFTOVERS,
+        subject=leftover.plan_id,
+        problem=f"the ref {leftover.name} in {leftover.repository} holds nothing, as after a "
+        "power cut",
+        remedy="make it again" if leftover.base else "remove it",
     )
 
 

@@ -142,7 +142,8 @@ class DoctorService:
         leftover = self._found[finding]
         with self._unit_of_work.reading() as uow:
             known = [uow.plans.get(found) for found in uow.plans.starting_with(leftover.plan_id)]
-        if any(not plan.is_final and plan.child_of is None for plan in known):
+        is_live = any(not plan.is_final and plan.child_of is None for plan in known)
+        if is_live and not leftover.broken:
             raise PlanStateError(
                 f"plan {leftover.plan_id} needs it now", "look again: agents doctor"
             )

@@ -9,13 +9,15 @@ The installation says which data folder has made a pin, and may remove it (ADR 0
 work on one repository, each in a home or container of its own.
 """
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git import Git, GitError
 
 OURS = "refs/cleveragents/"
 _PIN = re.compile(rf"{OURS}(?:([0-9a-z]+)/)?plan-([0-9A-HJKMNP-TV-Z]{{26}})/")
@@ -73,7 +75,7 @@ class Pins:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPin:
-    """A pin of whichever installation, or without one."""
+    """A pin of whichever installation, or without one. A broken one has no commit."""
 
     ref: str
     commit: str
@@ -84,7 +86,7 @@ class FoundPin:
 def all_pins(git: Git) -> list[FoundPin]:
     listing = git.text("for-each-ref", "--format=%(refname) %(objectname)", OURS)
     found: list[FoundPin] = []
-    for line in filter(None, listing.split("\n")):
+    for line in (*filter(None, listing.split("\n")), *_broken(git)):
         ref, _, commit = line.partition(" ")
         name = _PIN.match(ref)
         if name is not None:  # what was applied without a commit is no pin of a plan
@@ -104,19 +106,56 @@ def applied_pin(resource: PlanResource) -> str:
 
 
 def pin(git: Git, ref: str, commit: str) -> None:
-    git.run("update-ref", ref, commit)
+    try:
+        git.run("update-ref", ref, commit)
+    except GitError:
+        if not _cleared(git, ref):
+            raise
+        git.run("update-ref", ref, commit)
 
 
 def delete_ref(git: Git, ref: str) -> None:
     if value_of(git, ref) is not None:
         # Not `git branch -D`: that rewrites the user's config file.
         git.run("update-ref", "--no-deref", "-d", ref)
+    else:
+        _cleared(git, ref)
 
 
 def value_of(git: Git, ref: str) -> str | None:
     """The commit that a reference or name stands for, if there is one."""
     found = git.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", check=False)
     return found.stdout.decode().strip() if found.code == 0 else None
+
+
+def _broken(git: Git) -> Iterator[str]:
+    """References of ours that hold nothing, which git passes over: a power cut has left them."""
+    top = _folder(git)
+    for folder, _, names in os.walk(os.path.join(top, OURS)):
+        for path in (os.path.join(folder, name) for name in names):
+            if not path.endswith(".lock") and _is_empty(path):
+                yield os.path.relpath(path, top)
+
+
+def _cleared(git: Git, ref: str) -> bool:
+    """Whether it was there and held nothing: git itself can neither replace nor remove it then."""
+    path = os.path.join(_folder(git), ref)
+    if not _is_empty(path):
+        return False
+    os.unlink(path)
+    return True
+
+
+def _folder(git: Git) -> str:
+    """Where references are files, if they are."""
+    return git.text("rev-parse", "--path-format=absolute", "--git-common-dir")
+
+
+def _is_empty(path: str) -> bool:
+    """Or all zeros, as a file may be whose length was written and whose bytes were not."""
+    with suppress(OSError), open(path, "rb") as file:
+        return not file.read(1 << 12).strip(b"\0\n")
+    return False
 
 
 def _part(name: str) -> str:

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
     objects_in,
     read_refs,
 )
-from cleveragents.infrastructure.sandbox.git_refs import OURS, Pins, all_pins, delete_ref
+from cleveragents.infrastructure.sandbox.git_refs import OURS, Pins, all_pins, delete_ref, pin
 from cleveragents.infrastructure.sandbox.git_submodule import submodules_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
 from cleveragents.infrastructure.snapshots.lent_modes import LENT
@@ -44,10 +44,11 @@ class SandboxLeftovers:
         checkouts = [r for r in resources if r.type is ResourceType.GIT_CHECKOUT]
         repositories = sorted({place for r in checkouts for place in _repositories(r)})
         paths = {str(r.plan_id): r.sandbox_path for r in checkouts}
+        bases = dict(base for r in checkouts for base in self._bases(r))
         found = list(self._folders())
         for repository in repositories:
             if os.path.isdir(repository):
-                found += self._refs(repository, paths)
+                found += self._refs(repository, paths, bases)
         return found
 
     def judged(self, leftovers: Sequence[Leftover]) -> Sequence[Leftover]:
@@ -55,7 +56,7 @@ class SandboxLeftovers:
         places = sorted({ref.repository for ref in refs})
         only_ours = {
             place: _held_by_nobody_else(
-                _git(place), {ref.commit for ref in refs if ref.repository == place}
+                _git(place), {ref.commit for ref in refs if ref.repository == place and ref.commit}
             )
             for place in places
         }
@@ -69,12 +70,21 @@ class SandboxLeftovers:
             for each in leftovers
         ]
 
+    def _bases(self, resource: PlanResource) -> Iterator[tuple[tuple[str, str], str]]:
+        """What a plan has pinned: by repository and reference, the commit."""
+        ref = self._pins.base(resource.plan_id, resource.name)
+        commits = (resource.base, *(module.commit for module in submodules_of(resource)))
+        for repository, commit in zip(_repositories(resource), commits, strict=True):
+            yield (repository, ref), commit
+
     def remove(self, leftover: Leftover) -> None:
         if leftover.kind is LeftoverKind.FOLDER:
             remove_sandbox(self._sandboxes, Path(leftover.path))
             remove_sandbox(self._sandboxes, Path(GitFolder(leftover.path).path))
             with suppress(OSError):  # another sandbox of the plan may still be there
                 Path(leftover.path).parent.rmdir()
+        elif leftover.broken and leftover.base:
+            pin(_git(leftover.repository), leftover.name, leftover.base)
         else:
             delete_ref(_git(leftover.repository), leftover.name)
 
@@ -116,19 +126,23 @@ class SandboxLeftovers:
         except PlanError:
             return True  # a repository is gone or broken: these may be the only copies
 
-    def _refs(self, repository: str, paths: dict[str, str]) -> Iterator[Leftover]:
-        for pin in all_pins(_git(repository)):
-            path = paths.get(pin.plan_id) or str(self._sandboxes / pin.plan_id)
+    def _refs(
+        self, repository: str, paths: Mapping[str, str], bases: Mapping[tuple[str, str], str]
+    ) -> Iterator[Leftover]:
+        for found in all_pins(_git(repository)):
+            path = paths.get(found.plan_id) or str(self._sandboxes / found.plan_id)
             yield Leftover(
                 kind=LeftoverKind.REF,
                 repository=repository,
-                name=pin.ref,
-                plan_id=pin.plan_id,
+                name=found.ref,
+                plan_id=found.plan_id,
                 path=path,
                 there=os.path.lexists(path),
-                commit=pin.commit,
-                ours=self._pins.are(pin),
-                young=_is_young(pin.plan_id),
+                commit=found.commit,
+                ours=self._pins.are(found),
+                young=_is_young(found.plan_id),
+                broken=not found.commit,
+                base=bases.get((repository, found.ref), ""),
             )
 
 
@@ -184,6 +198,8 @@ def _held_by_nobody_else(git: Git, commits: set[str]) -> set[str]:
 
     All of them in one walk over the history: there may be thousands of refs, and as many plans.
     """
+    if not commits:
+        return set()
     there = set(existing(git, commits))
     listing = git.text("for-each-ref", "--format=%(objectname) %(refname)").split("\n")
     refs = (line.split(" ", 1) for line in listing if line)
