@@ -74,6 +74,18 @@ def test_an_apply_killed_before_the_branch_moved_is_finished(world: World) -> No
     assert len((project.git_dir / "index").read_bytes()) == len(index)
 
 
+def test_an_empty_lock_from_before_the_machine_was_started_is_in_nobodys_way(world: World) -> None:
+    project, resource, prepared = _ready(world)
+    lock = project.git_dir / "index.lock"
+    lock.touch()
+    with pytest.raises(ApplyRefusedError):  # a git command of today's may have just made it
+        world.carry_out(resource, prepared)
+    os.utime(lock, (1, 1))
+    world.carry_out(resource, prepared)
+    assert _arrived(project)
+    assert not lock.exists()
+
+
 def test_a_lock_left_by_a_killed_apply_goes_when_it_was_done(world: World) -> None:
     project, resource, prepared = _ready(world)
     world.carry_out(resource, prepared)

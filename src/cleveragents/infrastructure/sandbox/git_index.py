@@ -3,8 +3,9 @@
 import filecmp
 import os
 import shutil
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from cleveragents.domain.errors import ApplyRefusedError
@@ -48,6 +49,7 @@ class UserIndex:
 
     @contextmanager
     def locked(self) -> Generator[None, None, None]:
+        self._clear_if_of_nobody()
         self.refuse_if_locked()
         if self._holder() is None:
             self._take()
@@ -105,6 +107,15 @@ class UserIndex:
             return self._lock.read_bytes()[:200]
         except FileNotFoundError:
             return None
+
+    def _clear_if_of_nobody(self) -> None:
+        """An empty lock from before the machine was started: whoever made it is gone, and wrote
+        nothing. With an apply on record, it most probably was us."""
+        with suppress(FileNotFoundError):
+            found = self._lock.stat()
+            started_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+            if not found.st_size and found.st_mtime_ns < started_ns:
+                self._lock.unlink()
 
     def _take(self) -> None:
         """The lock comes signed: an empty one would be taken for that of a git command."""
