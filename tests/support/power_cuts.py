@@ -75,7 +75,7 @@ class Syncs:
             return result
 
         os.fsync = fsync
-        libc.syncfs = syncfs
+        setattr(libc, "syncfs", syncfs)  # noqa: B010 - it has no such name until it is asked
 
     def _files(self) -> Iterator[_File]:
         return map(_known, _regular(self._top))

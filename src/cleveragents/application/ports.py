@@ -154,6 +154,11 @@ class Sandboxes(Protocol):
         """Raise SandboxMissingError unless the sandbox is there and is ours."""
         ...
 
+    def secure(self, resource: PlanResource) -> bool:
+        """After a power cut: what `inspect` has pinned is pinned again. False if something of the
+        sandbox that captures do not read was broken, and has to come from a snapshot."""
+        ...
+
     def remove(self, resource: PlanResource) -> None: ...
     def release(self, resource: PlanResource) -> None:
         """Let go of what `inspect` pinned for a plan that will not be made or is over."""
@@ -278,6 +283,15 @@ class SnapshotStore(Protocol):
 
     def forget(self, plan_id: PlanId) -> None:
         """Free everything stored for the plan."""
+        ...
+
+    def is_doubtful(self, resource: PlanResource) -> bool:
+        """Whether the machine was started anew since the sandbox was last found to be what it
+        should be: a power cut may have taken of it what no snapshot has lost."""
+        ...
+
+    def believe(self, resource: PlanResource) -> None:
+        """It is what it should be, and was compared with that."""
         ...
 
     def release(self, resource: PlanResource) -> None:

@@ -62,6 +62,7 @@ class MemorySnapshots:
         self.versions: dict[ResourceId, dict[str, Files]] = {}
         self.latest: dict[ResourceId, str] = {}
         self.damaged: set[str] = set()
+        self.doubtful: set[ResourceId] = set()
         self.damaged_files: set[str] = set()
         self.wrong_hashes = 0
         self.forgotten: list[PlanId] = []
@@ -158,6 +159,13 @@ class MemorySnapshots:
     def release(self, resource: PlanResource) -> None:
         """Nothing is kept."""
 
+    def is_doubtful(self, resource: PlanResource) -> bool:
+        return resource.resource_id in self.doubtful
+
+    def believe(self, resource: PlanResource) -> None:
+        self._faults.reach("believe")
+        self.doubtful.discard(resource.resource_id)
+
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
         self._faults.reach("keep_only")
         versions = self.versions.setdefault(resource.resource_id, {})
@@ -238,6 +246,10 @@ class MemorySandboxes:
 
     def make_durable(self, resources: Collection[PlanResource]) -> None:
         self._faults.reach("make durable")
+
+    def secure(self, resource: PlanResource) -> bool:
+        """Nothing is pinned."""
+        return True
 
     def check(self, resource: PlanResource) -> None:
         self._faults.reach("check")

@@ -72,7 +72,10 @@ class Family:
 
     def complete(self, plan_id: PlanId, choice: EffectChoice = STOP) -> Plan:
         with self.database() as uow:
-            plan = uow.plans.get(plan_id).start(NOW).complete(NOW)
+            plan = uow.plans.get(plan_id)
+            if plan.executed:
+                return plan
+            plan = plan.start(NOW).complete(NOW)
             uow.plans.save(plan)
             uow.commit()
         return plan

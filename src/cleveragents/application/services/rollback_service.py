@@ -10,6 +10,7 @@ from cleveragents.application.ports import (
     SnapshotStore,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.after_restart import AfterRestart
 from cleveragents.application.services.capture import Capture
 from cleveragents.application.services.checkpoint_service import CheckpointService
 from cleveragents.application.services.children_at_rest import children_at_rest
@@ -61,6 +62,7 @@ class RollbackService:
         self._checkpoints = checkpoints
         self._sandboxes, self._snapshots, self._rebuilding, self._projects = workplace
         self._files = RollbackFiles(checkpoints, self._snapshots)
+        self._restarts = AfterRestart(unit_of_work, checkpoints, workplace[:2], events)
         self._compensations = compensations
         self.corrections = CorrectionFinisher(unit_of_work, checkpoints, self._files, compensations)
         self._locks = locks
@@ -116,7 +118,7 @@ class RollbackService:
         else:
             self._rebuilding.finish(plan.plan_id)
         if plan.rollback_target is None or plan.safety_group is None:
-            return plan
+            return self._restarts.mend(plan)
         correction = self.corrections.pending(plan)
         if correction is not None:
             return self._finish_correction(plan, correction)
@@ -135,10 +137,13 @@ class RollbackService:
         """Undo what an unfinished step left in the sandboxes. The caller holds the plan's lock."""
         for resource in self._checkpoints.resources(plan.plan_id):
             self._sandboxes.check(resource)
-        found = self._checkpoints.capture(plan.plan_id)
-        if not found.moved:
+        found = self._restarts.look(plan)
+        if found is not None and not found.moved:
+            self._restarts.settled(plan)
             return plan
-        if not self._is_head({key: item.state_hash for key, item in found.snapshots.items()}, plan):
+        if found is None:
+            self._tell("what is undone is not kept: a restart has left it unreadable")
+        elif not self._is_head({k: item.state_hash for k, item in found.snapshots.items()}, plan):
             plan = self._keep_half_done(plan, found)
         # Read again, for what they have cost may be counted now.
         resources = self._checkpoints.resources(plan.plan_id)
@@ -150,6 +155,7 @@ class RollbackService:
             for resource, result in restored:
                 uow.resources.save(resource.at_boundary(result.snapshot.ref))
             uow.commit()
+        self._restarts.settled(plan)
         changed = sum(len(result.changes) for _, result in restored)
         what = "1 change" if changed == 1 else f"{changed} changes"
         notes = [note for _, result in restored for note in result.notes]

@@ -142,10 +142,8 @@ class SubplanCrew:
 
     def _attempt(self, child: ChildPlan, choice: EffectChoice) -> Plan:
         try:
-            plan = self._load(child.plan_id)
-            if plan.executed:
-                return plan
-            self._spawner.make_sandboxes(child)
+            if not self._load(child.plan_id).executed:
+                self._spawner.make_sandboxes(child)
             return self._run_plan(child.plan_id, choice)
         except (InterruptedPlanError, EffectUncertainError, EffectDoneError):
             return self._load(child.plan_id)  # it waits, and says itself what for

@@ -53,6 +53,8 @@ class SnapshotEngine(Protocol):
     ) -> tuple[FileChange, ...]: ...
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int: ...
     def forget(self, plan_id: PlanId) -> None: ...
+    def is_doubtful(self, resource: PlanResource) -> bool: ...
+    def believe(self, resource: PlanResource) -> None: ...
     def release(self, resource: PlanResource) -> None: ...
 
 
@@ -149,6 +151,12 @@ class CheckpointManager:
     def forget(self, plan_id: PlanId) -> None:
         for engine in self._engines.values():
             engine.forget(plan_id)
+
+    def is_doubtful(self, resource: PlanResource) -> bool:
+        return self._engine(resource).is_doubtful(resource)
+
+    def believe(self, resource: PlanResource) -> None:
+        self._engine(resource).believe(resource)
 
     def release(self, resource: PlanResource) -> None:
         self._engine(resource).release(resource)

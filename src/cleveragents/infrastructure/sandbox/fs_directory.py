@@ -83,6 +83,10 @@ class FsDirectories:
         with suppress(OSError):  # another sandbox of the plan may still be there
             path.parent.rmdir()
 
+    def secure(self, resource: PlanResource) -> bool:  # noqa: ARG002 - the same for every one
+        """Nothing was pinned, and a capture reads everything."""
+        return True
+
     def release(self, resource: PlanResource) -> None:
         """Nothing was pinned."""
 

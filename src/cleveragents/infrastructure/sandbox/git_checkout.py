@@ -16,13 +16,14 @@ from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, ignored_files, joined
 from cleveragents.infrastructure.sandbox.git_include import check_include, copy_include
 from cleveragents.infrastructure.sandbox.git_inspect import inspect_checkout
-from cleveragents.infrastructure.sandbox.git_refs import Pins, applied_pin, value_of
+from cleveragents.infrastructure.sandbox.git_refs import Pins, applied_pin, pin, value_of
 from cleveragents.infrastructure.sandbox.git_repository import (
     folder_of,
     make_repository,
     objects_of,
     require_sandbox,
 )
+from cleveragents.infrastructure.sandbox.git_sound import clear_broken_objects
 from cleveragents.infrastructure.sandbox.git_submodule import in_repository, submodules_of
 from cleveragents.infrastructure.sandbox.git_submodule_look import Looked, look
 from cleveragents.infrastructure.sandbox.git_submodule_make import make_submodules
@@ -78,6 +79,21 @@ class GitCheckouts:
     def has_repository(self, resource: PlanResource) -> bool:
         """Whether the sandbox's own one can be read, as far as a glance shows."""
         return folder_of(resource).looks_whole()
+
+    def secure(self, resource: PlanResource) -> bool:
+        # A child has nothing pinned: it stands on what its parent holds.
+        if resource.store_id == resource.plan_id:
+            self._pin_again(resource)
+        return not clear_broken_objects(folder_of(resource).path)
+
+    def _pin_again(self, resource: PlanResource) -> None:
+        ref = self._pins.base(resource.plan_id, resource.name)
+        held = [(_repository(resource), resource.base)]
+        for module in submodules_of(resource):
+            held.append((in_repository(resource.location, module), module.commit))
+        for git, commit in held:
+            if git is not None and value_of(git, ref) != commit:
+                pin(git, ref, commit)
 
     def remove(self, resource: PlanResource) -> None:
         self._discard(resource)

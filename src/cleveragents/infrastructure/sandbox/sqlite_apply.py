@@ -6,6 +6,7 @@ moves its pages and looks at nothing but their header (ADR 0053).
 """
 
 import os
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Generator
@@ -38,7 +39,15 @@ from cleveragents.infrastructure.sandbox.sqlite_read import (
 )
 from cleveragents.infrastructure.snapshots.entry import shown
 from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
-from cleveragents.infrastructure.sqlite.side_files import RESERVED, SIDE_FILES, is_hot, lock_of
+from cleveragents.infrastructure.sqlite.side_files import (
+    JOURNAL,
+    RESERVED,
+    SIDE_FILES,
+    is_hot,
+    lock_of,
+    owner_named,
+    posing,
+)
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, place_of
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -97,6 +106,7 @@ class SqliteApply:
                 f"the sandbox of `{resource.name}` changed after the apply was prepared",
                 f"agents plan apply {resource.plan_id}",
             )
+        self._roll_back_ours(resource, prepared)
         _refuse_closed(resource)
         with (
             _reported(resource),
@@ -112,6 +122,8 @@ class SqliteApply:
         whoever has the database open tells by it that pages have changed."""
         if prepared.token["kind"] == "nothing" or not os.path.isfile(resource.location):
             return ()
+        self._roll_back_ours(resource, prepared)
+        _refuse_planted(resource)
         with (
             _reported(resource),
             self._copied(resource, resource.base_snapshot or "") as before,
@@ -126,6 +138,32 @@ class SqliteApply:
             except ApplyConflictError:
                 return (resource.location,)
         return ()
+
+    def _roll_back_ours(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        """Finish with a journal that a crash has left in the middle of our writing: only who may
+        write can, and whoever reads before that is refused.
+
+        It is ours if it leads back to what we have begun from; that is tried on a copy.
+        """
+        path = resource.location
+        if not is_hot(path) or posing(path) or _is_being_written(path):
+            return
+        with _reported(resource), private_folder(self._scratch) as folder:
+            copy = os.path.join(folder, "cut.db")
+            for suffix in ("", JOURNAL):
+                shutil.copyfile(path + suffix, copy + suffix)
+            # One that names another journal is not ours, and SQLite would remove that one.
+            if owner_named(copy):
+                return
+            _roll_back(copy)
+            ends = (resource.base_snapshot or "", str(prepared.token["result"]))
+            if any(self._has(resource, ref, copy) for ref in ends):
+                _roll_back(path)
+
+    def _has(self, resource: PlanResource, ref: str, path: str) -> bool:
+        """Whether the snapshot is the database at `path`."""
+        with self._copy(resource, ref) as wanted, _opened(path) as present:
+            return same_content(present, wanted)
 
     def _has_ours(self, resource: PlanResource, before: str, result: int) -> bool:
         with (
@@ -307,15 +345,24 @@ def _refuse_planted(resource: PlanResource) -> None:
     path = resource.location
     deadline = time.monotonic() + BUSY_SECONDS
     while is_hot(path):
-        with _opened(path) as fd:
-            in_use = lock_of(fd, RESERVED, RESERVED)
-        if not in_use or time.monotonic() > deadline:
+        if not _is_being_written(path) or time.monotonic() > deadline:
             raise ApplyRefusedError(
                 f"beside {path} is a journal that is not finished with",
                 f'look at {path}-journal; if it is yours, sqlite3 {path} "PRAGMA quick_check" '
                 f"rolls it back, then `agents plan apply {resource.plan_id}`",
             )
         time.sleep(_PAUSE)
+
+
+def _is_being_written(path: str) -> bool:
+    with _opened(path) as fd:
+        return lock_of(fd, RESERVED, RESERVED)
+
+
+def _roll_back(path: str) -> None:
+    """By SQLite, which does so before the first look."""
+    with closing(open_database(path, "mode=rw")) as db:
+        db.execute("PRAGMA schema_version").fetchone()
 
 
 @contextmanager

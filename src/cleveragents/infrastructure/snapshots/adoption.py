@@ -94,7 +94,9 @@ def wait_until_old(copied: Mapping[bytes, Marks]) -> None:
         time.sleep((wait + 1_000_000) / _SECOND)
 
 
-def adopted(db: sqlite3.Connection, parent_tree: int, copied: Mapping[bytes, Marks]) -> Adopted:
+def adopted(
+    db: sqlite3.Connection, parent_tree: int, copied: Mapping[bytes, Marks], *, believed: bool
+) -> Adopted:
     """The original still was what its entry says when it was read, so the copy has that content;
     and if the copy is changed after it was finished, its marks show that. Whatever is left out
     here the next capture looks at, as at any path that is not known.
@@ -103,7 +105,7 @@ def adopted(db: sqlite3.Connection, parent_tree: int, copied: Mapping[bytes, Mar
     found = Adopted(parent_tree, newest, newest.total if newest else 0)
     young = time.time_ns() - RACY_NS
     of_parent = Entries()
-    of_parent.bind(db, parent_tree)
+    of_parent.bind(db, parent_tree, believed=believed)
     for _, seen in of_parent.items():
         marks = copied.get(seen.path)
         if marks is None or not _is_proven(seen, marks):

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Collection, ItemsView, Iterator, Mapping, Sequence
 
 from cleveragents.infrastructure.snapshots.bulk import in_sizes
-from cleveragents.infrastructure.snapshots.entry import Seen
+from cleveragents.infrastructure.snapshots.entry import NEVER, Seen
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
 
@@ -18,11 +18,13 @@ class Entries(Mapping[bytes, Seen]):
     def __init__(self) -> None:
         self._tree = 0
         self._db: sqlite3.Connection | None = None
+        self._believed = True
         self._read: dict[bytes, Seen | None] = {}
         self._complete = False
 
-    def bind(self, db: sqlite3.Connection, tree: int) -> None:
-        self._db, self._tree = db, tree
+    def bind(self, db: sqlite3.Connection, tree: int, *, believed: bool = True) -> None:
+        """Unless the marks are `believed`, every path is one that may have changed."""
+        self._db, self._tree, self._believed = db, tree, believed
         self._read, self._complete = {}, False
 
     def __getitem__(self, path: bytes) -> Seen:
@@ -77,7 +79,10 @@ class Entries(Mapping[bytes, Seen]):
         if self._db is None:
             return  # a tree that nothing is known of yet
         rows = self._db.execute(question, values)
-        self._read.update({row[0]: Seen._make(row) if row[1] else None for row in rows})
+        found = {row[0]: Seen._make(row) if row[1] else None for row in rows}
+        if not self._believed:
+            found = {p: seen and seen._replace(ctime_ns=NEVER) for p, seen in found.items()}
+        self._read.update(found)
 
 
 def _newest(tree: int, paths: Sequence[bytes]) -> tuple[str, Sequence[object]]:

@@ -13,6 +13,7 @@ from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding
+from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.entry import Kind, shown
 from cleveragents.infrastructure.snapshots.pages_base import forget_bases
@@ -147,6 +148,15 @@ class PagesEngine:
         PlanStore(self._snapshots_dir, plan_id, "", self._connections).remove()
         forget_bases(self._snapshots_dir, plan_id)
 
+    def is_doubtful(self, resource: PlanResource) -> bool:
+        with self._store(resource).reading() as db:
+            return boots_of(db, resource).is_doubtful
+
+    def believe(self, resource: PlanResource) -> None:
+        self.capture(resource)  # by which the marks are of today
+        with self._store(resource).writing() as db:
+            boots_of(db, resource).believe()
+
     def release(self, resource: PlanResource) -> None:
         """Nothing is kept."""
 
@@ -172,11 +182,10 @@ class PagesEngine:
 
     @contextmanager
     def _working(self, resource: PlanResource) -> Generator[PageSession]:
-        with (
-            self._store(resource).writing() as db,
-            self._session(db, resource) as session,
-        ):
-            yield session
+        with self._store(resource).writing() as db:
+            boots_of(db, resource).begin()
+            with self._session(db, resource) as session:
+                yield session
 
     @contextmanager
     def _reading(self, resource: PlanResource) -> Generator[PageSession]:

@@ -4,10 +4,11 @@ import secrets
 import sqlite3
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.contents import ContentStore
 from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.pages_base import BaseFile, BasePages
@@ -82,6 +83,9 @@ def page_session(
     resource = file.resource
     versions = PageVersions(db, str(resource.resource_id))
     base = BaseFile(snapshots_dir, resource, limit_bytes)
+    known = versions.known() or Known(seed=secrets.randbits(64), base_size=0)
+    if boots_of(db, resource).is_doubtful:
+        known = replace(known, marks="")
     with base.reading() as base_pages:
         yield PageSession(
             resource=resource,
@@ -91,7 +95,7 @@ def page_session(
             base=base,
             base_pages=base_pages,
             head=versions.newest(),
-            known=versions.known() or Known(seed=secrets.randbits(64), base_size=0),
+            known=known,
         )
 
 

@@ -54,6 +54,9 @@ CREATE TABLE side_contents (
     PRIMARY KEY (tree, seq, name),
     FOREIGN KEY (tree, seq) REFERENCES snapshots(tree, seq) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE boots (
+    resource TEXT PRIMARY KEY, boot TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 CREATE TABLE trees (
     tree INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, generation INTEGER NOT NULL,
     fingerprint TEXT NOT NULL

@@ -74,7 +74,7 @@ class Present:
     db: sqlite3.Connection
     tree: int
 
-    def load(self, cached: Manifest | None) -> Manifest:
+    def load(self, cached: Manifest | None, *, believed: bool) -> Manifest:
         """The stored manifest; `cached` itself if that is still it."""
         row = self.db.execute(
             "SELECT generation, fingerprint FROM trees WHERE tree=?", (self.tree,)
@@ -82,7 +82,7 @@ class Present:
         generation, fingerprint = row or (0, "")
         if cached is None or cached.generation != generation:
             cached = Manifest(Entries(), generation, fingerprint)
-        cached.seen.bind(self.db, self.tree)
+        cached.seen.bind(self.db, self.tree, believed=believed)
         return cached
 
     def save(

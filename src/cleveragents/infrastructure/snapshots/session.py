@@ -8,6 +8,7 @@ from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.snapshots.adoption import Adopted
 from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.changes import Change, total_after
 from cleveragents.infrastructure.snapshots.contents import ContentStore
 from cleveragents.infrastructure.snapshots.entry import (
@@ -45,7 +46,8 @@ class Recorded:
 
 @dataclass(slots=True)
 class Session:
-    """The tree of one resource. `manifest` is the present as of the newest snapshot, `head`."""
+    """The tree of one resource. `manifest` is the present as of the newest snapshot, `head`; by
+    what it says of sizes and times only if that is `believed`."""
 
     resource: PlanResource
     side: SideState
@@ -54,6 +56,7 @@ class Session:
     present: Present
     manifest: Manifest
     head: SnapshotRow | None
+    believed: bool = True
 
     @property
     def exclude(self) -> Excludes:
@@ -62,6 +65,9 @@ class Session:
     @property
     def known(self) -> Known:
         seen, present = self.manifest.seen, self.present
+        if not self.believed:
+            children = present.children
+            return Known(seen=seen, below=present.below, load=seen.prefetch, children=children)
         outlines, sieves = Outlines(present.db, present.tree), Sieves(present.db, present.tree)
         return Known(
             seen=seen,
@@ -104,13 +110,17 @@ class Session:
         """None if it certainly is as the newest snapshot has it."""
         if self.head is None:
             return self.side.read(None)
-        return self.side.read(self._before(self.head, self.manifest.fingerprint))
+        return self.side.read(self._before(self.head, self._fingerprint))
+
+    @property
+    def _fingerprint(self) -> str:
+        return self.manifest.fingerprint if self.believed else ""
 
     def side_stands(self, target: StoredSide) -> bool:
         """True if the side certainly is as `target` has it already."""
         if self.head is None:
             return False
-        return self.side.stands(target, self._before(self.head, self.manifest.fingerprint))
+        return self.side.stands(target, self._before(self.head, self._fingerprint))
 
     def read_side_after(self, target: SnapshotRow) -> SideRecord | None:
         """The same after a restore: what `target` needs is stored already."""
@@ -212,14 +222,16 @@ def open_session(
     tree = number_of(db, str(resource.resource_id))
     versions = Versions(db, tree)
     present = Present(db, tree)
+    believed = not boots_of(db, resource).is_doubtful
     return Session(
         resource=resource,
         side=side,
         contents=ContentStore(db, resource.name, side.blobs),
         versions=versions,
         present=present,
-        manifest=present.load(cached),
+        manifest=present.load(cached, believed=believed),
         head=versions.newest(),
+        believed=believed,
     )
 
 

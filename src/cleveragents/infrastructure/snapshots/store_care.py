@@ -116,8 +116,17 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 
 
 def _open(path: str) -> sqlite3.Connection:
-    address = f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}?mode=ro"
-    return sqlite3.connect(address, uri=True, timeout=30.0)
+    """To look at it. What a crash has left in the middle of making it is undone first, which only
+    somebody can do who may write: later on there is a log, and no journal."""
+    if os.path.exists(path + "-journal"):
+        with closing(_connect(path, "rw")) as db:
+            db.execute("PRAGMA schema_version").fetchone()
+    return _connect(path, "ro")
+
+
+def _connect(path: str, mode: str) -> sqlite3.Connection:
+    address = f"file:{path.replace('%', '%25').replace('?', '%3f').replace('#', '%23')}"
+    return sqlite3.connect(f"{address}?mode={mode}", uri=True, timeout=30.0)
 
 
 def _is_older(entry: os.DirEntry[str], oldest: float) -> bool:

@@ -14,6 +14,7 @@ from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding
 from cleveragents.infrastructure.snapshots.adoption import adopted, wait_until_old
+from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.changes import (
     Change,
     Difference,
@@ -112,7 +113,8 @@ class TreeEngine:
             with self._working(child) as session:
                 db = session.present.db
                 of_parent = number_of(db, str(parent.resource_id))
-                recorded = session.record_copy(adopted(db, of_parent, copied))
+                believed = not boots_of(db, parent).is_doubtful
+                recorded = session.record_copy(adopted(db, of_parent, copied, believed=believed))
             self._settle(session, recorded)
         # What could not be taken over, and whatever else is there.
         return self.capture(child)
@@ -263,6 +265,15 @@ class TreeEngine:
             del self._present[key]
         PlanStore(self._snapshots_dir, plan_id, "", self._connections).remove()
 
+    def is_doubtful(self, resource: PlanResource) -> bool:
+        with self._store(resource).reading() as db:
+            return boots_of(db, resource).is_doubtful
+
+    def believe(self, resource: PlanResource) -> None:
+        self.capture(resource)  # by which every mark is one of today's
+        with self._store(resource).writing() as db:
+            boots_of(db, resource).believe()
+
     def release(self, resource: PlanResource) -> None:
         key = _key(resource)
         self._tracker.release(key.root)
@@ -276,6 +287,7 @@ class TreeEngine:
         """One piece of work, durable if it ends well and undone if it raises."""
         with uncollected(), self._store(resource).writing() as db:
             enter(db, str(resource.resource_id))
+            boots_of(db, resource).begin()
             session = self._session(db, resource)
             yield session
             session.finish()
