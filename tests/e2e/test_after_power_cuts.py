@@ -1,5 +1,7 @@
 """What a power cut has left is found and mended, by the next command or by `agents doctor`."""
 
+import os
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Sequence
@@ -7,9 +9,12 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.kill_points import kill_points, killed
 from tests.support.restarts import lose_bytes, restart
 from tests.support.trees import tree_of
-from tests.support.world import PlanHandle, World, shell, write
+from tests.support.world import CODE, PlanHandle, World, shell, write
+
+from cleveragents.infrastructure.sqlite.side_files import is_hot
 
 
 def pins(world: World) -> Sequence[Path]:
@@ -161,3 +166,85 @@ def test_children_that_wait_to_be_merged_are_mended_first(world: World) -> None:
     plan("resume").ok()
     plan("apply", "--yes").ok()
     assert (world.project.read("a"), world.project.read("b")) == ("one\n", "two\n")
+
+
+# --- journals of SQLite ---------------------------------------------------------------------------
+
+
+def test_a_snapshot_file_that_was_being_made_is_no_damage(world: World) -> None:
+    plan = world.use(write("a", "1"))
+    store = world.agents.data_dir / "snapshots" / f"{plan.id}.db"
+    store.parent.mkdir(mode=0o700, exist_ok=True)
+    _leave_hot_journal(store)
+    world.agents("doctor").ok()
+    _goes_on(plan)
+
+
+def test_an_apply_that_was_cut_off_while_it_wrote_the_database_is_finished(world: World) -> None:
+    plan, database = _large_database(world)
+    _cut_off_in_the_database(world, plan, database)
+    plan("apply", "--yes").ok()
+    assert _rows(database) == [("changed",)]
+    assert not Path(f"{database}-journal").exists()
+
+
+def test_an_apply_that_was_cut_off_while_it_wrote_the_database_is_taken_back(world: World) -> None:
+    plan, database = _large_database(world)
+    _cut_off_in_the_database(world, plan, database)
+    with closing(sqlite3.connect(plan.status["sandboxes"][1]["path"])) as db:
+        db.execute("insert into t values ('by hand')")
+        db.commit()
+    answer = plan("apply", "--yes")
+    assert answer.error["code"] == "apply-refused", answer
+    assert "changed after the apply was prepared" in answer.error["message"]
+    assert _rows(database) == [("one",)]
+    assert not (world.project.path / "a").exists()
+
+
+def _cut_off_in_the_database(world: World, plan: PlanHandle, database: Path) -> None:
+    saved = world.top.with_name("saved")
+    shutil.copytree(world.top, saved, symlinks=True)
+    points = kill_points(lambda: plan("apply", "--yes").ok())
+    late = [p for p in points if p.what.startswith("sqlite backup, ") and p.after]
+    shutil.rmtree(world.top)
+    shutil.copytree(saved, world.top, symlinks=True)
+    killed(lambda: plan("apply", "--yes"), late[-2])
+    assert is_hot(str(database))
+
+
+def _large_database(world: World) -> tuple[PlanHandle, Path]:
+    """More pages than SQLite keeps in memory, so that it writes before it is done."""
+    database = world.top / "app.db"
+    with closing(sqlite3.connect(database)) as db:
+        db.execute("create table big (data)")
+        db.executemany("insert into big values (?)", [(os.urandom(3000),) for _ in range(2000)])
+        db.execute("create table t (x)")
+        db.execute("insert into t values ('one')")
+        db.commit()
+    sql = "update t set x = 'changed'; update big set data = randomblob(3000)"
+    steps = [
+        write("a", "one\n"),
+        {"name": "s", "tool": "sql.execute", "with": {"resource": "db", "sql": sql}},
+    ]
+    db = {"type": "sqlite", "path": str(database)}
+    return world.run(*steps, resources={**CODE, "db": db}), database
+
+
+def _rows(database: Path) -> list[tuple[str]]:
+    with closing(sqlite3.connect(database)) as db:
+        return db.execute("select x from t").fetchall()
+
+
+def _leave_hot_journal(path: Path) -> None:
+    """As a process leaves it that dies while it writes its first pages."""
+    child = os.fork()
+    if not child:
+        db = sqlite3.connect(path, isolation_level=None)
+        db.execute("PRAGMA cache_size=2")
+        db.execute("CREATE TABLE first (x)")
+        db.execute("BEGIN")
+        db.execute("CREATE TABLE t (x)")
+        db.executemany("INSERT INTO t VALUES (?)", [(b"x" * 3000,) for _ in range(50)])
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert is_hot(str(path))
