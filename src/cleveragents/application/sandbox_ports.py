@@ -1,5 +1,6 @@
 """Owns what the use cases need to know of sandboxes that are gone, and how they are made again."""
 
+from collections.abc import Collection
 from typing import Protocol
 
 from cleveragents.application.ports import Restored, SnapshotStore
@@ -23,6 +24,10 @@ class UnusableSandboxes(Protocol):
 
         Raises SandboxError if something is in the way that may be anybody's.
         """
+        ...
+
+    def make_durable(self, resources: Collection[PlanResource]) -> None:
+        """As `Sandboxes` has it."""
         ...
 
 

@@ -84,6 +84,7 @@ class SandboxRebuilding:
             self._snapshots.release(resource)  # what is remembered of the old one
             self._sandboxes.make_room(resource, how)
             restored = self._snapshots.rebuild(resource, how)
+            self._sandboxes.make_durable([resource])
             with self._unit_of_work() as uow:
                 uow.resources.save(resource.rebuilt())
                 uow.commit()
