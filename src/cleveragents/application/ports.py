@@ -155,8 +155,8 @@ class Sandboxes(Protocol):
         ...
 
     def secure(self, resource: PlanResource) -> bool:
-        """After a power cut: what `inspect` has pinned is pinned again. False if something of the
-        sandbox that captures do not read was broken, and has to come from a snapshot."""
+        """After a power cut: False if something of the sandbox that captures do not read was
+        broken, and has to come from a snapshot."""
         ...
 
     def remove(self, resource: PlanResource) -> None: ...

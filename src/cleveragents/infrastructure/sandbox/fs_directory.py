@@ -84,7 +84,7 @@ class FsDirectories:
             path.parent.rmdir()
 
     def secure(self, resource: PlanResource) -> bool:  # noqa: ARG002 - the same for every one
-        """Nothing was pinned, and a capture reads everything."""
+        """A capture reads everything."""
         return True
 
     def release(self, resource: PlanResource) -> None:

@@ -16,7 +16,7 @@ from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, ignored_files, joined
 from cleveragents.infrastructure.sandbox.git_include import check_include, copy_include
 from cleveragents.infrastructure.sandbox.git_inspect import inspect_checkout
-from cleveragents.infrastructure.sandbox.git_refs import Pins, applied_pin, pin, value_of
+from cleveragents.infrastructure.sandbox.git_refs import Pins, applied_pin, value_of
 from cleveragents.infrastructure.sandbox.git_repository import (
     folder_of,
     make_repository,
@@ -81,19 +81,7 @@ class GitCheckouts:
         return folder_of(resource).looks_whole()
 
     def secure(self, resource: PlanResource) -> bool:
-        # A child has nothing pinned: it stands on what its parent holds.
-        if resource.store_id == resource.plan_id:
-            self._pin_again(resource)
         return not clear_broken_objects(folder_of(resource).path)
-
-    def _pin_again(self, resource: PlanResource) -> None:
-        ref = self._pins.base(resource.plan_id, resource.name)
-        held = [(_repository(resource), resource.base)]
-        for module in submodules_of(resource):
-            held.append((in_repository(resource.location, module), module.commit))
-        for git, commit in held:
-            if git is not None and value_of(git, ref) != commit:
-                pin(git, ref, commit)
 
     def remove(self, resource: PlanResource) -> None:
         self._discard(resource)

@@ -124,7 +124,7 @@ class SqliteDatabases:
             folder.parent.rmdir()
 
     def secure(self, resource: PlanResource) -> bool:  # noqa: ARG002 - the same for every one
-        """Nothing was pinned, and a capture reads everything."""
+        """A capture reads everything."""
         return True
 
     def release(self, resource: PlanResource) -> None:
