@@ -26,7 +26,12 @@ COMMANDED = ("crash", "docs", "e2e", "packaging", "power")
 # What root is not stopped by (modes, owners, limits), or can do by other means than others.
 ORDINARY = (
     *("attack", "contract", "unit/infrastructure"),
-    *("e2e/test_apply.py", "e2e/test_bad_places.py", "e2e/test_bad_tools.py"),
+    *(
+        "e2e/test_agent_memory.py",
+        "e2e/test_apply.py",
+        "e2e/test_bad_places.py",
+        "e2e/test_bad_tools.py",
+    ),
     *("e2e/test_branching.py", "e2e/test_closed_files.py", "e2e/test_command_actor.py"),
     *("e2e/test_confinement.py", "e2e/test_git_libraries.py", "e2e/test_hard_contents.py"),
     *(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cleveragents.domain.action import Action, Step
+from cleveragents.domain.confinement import ConfinementMode
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.ids import PlanId
 
@@ -18,6 +19,15 @@ HEAD = "head"
 
 SUMMARY = "summary"
 """Where a state has what the actor said at the end of its work."""
+
+UNNOTED = "unnoted"
+"""Where a state names the steps that are done, but of which the actor's memory has no end yet."""
+
+UNSAVED = "not_remembered"
+"""Where a state names what of the actor's memory is too large to be kept."""
+
+COMMAND_ACTOR = "command"
+"""The type of an actor that is a program of its own."""
 
 AGENT_TOOL = "agent."
 """What the names of tools begin with that an agent's own program carries out."""
@@ -138,6 +148,30 @@ class PlacedStep:
     index: int
     step: Step
     judges: bool = False
+
+
+def caveats(action: Action, state: Mapping[str, Any]) -> list[str]:
+    """Why an actor with this state would not remember exactly what is in the files."""
+    found: list[str] = []
+    if elsewhere := _memory_elsewhere(action, state):
+        found.append(f"what the agent keeps in {elsewhere} is no part of this, and stays as it is")
+    if unnoted := state.get(UNNOTED):
+        names = ", ".join(unnoted)
+        found.append(
+            f"the agent had not noted yet how it ended: {names}; it is told when it goes on"
+        )
+    if unsaved := state.get(UNSAVED):
+        found.append(f"of what the agent remembers this was too large: {', '.join(unsaved)}")
+    return found
+
+
+def _memory_elsewhere(action: Action, state: Mapping[str, Any]) -> str:
+    """Where a program may remember things, if it does not where a plan keeps them."""
+    if action.actor.type != COMMAND_ACTOR or not state or HEAD in state:
+        return ""
+    if action.confinement.mode is ConfinementMode.OFF:
+        return "other places than $CLEVERAGENTS_MEMORY"
+    return ", ".join(action.confinement.write)
 
 
 def grown(action: Action, placed: Iterable[PlacedStep]) -> Action:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from cleveragents.domain.acting import caveats
 from cleveragents.domain.checkpoint import (
     PLAN_STATE,
     Checkpoint,
@@ -168,13 +169,15 @@ def _plan_checkpoint(
 
 
 def _notes(draft: GroupDraft) -> Mapping[str, Any]:
-    """What was unusual about resources that have no checkpoint of their own in the group."""
+    """What was unusual about resources that have no checkpoint of their own in the group, and
+    about what the actor remembers."""
     quiet = [resource for resource in draft.resources if not _is_modified(draft, resource)]
     found = [
         f"{resource.name}: {note}"
         for resource in quiet
         for note in draft.captured[resource.resource_id].notes
     ]
+    found += caveats(draft.plan.action, draft.plan.actor_state)
     return {"notes": found} if found else {}
 
 

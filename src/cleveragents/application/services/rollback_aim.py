@@ -1,10 +1,12 @@
 """Owns what is asked of a rollback: where to, and what a person has to agree to."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from cleveragents.domain.acting import caveats
 from cleveragents.domain.checkpoint import CheckpointGroup, RollbackPreview
+from cleveragents.domain.plan import Plan
 from cleveragents.domain.selection import Selection
 
 
@@ -21,6 +23,10 @@ class Aim:
         """As it was asked for, if that was by an id."""
         named = self.wanted.strip().upper()
         return named if named in self.target.names() else self.target.head
+
+    def caveats(self, plan: Plan) -> Sequence[str]:
+        """What the actor will not remember as it is in the files."""
+        return caveats(plan.action, self.target.actor_state) if self.only is None else ()
 
     @property
     def label(self) -> str:

@@ -226,6 +226,7 @@ class RollbackService:
             only=aim.only.names if aim.only else (),
             effects=effects,
             excluded=_excluded(changed),
+            notes=tuple(aim.caveats(plan)),
             undoes_step=not whole and self._checkpoints.stands_mid_step(plan),
             finishes_first=plan.rollback_target,
         )
@@ -354,7 +355,7 @@ class RollbackService:
             checkpoints_remaining=len(self._checkpoints.list_checkpoints(plan.plan_id)),
             only=aim.only.names if aim.only else (),
             excluded=_excluded(changed),
-            notes=notes_of(changed),
+            notes=(*notes_of(changed), *aim.caveats(plan)),
         )
 
     # --- small things ---------------------------------------------------------------------------

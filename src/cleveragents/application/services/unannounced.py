@@ -11,7 +11,7 @@ from cleveragents.application.services.course import Course
 from cleveragents.application.services.deciding import Deciding
 from cleveragents.application.services.recording import PastStep
 from cleveragents.application.services.turns import Turns
-from cleveragents.domain.acting import UNANNOUNCED, Memory, Proposal, Unannounced
+from cleveragents.domain.acting import UNANNOUNCED, Memory, Message, Proposal, Unannounced
 from cleveragents.domain.action import Step
 from cleveragents.domain.changes import in_words
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
@@ -31,6 +31,7 @@ class _Seen:
     step: Step
     decision: Decision
     memory: Memory
+    messages: tuple[Message, ...]
     said: str
 
 
@@ -49,14 +50,15 @@ class UnannouncedSteps:
         self._events = events
 
     def note(self, plan: Plan, said: Unannounced, course: Course) -> Plan:
-        """If the sandboxes are not as the last step left them, then that was a step.
+        """If the sandboxes are not as the last step left them, then that was a step. Otherwise
+        the actor may still know more than it did then.
 
         Decision, call and groups are on record in one transaction: after a kill before that, it
         is undone like every step that was cut off.
         """
         found = self._checkpoints.capture(plan.plan_id)
         if not found.moved:
-            return plan
+            return self._remembering(plan, said.memory)
         seen = self._seen(plan, said, found, course)
         self._events.emit(
             StepStarted(step_index=seen.index, name=seen.step.name, tool=seen.step.tool)
@@ -78,6 +80,13 @@ class UnannouncedSteps:
         )
         return done.plan.with_action(course.action_with(done.plan.action, seen.decision))
 
+    def _remembering(self, plan: Plan, memory: Memory) -> Plan:
+        """An actor whose memory is not ours to keep has none here."""
+        if memory.head is None or memory.state == plan.actor_state:
+            return plan
+        plan = plan.remembering(memory.state)
+        return self._checkpoints.save_progress(plan, Additions(messages=memory.added))
+
     def _seen(self, plan: Plan, said: Unannounced, found: Capture, course: Course) -> _Seen:
         index = plan.last_completed_step + 1
         proposal = Proposal(
@@ -87,11 +96,13 @@ class UnannouncedSteps:
             memory=said.memory,
         )
         remember = self._turns.remembering(plan, said.memory.state)
+        memory = remember(index, proposal.step, ToolResult(output=said.said), None)
         return _Seen(
             index=index,
             step=proposal.step,
             decision=self._deciding.of_step(plan, proposal, index, course),
-            memory=remember(index, proposal.step, ToolResult(output=said.said), None),
+            memory=memory,
+            messages=(*said.memory.added, *memory.added),
             said=said.said,
         )
 
@@ -118,7 +129,7 @@ class UnannouncedSteps:
             dependencies=tuple(course.known_to(decision, seen.step, plan.action)),
             tool_call=call,
             writers=course.writers,
-            messages=seen.memory.added,
+            messages=seen.messages,
         )
 
     def _wanted(

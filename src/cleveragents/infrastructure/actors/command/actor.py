@@ -2,9 +2,9 @@
 
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cleveragents.domain.acting import (
@@ -12,6 +12,8 @@ from cleveragents.domain.acting import (
     HEAD,
     SUMMARY,
     UNANNOUNCED,
+    UNNOTED,
+    UNSAVED,
     Finished,
     Memory,
     Outcome,
@@ -39,7 +41,7 @@ from cleveragents.infrastructure.processes.runner import ProcessRunner, last_lin
 
 MEMORY_VARIABLE = "CLEVERAGENTS_MEMORY"
 _TASK_VARIABLE, _GUIDANCE_VARIABLE = "CLEVERAGENTS_TASK", "CLEVERAGENTS_GUIDANCE"
-_PLAN, _STARTED, _PROBLEM, _UNSAVED = "plan", "started", "problem", "not_remembered"
+_PLAN, _STARTED, _PROBLEM = "plan", "started", "problem"
 _DEFAULT_TIMEOUT, _DEFAULT_QUIET = 3600.0, 2.0
 _LONGEST_NAME, _LONGEST_RATIONALE, _LONGEST_SUMMARY = 60, 4000, 20_000
 
@@ -86,7 +88,7 @@ class CommandActor:
         if isinstance(said, AgentEnd):
             return self._finished(situation, live, said)
         if isinstance(said, Rest):
-            return Unannounced(memory=Memory(state=_running(situation)), said=_words(said))
+            return Unannounced(memory=_at_rest(situation, live), said=_words(said))
         return self._proposal(situation, said, live.session.said())
 
     def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002  each plan has its own
@@ -99,7 +101,12 @@ class CommandActor:
             return Memory(state=state)
         if outcome.step.tool == UNANNOUNCED:
             live.session.noted()
-        return _remembered(live.memory, state)
+        memory = _remembered(live.memory, state)
+        if memory.head is None or not live.session.waits_with_result:
+            return memory
+        # Agents note a result once their hook has let them go on, and the files are captured now.
+        unnoted = [*state.get(UNNOTED, ()), outcome.step.name]
+        return replace(memory, state={**memory.state, UNNOTED: unnoted})
 
     def carry_out(self, plan_id: PlanId, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
         """The step that the agent is about to do. Raises ToolError."""
@@ -126,8 +133,9 @@ class CommandActor:
         state = _running(situation)
         if call.session:
             state["session"] = call.session
+        name = _name(call, self._sandboxes(situation.plan_id).values())
         return Proposal(
-            step=Step(name=_name(call), tool=AGENT_TOOL + call.tool, arguments=call.arguments),
+            step=Step(name=name, tool=AGENT_TOOL + call.tool, arguments=call.arguments),
             question="What does the agent do next?",
             rationale=said[-_LONGEST_RATIONALE:] or "the agent said nothing about it",
             memory=Memory(state=state),
@@ -178,7 +186,8 @@ class CommandActor:
     def _started(
         self, situation: Situation, options: Mapping[str, Any], memory: MemoryFolder
     ) -> AgentSession:
-        folders = _folders(self._sandboxes(situation.plan_id))
+        # Its memory too: what it notes while it waits for its model is to be kept as well.
+        folders = [*_folders(self._sandboxes(situation.plan_id)), memory.path]
         pauses = Pauses(lambda: Stillness(folders), options.get("quiet_seconds", _DEFAULT_QUIET))
         tells = options.get("steps", "hooks") == "hooks"
         with ExitStack() as undone:
@@ -217,11 +226,19 @@ class CommandActor:
         )
 
 
+def _at_rest(situation: Situation, live: _Live) -> Memory:
+    """What the agent knows by now, while the files are as it left them."""
+    state = _running(situation)
+    if live.session.has_gone_on:
+        state.pop(UNNOTED, None)
+    return _remembered(live.memory, state)
+
+
 def _remembered(folder: MemoryFolder, state: Mapping[str, Any]) -> Memory:
     message, skipped = folder.changes(state.get(HEAD))
-    known = {key: value for key, value in state.items() if key != _UNSAVED}
+    known = {key: value for key, value in state.items() if key != UNSAVED}
     if skipped:
-        known[_UNSAVED] = list(skipped)
+        known[UNSAVED] = list(skipped)
     if message is None:
         return Memory(state=known)
     return Memory(state={**known, HEAD: message.key}, added=(message,))
@@ -255,7 +272,12 @@ def _task(action: Action) -> str:
 def _guidance(situation: Situation) -> str:
     texts = [item.text for item in situation.guidance]
     problem = situation.state.get(_PROBLEM)
-    return "\n".join([*texts, *([f"This failed: {problem}"] if problem else [])])
+    if problem:
+        texts.append(f"This failed: {problem}")
+    if unnoted := situation.state.get(UNNOTED):
+        done = ", ".join(unnoted)
+        texts.append(f"This was done and is in the files, whatever you remember of it: {done}")
+    return "\n".join(texts)
 
 
 def _words(rest: Rest) -> str:
@@ -273,12 +295,14 @@ def _folders(sandboxes: Mapping[str, str]) -> list[str]:
     return [path if os.path.isdir(path) else os.path.dirname(path) for path in sandboxes.values()]
 
 
-def _name(call: HookEvent) -> str:
+def _name(call: HookEvent, sandboxes: Iterable[str]) -> str:
     """The call in a few words: what most agents' tools are about."""
-    for key in ("file_path", "path", "command", "description", "pattern", "url"):
+    for key in ("file_path", "filePath", "path", "command", "description", "pattern", "url"):
         value = call.arguments.get(key)
         if isinstance(value, str) and value.strip():
             first = value.strip().splitlines()[0]
+            for path in sandboxes:  # where it is says nothing
+                first = first.replace(os.path.join(path, ""), "")
             short = first if len(first) <= _LONGEST_NAME else first[: _LONGEST_NAME - 1] + "…"
             return f"{call.tool} {short}"
     return call.tool

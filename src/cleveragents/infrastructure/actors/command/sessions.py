@@ -47,6 +47,13 @@ class AgentSession:
         self._told: HookEvent | None = None
         self._waiting: deque[HookEvent] = deque()
         self._said = ""
+        self.has_gone_on = False
+        """Whether it has done anything since its last call ended: it has noted then how."""
+
+    @property
+    def waits_with_result(self) -> bool:
+        """Whether it is still about to hear that it may go on after a call."""
+        return self._told is not None
 
     @property
     def is_over(self) -> bool:
@@ -117,6 +124,7 @@ class AgentSession:
 
     def _go_on(self) -> None:
         """Until it wants something, has ended, or nothing moves."""
+        self.has_gone_on = not self._waiting
         if self._told is not None and self._hooks is not None:
             self._hooks.answer(self._told)
             self._told = None
