@@ -20,6 +20,7 @@ ORIGIN = "origin"
 _CONFINEMENT = "confinement"
 _UNCOUNTED = "uncounted_bytes"
 _REBUILDING = "rebuilding"
+CUT_OUT = "cut_out"
 
 
 class CleanupPolicy(StrEnum):
@@ -136,6 +137,11 @@ class PlanResource:
 
     def removed(self) -> "PlanResource":
         return replace(self, status=SandboxStatus.REMOVED)
+
+    @property
+    def cut_out(self) -> Mapping[str, str]:
+        """Paths inside of it that belong to other resources of the plan, each with whose it is."""
+        return self.details.get(CUT_OUT, {})
 
     def missing(self) -> "PlanResource":
         """For people: what is on record does not change by that."""

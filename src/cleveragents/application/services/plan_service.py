@@ -19,6 +19,7 @@ from cleveragents.application.services.subplan_care import descendants
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import PlanError, ResourceError
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
+from cleveragents.domain.overlaps import cut_out, overlap_notices
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 
@@ -74,6 +75,8 @@ class PlanService:
                 resources.append(resource.held(action.confinement))
                 notices.extend(said)
             _refuse_twice_the_same(resources)
+            resources = list(cut_out(resources))
+            notices.extend(overlap_notices(resources))
             self._sandboxes.make_durable(resources)
             plan = self._store(plan, resources)
         except (PlanError, KeyboardInterrupt):

@@ -6,6 +6,7 @@ Only paths that the plan changed are looked at and written; everything else keep
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any, Protocol
 
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
@@ -22,6 +23,7 @@ from cleveragents.infrastructure.sandbox.fs_diff import diff_of, stored
 from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_project import ProjectState, status_at
 from cleveragents.infrastructure.sandbox.fs_update import MovedOnError
+from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.changes import Difference
 from cleveragents.infrastructure.snapshots.entry import Kind, shown
@@ -48,10 +50,11 @@ class FolderApply:
         result = self._snapshots.capture(resource).ref
         with self._snapshots.reading(resource) as reader:
             found = reader.between(base, result)
-            differences = without_holders(resource, found)
+            differences, strayed = without_strayed(resource, without_holders(resource, found))
             _refuse_conflicts(resource, differences)
-            rest = left_behind(resource)
+            rest = (*left_behind(resource), *strayed)
             diff = diff_of(differences, reader.content, reader.content, rest)
+            diff = replace(diff, notes=tuple(strayed_notes(resource, strayed)))
         stays = {item.path for item in found} - {item.path for item in differences}
         token = {
             "base": base,

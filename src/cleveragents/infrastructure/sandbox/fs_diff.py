@@ -46,6 +46,7 @@ def stored(diff: ResourceDiff) -> dict[str, Any]:
     return {
         "files": [[f.path, f.kind.value, f.insertions, f.deletions] for f in diff.files],
         "patch": _bounded(diff.patch.splitlines(keepends=True), _STORED_CHARS),
+        "notes": list(diff.notes),
     }
 
 
@@ -54,7 +55,7 @@ def recalled(data: Mapping[str, Any]) -> ResourceDiff:
         FileDiff(path=path, kind=ChangeKind(kind), insertions=added, deletions=deleted)
         for path, kind, added, deleted in data["files"]
     )
-    return ResourceDiff(files=tuple(files), patch=data["patch"])
+    return ResourceDiff(files=tuple(files), patch=data["patch"], notes=tuple(data["notes"]))
 
 
 def _bounded(lines: Iterable[str], limit: int) -> str:

@@ -6,6 +6,7 @@ Nothing in the real folder is written here; nested repositories are files like a
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from cleveragents.domain.action import ResourceSpec
@@ -25,6 +26,7 @@ from cleveragents.infrastructure.sandbox.fs_inspect import checked_folder, inspe
 from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_stage import PREFIX
 from cleveragents.infrastructure.sandbox.sandbox_folder import is_there, make_parent, remove_sandbox
+from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
 from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
 from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.entry import Entry
@@ -92,9 +94,11 @@ class FsDirectories:
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
         with self._snapshots.reading(resource) as reader, open_sandbox(resource) as anchor:
-            differences = without_holders(resource, reader.since(base_of(resource)))
-            now = contents_of(anchor)
-            return diff_of(differences, reader.content, now, left_behind(resource))
+            found = without_holders(resource, reader.since(base_of(resource)))
+            differences, strayed = without_strayed(resource, found)
+            rest = (*left_behind(resource), *strayed)
+            diff = diff_of(differences, reader.content, contents_of(anchor), rest)
+            return replace(diff, notes=tuple(strayed_notes(resource, strayed)))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
         return recalled(resource.details["apply"]["diff"])

@@ -35,6 +35,7 @@ from cleveragents.infrastructure.sandbox.git_trees import (
     tree_changes,
 )
 from cleveragents.infrastructure.sandbox.git_views import GitViews, Held
+from cleveragents.infrastructure.sandbox.strayed import strayed_notes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class GitApply:
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         git = _project(resource, options)
         with self._means.views.of_files(resource) as held:
-            folder = held.trees.of_sandbox(held.git, resource.base)
+            folder = held.trees.of_sandbox(held.git, resource.base, resource.cut_out)
             looked = look(held.git, held.trees, resource, folder)
             over = Bringing(views=self._means.views, held=held, resource=resource)
             # First: what the project's commit is to name has to be there.
@@ -71,6 +72,7 @@ class GitApply:
             inside = diffs_of(resource, submodules.steps)
             diffs = (diff_of_trees(held.git, merge.ours, merge.result), *inside)
             notes = [*submodules.notes, *_left_folders(resource, options, merge)]
+            notes += strayed_notes(resource, map(text_of, folder.strayed))
             told = {NOTES: notes} if notes else {}
             return PreparedApply(
                 resource_id=resource.resource_id,

@@ -32,6 +32,7 @@ from cleveragents.infrastructure.sandbox.git_submodule_steps import NOTES, diffs
 from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of
 from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
+from cleveragents.infrastructure.sandbox.strayed import strayed_notes
 from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
 
 
@@ -106,12 +107,14 @@ class GitCheckouts:
             raise BaseLostError(resource.name, git.directory, commit, resource.sandbox_path)
         with self._views.of_files(resource) as held:
             git, trees = held.git, held.trees
-            looked = look(git, trees, resource, trees.of_sandbox(git, resource.base))
+            folder = trees.of_sandbox(git, resource.base, resource.cut_out)
+            looked = look(git, trees, resource, folder)
             parts = [diff_of_trees(git, resource.base, looked.folder.tree)]
             for one in sorted(looked.inside, key=lambda one: one.path):
                 if one.start and one.is_changed:
                     parts.append(diff_of_trees(one.git, one.start, one.tree, below=one.path))
-            return joined(parts, left_behind(git, trees, resource, looked))
+            notes = strayed_notes(resource, map(text_of, folder.strayed))
+            return joined(parts, left_behind(git, trees, resource, looked), notes)
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         git = _repository(resource)
@@ -140,8 +143,8 @@ def left_behind(git: Git, trees: Trees, resource: PlanResource, looked: Looked) 
         inner = [item.removeprefix(top) for item in brought if item.startswith(top)]
         found = ignored_files(one.git, trees, one.tree, inner)
         ignored += [text_of(os.fsencode(top)) + path for path in found]
-    nested = [text_of(path) for path in looked.folder.nested]
-    return tuple(sorted({*ignored, *nested}))
+    others = [text_of(path) for path in (*looked.folder.nested, *looked.folder.strayed)]
+    return tuple(sorted({*ignored, *others}))
 
 
 def _applied(git: Git, resource: PlanResource, applied_ref: str) -> ResourceDiff:

@@ -7,12 +7,13 @@ import filecmp
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.overlaps import belongs_elsewhere
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_pipes import refuse_pipes
 
@@ -21,6 +22,7 @@ GITLINK = b"160000"
 LINK = b"120000"
 REGULAR = (b"100644", b"100755")
 _FILES = (*REGULAR, LINK)
+_ABSENT = b"000000"
 
 # A private index must not leave a shared part in the user's git folder. Line ends that the user
 # wants to be warned about are no reason to lose a file, and no setting may make git trust a file
@@ -68,10 +70,12 @@ class TreeChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FolderTree:
-    """A working folder as a tree; `nested` are repositories inside it, which are left out."""
+    """A working folder as a tree; `nested` are repositories inside it, which are left out, and
+    `strayed` changes of what belongs elsewhere: that is as the base has it."""
 
     tree: str
     nested: tuple[bytes, ...]
+    strayed: tuple[bytes, ...] = ()
 
 
 class Trees:
@@ -80,8 +84,9 @@ class Trees:
     def __init__(self, scratch_dir: str) -> None:
         self._scratch = Path(scratch_dir)
 
-    def of_sandbox(self, git: Git, base: str) -> FolderTree:
-        """What a sandbox holds now, whatever its own index, HEAD and branch say.
+    def of_sandbox(self, git: Git, base: str, cut: Collection[str] = ()) -> FolderTree:
+        """What a sandbox holds now, whatever its own index, HEAD and branch say, without what is
+        `cut` out of it.
 
         Every file is read again: neither times nor sizes can hide a change.
         """
@@ -91,7 +96,10 @@ class Trees:
             # By content: what is the base's need not be added, which would write an object for it.
             private.run("update-index", "-q", "--refresh", check=False)
             nested = _stage_folder(private, refuse=_refuse_unread)
-            return FolderTree(tree=self._tree_of_changes(private, base), nested=nested)
+            tree = self._tree_of_changes(private, base)
+            if not cut:
+                return FolderTree(tree=tree, nested=nested)
+            return _without(private, FolderTree(tree=tree, nested=nested), base, cut)
 
     def of_checkout(self, git: Git) -> FolderTree:
         """What the user's working folder holds, as `git add -A` would see it."""
@@ -179,6 +187,20 @@ def tree_changes(git: Git, old: str, new: str) -> tuple[TreeChange, ...]:
     return tuple(
         _tree_change(head, path) for head, path in zip(fields[0:-1:2], fields[1::2], strict=True)
     )
+
+
+def _without(private: Git, folder: FolderTree, base: str, cut: Collection[str]) -> FolderTree:
+    """The tree with all that is cut out as the base has it; the private index holds the tree."""
+    changes = tree_changes(private, base, folder.tree)
+    strayed = [c for c in changes if belongs_elsewhere(os.fsdecode(c.path), cut)]
+    if not strayed:
+        return folder
+    # What was not there goes first: a file may come back in the place of a folder.
+    strayed.sort(key=lambda change: change.old_mode != _ABSENT)
+    entries = b"".join(b"%s %s\t%s\0" % (c.old_mode, c.old_oid, c.path) for c in strayed)
+    private.run("update-index", "-z", "--index-info", input=entries)
+    paths = tuple(sorted(change.path for change in strayed))
+    return replace(folder, tree=private.text("write-tree"), strayed=paths)
 
 
 def own_commit(git: Git, tree: str, message: str, *parents: str) -> str:

@@ -1,0 +1,58 @@
+"""Owns resources that lie inside of each other: what is inside belongs to the inner one alone.
+
+Each has a sandbox of its own, so that one path is there twice. If both brought it back, the second
+would find that the first had changed it. So the outer one leaves it out (ADR 0060).
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.errors import ResourceError
+from cleveragents.domain.sandbox import CUT_OUT, PlanResource
+
+_HOLDERS = (ResourceType.GIT_CHECKOUT, ResourceType.FS_DIRECTORY)
+_ENDS = ("-wal", "-shm", "-journal")
+
+
+def cut_out(resources: Sequence[PlanResource]) -> Sequence[PlanResource]:
+    """The same, each with what others have inside of it. Raises ResourceError."""
+    return [_without_inner(outer, resources) for outer in resources]
+
+
+def overlap_notices(resources: Iterable[PlanResource]) -> Sequence[str]:
+    return [
+        f"{outer.name}: {path} belongs to `{owner}`; what steps write there in the sandbox of"
+        f" `{outer.name}` is not applied, what they write in that of `{owner}` is"
+        for outer in resources
+        for path, owner in outer.cut_out.items()
+        if not any(path == f"{other}{end}" for other in outer.cut_out for end in _ENDS)
+    ]
+
+
+def belongs_elsewhere(path: str, cut: Collection[str]) -> bool:
+    """Whether a change at this path would reach what is cut out: it is there, below, or takes the
+    place of a folder above."""
+    return any(f"{path}/".startswith(f"{one}/") or f"{one}/".startswith(f"{path}/") for one in cut)
+
+
+def _without_inner(outer: PlanResource, resources: Sequence[PlanResource]) -> PlanResource:
+    cut: dict[str, str] = {}
+    for inner in resources:
+        inside = inner.location.removeprefix(f"{outer.location.rstrip('/')}/")
+        if outer.type not in _HOLDERS or inside == inner.location:
+            continue
+        _refuse_in_submodule(outer, inner, inside)
+        ends = _ENDS if inner.type is ResourceType.SQLITE else ()
+        cut |= {f"{inside}{end}": inner.name for end in ("", *ends)}
+    return replace(outer, details={**outer.details, CUT_OUT: cut}) if cut else outer
+
+
+def _refuse_in_submodule(outer: PlanResource, inner: PlanResource, inside: str) -> None:
+    for module in outer.details.get("submodules", ()):
+        if f"{inside}/".startswith(f"{module['path']}/"):
+            raise ResourceError(
+                f"`{inner.name}` is in {module['path']}, which is a submodule of `{outer.name}`:"
+                " they cannot be applied beside each other",
+                f"leave `{inner.name}` out: `{outer.name}` has its submodules with it",
+            )
