@@ -6,7 +6,7 @@ JSON, stored with every checkpoint group, so that going back takes the memory ba
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cleveragents.domain.action import Action, Step
@@ -180,11 +180,11 @@ def grown(action: Action, placed: Iterable[PlacedStep]) -> Action:
     Validations are no steps of the action; but one after which the work went on keeps its place.
     """
     judged: dict[int, Step] = {}
+    steps = list(action.steps)
     for item in placed:
         if item.judges:
             judged[item.index] = item.step
             continue
-        for gap in range(len(action.steps), item.index):
-            action = action.with_step(gap, judged[gap])
-        action = action.with_step(item.index, item.step)
-    return action
+        steps += (judged[gap] for gap in range(len(steps), item.index))
+        steps[item.index : item.index + 1] = [item.step]
+    return replace(action, steps=tuple(steps))

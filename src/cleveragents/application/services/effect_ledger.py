@@ -67,7 +67,8 @@ class EffectLedger:
     def standing(self, plan_id: PlanId, step: Step, step_index: int) -> Effect | None:
         """The earlier run of this very step that must not be repeated unasked."""
         with self._unit_of_work.reading() as uow:
-            effects = [e for plan in _in_its_place(uow, plan_id) for e in uow.effects.of_plan(plan)]
+            plans = _in_its_place(uow, plan_id)
+            effects = [e for plan in plans for e in uow.effects.of_step(plan, step_index)]
         return in_the_way(effects, (step_index, step.tool, hash_of(step.arguments)))
 
     def _effect(self, plan: Plan, decision: Decision, step: Step, spec: ToolSpec) -> Effect:

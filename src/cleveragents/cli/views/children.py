@@ -1,12 +1,13 @@
 """Owns how child plans look in the status of their parent and in lists."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cleveragents.application.services.subplan_queries import ChildStatus
 from cleveragents.cli.render.blocks import Cell, Grid
 from cleveragents.cli.views.conflicts import conflict_data
 from cleveragents.cli.views.words import toned
+from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome
 
@@ -64,14 +65,13 @@ def standing(child: ChildPlan) -> str:
     return "invalidated" if child.invalidated else child.outcome.value
 
 
-def nested_name(plan: Plan, plans: Sequence[Plan]) -> str:
+def nested_name(plan: Plan, plans: Mapping[PlanId, Plan]) -> str:
     """A child's name below its parent's in a list, or the action of a plan at the top."""
     if plan.child_of is None:
         return plan.action.name
-    by_id = {other.plan_id: other for other in plans}
-    level, above = 1, by_id.get(plan.child_of.parent_id)
+    level, above = 1, plans.get(plan.child_of.parent_id)
     while above is not None and above.child_of is not None:
-        level, above = level + 1, by_id.get(above.child_of.parent_id)
+        level, above = level + 1, plans.get(above.child_of.parent_id)
     return _INDENT * level + plan.child_of.name
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # the service behind it is slow to import
 
 
 def listed(found: "PlanList") -> Outcome:
-    plans = found.plans
+    plans, by_id = found.plans, {plan.plan_id: plan for plan in found.plans}
     return Outcome(
         data={
             "plans": [
@@ -37,7 +37,7 @@ def listed(found: "PlanList") -> Outcome:
                 [
                     [
                         Cell(plan.plan_id, "accent"),
-                        nested_name(plan, plans),
+                        nested_name(plan, by_id),
                         plan.phase,
                         toned(plan.state),
                         clock_time(plan.created_at),

@@ -242,6 +242,7 @@ effects = Table(
     Column("started_at", Text, nullable=False),
     Column("finished_at", Text),
     Index(None, "plan_id", "seq"),
+    Index(None, "plan_id", "step_index"),
 )
 
 checkpoint_groups = Table(

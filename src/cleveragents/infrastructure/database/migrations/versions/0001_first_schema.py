@@ -223,32 +223,7 @@ def upgrade() -> None:
     op.create_index(
         op.f("ix_tool_calls_plan_id_seq"), "tool_calls", ["plan_id", "seq"], unique=False
     )
-    op.create_table(
-        "effects",
-        sa.Column("effect_id", sa.Text(), nullable=False),
-        sa.Column("plan_id", sa.Text(), nullable=False),
-        sa.Column("decision_id", sa.Text(), nullable=False),
-        sa.Column("timeline", sa.Integer(), nullable=False),
-        sa.Column("seq", sa.Integer(), nullable=False),
-        sa.Column("step_index", sa.Integer(), nullable=False),
-        sa.Column("tool", sa.Text(), nullable=False),
-        sa.Column("arguments_json", sa.Text(), nullable=False),
-        sa.Column("arguments_hash", sa.Text(), nullable=False),
-        sa.Column("effects_json", sa.Text(), nullable=False),
-        sa.Column("state", sa.Text(), nullable=False),
-        sa.Column("output", sa.Text(), nullable=False),
-        sa.Column("values_json", sa.Text(), nullable=False),
-        sa.Column("compensate", sa.Text(), nullable=True),
-        sa.Column("stands_for", sa.Text(), nullable=True),
-        sa.Column("error", sa.Text(), nullable=True),
-        sa.Column("started_at", sa.Text(), nullable=False),
-        sa.Column("finished_at", sa.Text(), nullable=True),
-        _leads_to("effects", "decision_id", "decisions.decision_id"),
-        _leads_to("effects", "plan_id", "plans.plan_id"),
-        _leads_to("effects", "stands_for", "effects.effect_id"),
-        sa.PrimaryKeyConstraint("effect_id", name=op.f("pk_effects")),
-    )
-    op.create_index(op.f("ix_effects_plan_id_seq"), "effects", ["plan_id", "seq"], unique=False)
+    _create_effects()
     op.create_table(
         "checkpoint_resource_states",
         sa.Column("group_id", sa.Text(), nullable=False),
@@ -320,6 +295,37 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_subplans_parent_id"), "subplans", ["parent_id"], unique=False)
     op.create_index(op.f("ix_subplans_root_id"), "subplans", ["root_id"], unique=False)
+
+
+def _create_effects() -> None:
+    op.create_table(
+        "effects",
+        sa.Column("effect_id", sa.Text(), nullable=False),
+        sa.Column("plan_id", sa.Text(), nullable=False),
+        sa.Column("decision_id", sa.Text(), nullable=False),
+        sa.Column("timeline", sa.Integer(), nullable=False),
+        sa.Column("seq", sa.Integer(), nullable=False),
+        sa.Column("step_index", sa.Integer(), nullable=False),
+        sa.Column("tool", sa.Text(), nullable=False),
+        sa.Column("arguments_json", sa.Text(), nullable=False),
+        sa.Column("arguments_hash", sa.Text(), nullable=False),
+        sa.Column("effects_json", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("output", sa.Text(), nullable=False),
+        sa.Column("values_json", sa.Text(), nullable=False),
+        sa.Column("compensate", sa.Text(), nullable=True),
+        sa.Column("stands_for", sa.Text(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("started_at", sa.Text(), nullable=False),
+        sa.Column("finished_at", sa.Text(), nullable=True),
+        _leads_to("effects", "decision_id", "decisions.decision_id"),
+        _leads_to("effects", "plan_id", "plans.plan_id"),
+        _leads_to("effects", "stands_for", "effects.effect_id"),
+        sa.PrimaryKeyConstraint("effect_id", name=op.f("pk_effects")),
+    )
+    for column in ("seq", "step_index"):
+        name = op.f(f"ix_effects_plan_id_{column}")
+        op.create_index(name, "effects", ["plan_id", column], unique=False)
 
 
 def _create_plans() -> None:
