@@ -4,12 +4,13 @@ import os
 import shutil
 import sqlite3
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.kill_points import kill_points, killed
+from tests.support.corrections import correct, decisions
+from tests.support.kill_points import cut_short, kill_points, killed
 from tests.support.restarts import lose_bytes, restart
 from tests.support.trees import tree_of
 from tests.support.world import CODE, PlanHandle, World, shell, write
@@ -95,6 +96,38 @@ def test_a_rollback_after_a_restart_brings_every_byte_back(world: World) -> None
     restart(world.agents)
     plan.rollback(first.group_id).ok()
     assert (plan.sandbox / "a").read_text() == "one\n"
+
+
+def test_a_rollback_of_single_files_that_was_cut_off_brings_every_byte_back(world: World) -> None:
+    plan = world.run(write("a", "one\n"), write("b", "two\n"), write("b", "three\n"))
+    first = next(group for group in plan.groups if group.label.startswith("decision 2"))
+    words = ("plan", "rollback", "--yes", "--only", "b", plan.id, first.group_id)
+    _cut_off_with_its_intent(world, lambda: world.agents(*words))
+    lose_bytes(world.agents, plan.sandbox / "a", "a")
+    restart(world.agents)
+    plan("execute").ok()
+    assert (plan.sandbox / "a").read_text() == "one\n"
+    assert (plan.sandbox / "b").read_text() == "two\n"
+
+
+def test_a_correction_that_was_cut_off_brings_every_byte_back(world: World) -> None:
+    plan = world.run(write("a", "one\n"), write("b", "two\n"))
+    _cut_off_with_its_intent(world, lambda: correct(plan, decisions(plan)[1]))
+    lose_bytes(world.agents, plan.sandbox / "a", "a")
+    restart(world.agents)
+    plan("execute").ok()
+    assert (plan.sandbox / "a").read_text() == "one\n"
+    assert (plan.sandbox / "b").read_text() == "two\n"
+
+
+def _cut_off_with_its_intent(world: World, work: Callable[[], object]) -> None:
+    """At the first moment at which it is stored what the files are to become."""
+    for at in range(1, 100):
+        cut_short(work, at)
+        with closing(sqlite3.connect(world.agents.data_dir / "cleveragents.db")) as db:
+            if db.execute("select 1 from plans where rollback_target is not null").fetchone():
+                return
+    raise AssertionError("it was never stored")
 
 
 def test_a_step_that_was_cut_off_is_undone_with_all_that_was_lost(world: World) -> None:

@@ -52,6 +52,14 @@ class AfterRestart:
         self._believe(doubtful)
         return plan
 
+    def secured(self, plan: Plan) -> bool:
+        """Whether sandboxes are in doubt; nothing that git would believe is broken in them then."""
+        doubtful = self._doubtful(plan)
+        for resource in doubtful:
+            self._sandboxes.check(resource)
+            self._sandboxes.secure(resource)
+        return bool(doubtful)
+
     def look(self, plan: Plan) -> Capture | None:
         """As they are now; None if sandboxes in doubt cannot even be read."""
         try:

@@ -119,11 +119,14 @@ class RollbackService:
             self._rebuilding.finish(plan.plan_id)
         if plan.rollback_target is None or plan.safety_group is None:
             return self._restarts.mend(plan)
+        safety = self._group(plan.safety_group)
         correction = self.corrections.pending(plan)
+        if self._restarts.secured(plan) and (correction is not None or plan.rollback_only):
+            # These write some files only: the others have to be what they were before, first.
+            self._files.restore(plan.plan_id, safety)
         if correction is not None:
             return self._finish_correction(plan, correction)
         aim = self._unfinished(plan, plan.rollback_target)
-        safety = self._group(plan.safety_group)
         with children_at_rest(self._unit_of_work, self._locks, plan.plan_id, "rollback"):
             effects = self._compensate(plan, aim)
             changed = self._restore_or_put_back(plan, aim, safety)
