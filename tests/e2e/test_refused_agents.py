@@ -87,6 +87,15 @@ def test_what_the_action_says_already_is_part_of_the_line(world: World) -> None:
     assert line == {"confinement": {**asked, "write": [str(world.beside), "~/.aider"]}}
 
 
+def test_one_that_names_the_place_but_not_what_was_wrong_there(world: World) -> None:
+    said = "Unknown: FileSystem.writeFile ($HOME/.config/opencode/.gitignore)"
+    answer = use_command(world, ["sh", "-c", f'echo "{said}"; exit 1'], confinement={}).execute()
+    hint = answer.error["hint"]
+    assert line_in(hint) == {"confinement": {"write": ["~/.config/opencode"]}}
+    assert "starts it again" in hint  # for it may have been something else
+    assert "not let write" not in answer.error["message"]
+
+
 def test_an_agent_that_is_refused_in_the_middle_of_a_call_too(world: World) -> None:
     script = (
         'agents hook pre-tool <<E\n{"tool_name": "Write", "tool_input": {"path": "a"}}\nE\n'

@@ -10,12 +10,13 @@ from cleveragents.domain.confinement import Confinement, ConfinementMeans
 
 _MOST_LINES = 10
 _LONGEST = 300
+_LAST_LINES = 3
 _REFUSED = re.compile(
     r"permission denied|read-only file system|operation not permitted|\b(EACCES|EROFS|EPERM)\b",
     re.IGNORECASE,
 )
 # Quoted, as most programs do it, or as a word that ends before a colon or a bracket.
-_PATHS = re.compile(r"""['"‘“`]([~/][^'"’”`]*)['"’”`]|(?<!\S)([~/][^\s:,;()'"]*)""")
+_PATHS = re.compile(r"""['"‘“`]([~/][^'"’”`]*)['"’”`]|(?<![^\s(=])([~/][^\s:,;()'"]*)""")
 _NETWORK = re.compile(r"operation not permitted|\bEPERM\b", re.IGNORECASE)
 # Folders of a home that many programs share; one of them has its own below.
 _SHARED = {".config": 2, ".cache": 2, ".local": 3}
@@ -37,6 +38,12 @@ def denied_places(lines: Iterable[str], allowed: Sequence[str] = ()) -> list[str
             if not _is_program(path) and not any(_is_below(path, top) for top in allowed):
                 found[path] = None
     return list(found)
+
+
+def suspicious_lines(output: str) -> list[str]:
+    """Last words of a program that name its own folder in the home, but not what was wrong."""
+    last = [line.strip()[:_LONGEST] for line in output.splitlines() if line.strip()][-_LAST_LINES:]
+    return [line for line in last if any(map(_own_folder, denied_places([line])))]
 
 
 def denied_hint(asked: Confinement, lines: Sequence[str] = ()) -> str:

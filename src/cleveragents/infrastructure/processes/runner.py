@@ -90,8 +90,10 @@ class ProcessRunner:
 
     def denied(self, asked: Confinement, text: str) -> list[str]:
         """The lines that speak of a refusal, if there is anything that refuses."""
-        held = self.enforcement(asked).by is not ConfinementMeans.NOTHING
-        return denied_lines(text) if held else []
+        return denied_lines(text) if self.is_held(asked) else []
+
+    def is_held(self, asked: Confinement) -> bool:
+        return self.enforcement(asked).by is not ConfinementMeans.NOTHING
 
     def run(self, command: Command) -> ToolResult:
         """Wait for the command to end; whatever it left running is ended too."""

@@ -9,7 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
-from cleveragents.infrastructure.processes.denials import denied_hint, denied_places
+from cleveragents.infrastructure.processes.denials import (
+    denied_hint,
+    denied_places,
+    suspicious_lines,
+)
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner, last_lines
 
 _CHUNK = 1 << 16
@@ -125,16 +129,20 @@ class AgentProcess:
             self._stack.close()
 
     def _ended(self, code: int | None) -> AgentEnd:
-        said, command = self.said(), self._command
-        if not self._denied:
-            return AgentEnd(code=code, said=said)
-        allowed = (*command.sandboxes.values(), *command.writable)
-        return AgentEnd(
-            code=code,
-            said=said,
-            refused=tuple(denied_places(self._denied, allowed)),
-            hint=denied_hint(command.confinement, self._denied),
-        )
+        said, asked = self.said(), self._command.confinement
+        if self._denied:
+            allowed = (*self._command.sandboxes.values(), *self._command.writable)
+            places = tuple(denied_places(self._denied, allowed))
+            hint = denied_hint(asked, self._denied)
+            return AgentEnd(code=code, said=said, refused=places, hint=hint)
+        if code != 0 and (lines := self._suspicious(said)):
+            again = f"otherwise agents plan resume {self._command.plan_id} starts it again"
+            return AgentEnd(code=code, said=said, hint=f"{denied_hint(asked, lines)}; {again}")
+        return AgentEnd(code=code, said=said)
+
+    def _suspicious(self, text: str) -> list[str]:
+        held = self._runner.is_held(self._command.confinement)
+        return suspicious_lines(text) if held else []
 
     def _hear(self, *, whole: bool) -> None:
         while True:
