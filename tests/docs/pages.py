@@ -19,14 +19,17 @@ class Reader:
     A file that the page shows with a title is written down, relative to where the reader is.
     """
 
-    def __init__(self, home: Path, *, path: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self, home: Path, *, path: tuple[Path, ...] = (), environ: Mapping[str, str] | None = None
+    ) -> None:
         self.folder = home
         self.typed = 0
         self._home = home
         self._told = home.parent / f"{home.name}-told"
         self._named = NAMED
         places = [*map(str, path), str(Path(sys.executable).parent), os.environ["PATH"]]
-        self._environ = {"HOME": str(home), "PATH": os.pathsep.join(places), "COLUMNS": "100"}
+        own = {"HOME": str(home), "PATH": os.pathsep.join(places), "COLUMNS": "100"}
+        self._environ = {**own, **(environ or {})}
 
     def read(self, page: Path) -> None:
         for language, title, text in FENCE.findall(page.read_text("utf-8")):
