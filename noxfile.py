@@ -3,8 +3,10 @@
 import concurrent.futures
 import os
 import pathlib
+import random
 import shutil
 import subprocess
+import time
 
 import nox
 
@@ -22,7 +24,7 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
     os.environ.setdefault("TMPDIR", str(MEMORY))
 # One more than cores: a test that waits for a process or a clock leaves its core to another.
 WORKERS = str(len(os.sched_getaffinity(0)) + 1)
-COMMANDED = ("crash", "docs", "e2e", "packaging", "power")
+COMMANDED = ("crash", "docs", "e2e", "fuzz", "packaging", "power")
 # What root is not stopped by (modes, owners, limits), or can do by other means than others.
 ORDINARY = (
     *("attack", "contract", "unit/infrastructure"),
@@ -198,11 +200,7 @@ def crash(session: nox.Session) -> None:
 def soak(session: nox.Session) -> None:
     """Random inputs and random work with kills, for SOAK_MINUTES (30); SOAK_SEED repeats one."""
     minutes = float(os.environ.get("SOAK_MINUTES", "30"))
-    session.run(
-        *("pytest", "-q", "--no-header", "-n", "2", "tests/e2e/test_fuzz.py"),
-        # About a tenth of the time.
-        env={"CLEVERAGENTS_TEST_FUZZ": str(int(50 * minutes))},
-    )
+    _fuzz_for(session, minutes / 10)
     seed = os.environ.get("SOAK_SEED")
     more = ("--seed", seed) if seed else ()
     session.run("python", "-m", "tests.support.soak", "--minutes", str(minutes), *more)
@@ -213,6 +211,28 @@ def power(session: nox.Session) -> None:
     """Power cuts on a disk that logs what reaches it; `-- --fs xfs --seed 2 --points 150`."""
     polite = ("nice", "-n", "10", "python", "-m", "tests.support.power")
     session.run(*polite, *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Random files, answers of servers, arguments, environments and streams, for FUZZ_MINUTES (10);
+    FUZZ_SEED repeats one round."""
+    _fuzz_for(session, float(os.environ.get("FUZZ_MINUTES", "10")))
+
+
+def _fuzz_for(session: nox.Session, minutes: float) -> None:
+    """Rounds with a seed of their own each, which is said, until the time is over."""
+    end = time.monotonic() + minutes * 60
+    wanted = os.environ.get("FUZZ_SEED")
+    while True:
+        seed = wanted or str(random.randrange(10**9))
+        session.log(f"FUZZ_SEED={seed}")
+        session.run(
+            *("pytest", "-q", "--no-header", "-n", "2", "tests/fuzz", f"--hypothesis-seed={seed}"),
+            env={"CLEVERAGENTS_TEST_FUZZ": "60"},
+        )
+        if wanted or time.monotonic() > end:
+            return
 
 
 @nox.session

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-# How many inputs a test is given; `make soak` gives many more.
+# How many inputs a test is given; `nox -s fuzz` and `make soak` give many more.
 EXAMPLES = int(os.environ.get("CLEVERAGENTS_TEST_FUZZ", "25"))
 FUZZ = settings(
     max_examples=EXAMPLES,
@@ -25,6 +25,8 @@ FUZZ = settings(
         HealthCheck.function_scoped_fixture,
     ],
 )
+# Each of these starts processes, or waits for servers.
+SLOW_FUZZ = settings(FUZZ, max_examples=max(5, EXAMPLES // 3))
 
 Data = Any
 _HARD = st.sampled_from(
@@ -42,11 +44,16 @@ _LEAF = st.one_of(
     _HARD,
     st.text(max_size=8),
 )
+TEXT = _HARD | st.text(max_size=8)
 JUNK = st.recursive(
     _LEAF,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_HARD, inner, max_size=3),
     max_leaves=6,
 )
+# A word of a command line or an environment: bytes, UTF-8 or not, of which no system passes a null.
+WORD = (
+    JUNK.map(lambda data: str(data).encode("utf-8", "surrogatepass")) | st.binary(max_size=6)
+).map(lambda word: os.fsdecode(word.replace(b"\0", b"")))
 # What means something to the readers of YAML and TOML.
 _TOKENS = st.sampled_from(
     [
@@ -89,6 +96,11 @@ def as_yaml(data: Data) -> bytes:
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True).encode()
     except (yaml.YAMLError, UnicodeEncodeError):
         return json.dumps(data).encode()
+
+
+def as_json(data: Data) -> bytes:
+    """On one line, whatever is in it; halves of surrogate pairs are escaped."""
+    return json.dumps(data).encode()
 
 
 def _places(data: Data) -> list[tuple[Data, Any]]:
