@@ -229,7 +229,7 @@ def _fuzz_for(session: nox.Session, minutes: float) -> None:
         session.log(f"FUZZ_SEED={seed}")
         session.run(
             *("pytest", "-q", "--no-header", "-n", "2", "tests/fuzz", f"--hypothesis-seed={seed}"),
-            env={"CLEVERAGENTS_TEST_FUZZ": "60"},
+            env={"CLEVERAGENTS_TEST_FUZZ": "40"},
         )
         if wanted or time.monotonic() > end:
             return

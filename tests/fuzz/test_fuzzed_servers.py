@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.chat_server import ChatServer, Reply, call, refuse, say
-from tests.support.fuzzing import JUNK, SLOW_FUZZ, as_json, garbled, spoiled
+from tests.support.chat_server import ChatServer, Reply, calls, refuse, say
+from tests.support.fuzzing import JUNK, SLOW_FUZZ, as_json, garbled, hardened, spoiled
 from tests.support.llm_world import LlmWorld
 from tests.support.proper import AT_REST, is_proper
 from tests.support.world import PlanHandle, World
@@ -61,13 +61,13 @@ CHUNK: dict[str, Any] = {
 }
 ARGUMENTS = {"path": "m", "content": "1", "resource": "code"}
 TOOLS = ["file_write", "file_read", "shell", "file_search", "sql_query", "no_such_tool", "", "a; b"]
-STREAMED = garbled(
-    spoiled(CHUNK).map(lambda chunk: b"data: " + as_json(chunk) + b"\n\ndata: [DONE]\n\n")
-).map(lambda raw: Reply(raw=raw))
+STREAMED = (garbled(spoiled(CHUNK).map(as_json)) | hardened(CHUNK)).map(
+    lambda chunk: Reply(raw=b"data: " + chunk + b"\n\ndata: [DONE]\n\n")
+)
 CALLED = st.builds(
-    lambda tool, arguments: call(tool, **arguments),
+    lambda tool, arguments: calls((tool, arguments.decode("utf-8", "replace"))),
     st.sampled_from(TOOLS),
-    spoiled(ARGUMENTS).map(lambda data: {str(k): v for k, v in data.items() if k not in ("tool",)}),
+    garbled(spoiled(ARGUMENTS).map(as_json)) | hardened(ARGUMENTS),
 )
 REFUSED = st.builds(
     lambda status, body: Reply(status=status, body={"error": body}),
@@ -136,7 +136,9 @@ PLAIN = {method: as_json(answer) for method, answer in GOOD.items()}
 @SLOW_FUZZ
 @given(
     method=st.sampled_from(list(GOOD)).flatmap(
-        lambda method: st.tuples(st.just(method), garbled(spoiled(GOOD[method]).map(as_json)))
+        lambda method: st.tuples(
+            st.just(method), garbled(spoiled(GOOD[method]).map(as_json)) | hardened(GOOD[method])
+        )
     )
 )
 def test_whatever_an_mcp_server_answers_the_step_is_done_or_fails_in_order(

@@ -22,7 +22,7 @@ from cleveragents.config.keys import KEYS
 PLACES = ("HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
 ANYWHERE = ["rel", "./rel/../x", "/nonexistent/home", "/dev/null", "caf\udce9", "a" * 300]
 LOOKS = ("COLUMNS", "LINES", "TERM", "NO_COLOR", "FORCE_COLOR", "TZ", "COLORTERM", "TTY_COMPATIBLE")
-SPEECH = ("LANG", "LC_ALL", "LC_CTYPE", "LANGUAGE", "PYTHONUTF8", "PYTHONUNBUFFERED")
+SPEECH = ("LANG", "LC_ALL", "LC_CTYPE", "LANGUAGE", "PYTHONUNBUFFERED")
 GITS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_CONFIG_COUNT", "GIT_AUTHOR_DATE", "GIT_INDEX_FILE")
 OTHERS = ("PATH", "EDITOR", "USER", "SHELL", "PWD", "OPENAI_BASE_URL", "CLEVERAGENTS_HOOKS")
 OURS = tuple(key.env for key in KEYS if "DATA" not in key.env)

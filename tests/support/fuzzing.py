@@ -29,11 +29,20 @@ FUZZ = settings(
 SLOW_FUZZ = settings(FUZZ, max_examples=max(5, EXAMPLES // 3))
 
 Data = Any
+# What readers of JSON stumble over: half a character, too deep, too long, not finite.
+HARD_JSON = st.sampled_from(
+    [
+        *(b'"\\ud800"', b'"\\u0000"', b'"\\u202e"', b"[" * 3000 + b"]" * 3000),
+        *(b'{"a":' * 3000 + b"1" + b"}" * 3000, b"9" * 5000, b"1e999", b"NaN", b"-0", b"null"),
+        *(b'{"a": 1, "a": 2}', b'"' + b"x" * 300_000 + b'"', b"\xff", b"[]", b"{}", b'""', b"true"),
+    ]
+)
 _HARD = st.sampled_from(
     [
         *("", " ", "\t", "\n", "-", "--", "~", "null", "yes", "0", "-1", "1e999", "0x7f", ".inf"),
         *("../..", "/", "/dev/null", "\x00", "\x07", "\ufeff", "{}", "{target}", "$HOME", "*a"),
-        *("a" * 5000, "ünï", "\u202e", "\U0001f600", "!!binary x", "&a", "<<", "#", "%", "'", '"'),
+        *("a" * 5000, "\ud800", "9" * 5000, "ünï", "\u202e", "\U0001f600", "!!binary x", "&a"),
+        *("<<", "#", "%", "'", '"'),
     ]
 )
 _LEAF = st.one_of(
@@ -54,12 +63,14 @@ JUNK = st.recursive(
 WORD = (
     JUNK.map(lambda data: str(data).encode("utf-8", "surrogatepass")) | st.binary(max_size=6)
 ).map(lambda word: os.fsdecode(word.replace(b"\0", b"")))
+_MARK = "put it here"
 # What means something to the readers of YAML and TOML.
 _TOKENS = st.sampled_from(
     [
         *(b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\r", b"\t", b"\n", b"\n\n", b" "),
         *(b": ", b"- ", b"[", b"]", b"{", b"}", b"&a ", b"*a", b"<<: ", b"? ", b"| ", b"> ", b"#"),
         *(b"---\n", b"...\n", b"%YAML 9.9\n", b"!!python/object/apply:os.getpid []", b"!x "),
+        *(b"[" * 3000, b'{"a":' * 3000, b"9" * 5000, b"\\ud800"),
         *(b"=", b'"""', b"'''", b"\\u0000", b"[[a]]\n", b"[a]\n", b"1979-05-27", b"1_000", b'"'),
     ]
 )
@@ -88,6 +99,15 @@ def garbled(draw: st.DrawFn, text: st.SearchStrategy[bytes]) -> bytes:
         piece = draw(_TOKENS | st.binary(max_size=4) | st.just(content[at : at + size] * 2))
         content = content[:at] + piece + content[at + size * draw(st.booleans()) :]
     return content
+
+
+@st.composite
+def hardened(draw: st.DrawFn, good: Data) -> bytes:
+    """The document as JSON, with one value that is hard to read."""
+    data = copy.deepcopy(good)
+    holder, key = draw(st.sampled_from(_places(data)))
+    holder[key] = _MARK
+    return as_json(data).replace(f'"{_MARK}"'.encode(), draw(HARD_JSON))
 
 
 def as_yaml(data: Data) -> bytes:
