@@ -26,7 +26,7 @@ FUZZ = settings(
     ],
 )
 # Each of these starts processes, or waits for servers.
-SLOW_FUZZ = settings(FUZZ, max_examples=max(5, EXAMPLES // 3))
+SLOW_FUZZ = settings(FUZZ, max_examples=max(5, EXAMPLES // 5))
 
 Data = Any
 # What readers of JSON stumble over: half a character, too deep, too long, not finite.
