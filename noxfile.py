@@ -334,6 +334,7 @@ def bench(session: nox.Session) -> None:
     session.run("python", "benchmarks/startup.py")
     session.run("python", "benchmarks/compare.py")
     session.run("python", "benchmarks/steps.py")
+    session.run("python", "benchmarks/growth.py", "--steps", "100", "1000", "--plans", "10", "100")
     session.run("python", "benchmarks/actors.py")
     # ASV keeps what it knows about machines in the home folder, which is the user's.
     home = pathlib.Path("build/asv").resolve()

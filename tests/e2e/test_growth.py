@@ -69,7 +69,9 @@ def growth(work: list[int]) -> float:
 
 
 def test_executing_takes_no_more_for_a_step_the_longer_the_plan_is(plans: list[Long]) -> None:
-    assert growth([plan.executed.all for plan in plans]) < ALLOWED
+    # Not the calls: each look at a sandbox asks every process of the machine what it has mapped.
+    work = [plan.executed.instructions for plan in plans]
+    assert growth(work) < ALLOWED, work
 
 
 @pytest.mark.parametrize(
