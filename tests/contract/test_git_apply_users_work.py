@@ -8,7 +8,12 @@ from dataclasses import replace
 import pytest
 from git_world import OTHER_PLAN, Project, World, changed, untouched_after, world
 
-from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError, SandboxMissingError
+from cleveragents.domain.errors import (
+    ApplyConflictError,
+    ApplyRefusedError,
+    ProjectMissingError,
+    SandboxMissingError,
+)
 
 __all__ = ["world"]
 
@@ -261,7 +266,7 @@ def test_a_project_or_sandbox_that_is_gone_is_refused(world: World) -> None:
     project = world.project()
     resource, sandbox = world.sandbox(project)
     sandbox.write("a.py", "plan\n")
-    with pytest.raises(ApplyRefusedError):
+    with pytest.raises(ProjectMissingError):
         world.prepare(replace(resource, location=str(world.root / "nowhere")))
     project.git("checkout", "-q", "--orphan", "unborn")
     with pytest.raises(ApplyRefusedError):

@@ -68,6 +68,7 @@ IN_CAPITALS = {
     "DecisionNotFoundError": ["PLAN_ID"],
     "HomeUnknownError": ["HOME", "HOME"],
     "ModelAnswerError": ["TEXT"],
+    "ModelDeclinedError": ["TEXT"],
     "ModelKeyMissingError": ["KEY"],
     "NoPlanHereError": ["ACTION"],
     "PlanNotFoundError": ["ACTION"],

@@ -37,6 +37,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── BaseLostError              base-lost
 ├── SandboxError               sandbox-failed
 ├── RepositoryNotTrustedError  repository-not-trusted
+├── FileEncodingError          file-encoding
 ├── ResourceError              resource-unusable
 ├── SnapshotDamagedError       snapshot-damaged
 ├── SnapshotFailedError        snapshot-failed
@@ -169,6 +170,7 @@ from cleveragents.domain.errors.usage import (
 )
 from cleveragents.domain.errors.work import (
     BaseLostError,
+    FileEncodingError,
     PathOutsideSandboxError,
     ProjectMissingError,
     RepositoryNotTrustedError,
@@ -222,6 +224,7 @@ __all__ = [
     "DeclinedError",
     "EffectDoneError",
     "EffectUncertainError",
+    "FileEncodingError",
     "GitUnavailableError",
     "HomeUnknownError",
     "InterruptedApplyError",

@@ -72,6 +72,20 @@ class RepositoryNotTrustedError(PlanError):
         )
 
 
+class FileEncodingError(PlanError):
+    """A file that git cannot read in the encoding that its attributes name."""
+
+    code = "file-encoding"
+
+    def __init__(self, folder: str, path: str, encoding: str) -> None:
+        super().__init__(
+            f"{path} in {folder} is not valid {encoding}, which `working-tree-encoding` in"
+            " .gitattributes says it is, so that git cannot take it",
+            "write it in that encoding, or correct .gitattributes, in a step of its own: go back"
+            " with `agents plan rollback`, or add one with `agents plan correct`",
+        )
+
+
 class ResourceError(PlanError):
     """A resource that a plan cannot work on, with what to do about it."""
 

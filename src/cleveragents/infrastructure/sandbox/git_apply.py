@@ -34,18 +34,27 @@ from cleveragents.infrastructure.sandbox.git_trees import (
     text_of,
     tree_changes,
 )
+from cleveragents.infrastructure.sandbox.git_user_commit import (
+    UserCommit,
+    unsigned_note,
+    user_commit,
+)
 from cleveragents.infrastructure.sandbox.git_views import GitViews, Held
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes
+
+_UNSIGNED = "unsigned"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Merge:
-    """`ours` is a commit: HEAD, or one of ours that holds the working tree as it is."""
+    """`ours` is a commit: HEAD, or one of ours that holds the working tree as it is. `apart`: there
+    is no merge, and `head` is where the plan began."""
 
     head: str
     ours: str
     result: str
     changes: tuple[TreeChange, ...]
+    apart: bool = False
 
 
 class GitApply:
@@ -73,6 +82,7 @@ class GitApply:
             diffs = (diff_of_trees(held.git, merge.ours, merge.result), *inside)
             notes = [*submodules.notes, *_left_folders(resource, options, merge)]
             notes += strayed_notes(resource, map(text_of, folder.strayed))
+            notes += _notes_on_commit(options, merge, token)
             told = {NOTES: notes} if notes else {}
             return PreparedApply(
                 resource_id=resource.resource_id,
@@ -110,7 +120,12 @@ class GitApply:
         if not options.commit:
             tree = self._means.trees.of_checkout(git).tree
             ours = own_commit(git, tree, "working tree", head)
-        result = merged_tree(held, resource, ours, folder.tree)
+        try:
+            result = merged_tree(held, resource, ours, folder.tree)
+        except ApplyConflictError as error:
+            if options.branch is not None and not resource.details.get("included_uncommitted"):
+                return _at_its_start(held, resource, folder)
+            raise _with_what_helps(git, resource, head, ours, error) from error
         changes = tree_changes(held.git, ours, result)
         return _Merge(head=head, ours=ours, result=result, changes=changes)
 
@@ -120,24 +135,67 @@ class GitApply:
         if not merge.changes:
             return {"kind": "nothing", "head": merge.head}
         if options.branch is not None:
-            commit = _user_commit(git, merge, options.message)
-            ref = _new_branch(git, options.branch, commit)
-            token = {"kind": "branch", "head": merge.head, "ref": ref, "commit": commit}
+            ref = _new_branch(git, options.branch, merge.head)
+            made = user_commit(git, merge.head, merge.result, options.message)
+            token = {"kind": "branch", "head": merge.head, "ref": ref, "commit": made.commit}
+            token |= _unsigned(made)
         elif options.commit:
             refuse_unready(git, self._means.trees, resource.plan_id)
             ref = _current_branch(git, resource)
             in_index = staged(git, merge.head, merge.changes)
             _refuse_overlaps(git, held, resource, merge, in_index)
-            commit = _user_commit(git, merge, options.message)
-            token = {"kind": "commit", "head": merge.head, "ref": ref, "commit": commit}
+            made = user_commit(git, merge.head, merge.result, options.message)
+            token = {"kind": "commit", "head": merge.head, "ref": ref, "commit": made.commit}
+            token |= _unsigned(made)
         else:
             refuse_unready(git, self._means.trees, resource.plan_id)
             dirty = _uncommitted(git, resource, merge)
             _refuse_overlaps(git, held, resource, merge, dirty)
             commit = own_commit(git, merge.result, "applied without a commit", merge.ours)
             token = {"kind": "tree", "head": merge.head, "commit": commit}
-        pin(git, self._pins.result(resource), commit)
+        pin(git, self._pins.result(resource), token["commit"])
         return token
+
+
+def _at_its_start(held: Held, resource: PlanResource, folder: FolderTree) -> _Merge:
+    """On a branch of its own nothing has to be merged: git and its user can do that later."""
+    changes = tree_changes(held.git, resource.base, folder.tree)
+    base = resource.base
+    return _Merge(head=base, ours=base, result=folder.tree, changes=changes, apart=True)
+
+
+def _with_what_helps(
+    git: Git, resource: PlanResource, head: str, ours: str, error: ApplyConflictError
+) -> ApplyConflictError:
+    """Uncommitted work can be put away, commits cannot."""
+    plan_id = resource.plan_id
+    trees = {git.text("rev-parse", f"{commit}^{{tree}}") for commit in (head, ours)}
+    if len(trees) > 1:
+        return error
+    helps = (
+        f"agents plan apply {plan_id} --branch NAME puts the result on a branch that begins where"
+        " the plan did; then decide with git: git merge NAME"
+    )
+    if resource.details.get("included_uncommitted"):  # where it began is no commit of the user's
+        helps = f"take what you want of the plan's own version by hand: {resource.sandbox_path}"
+    why = "commits since the plan was made change the same lines"
+    return ApplyConflictError(plan_id, resource.name, error.files, why, helps)
+
+
+def _notes_on_commit(options: ApplyOptions, merge: _Merge, token: Mapping[str, str]) -> list[str]:
+    notes: list[str] = []
+    if merge.apart and merge.changes:
+        notes.append(
+            f"{options.branch} begins at {merge.head[:12]}, where the plan did, as commits since"
+            f" then change the same lines: git merge {options.branch}"
+        )
+    if reason := token.get(_UNSIGNED):
+        notes.append(unsigned_note(reason, options.branch))
+    return notes
+
+
+def _unsigned(made: UserCommit) -> dict[str, str]:
+    return {_UNSIGNED: made.unsigned} if made.unsigned else {}
 
 
 def _bring(git: Git, over: Bringing, merge: _Merge) -> None:
@@ -163,6 +221,7 @@ def _refuse_overlaps(
 ) -> None:
     files = FileUpdate(git, merge.ours, merge.result)
     overlaps = sorted({*files.overlaps(held.over(git)), *dirty})
+    _refuse_in_submodules(resource, merge, overlaps)
     if overlaps:
         raise ApplyConflictError(
             resource.plan_id,
@@ -170,6 +229,23 @@ def _refuse_overlaps(
             [text_of(path) for path in overlaps],
             "you have uncommitted work in files that the plan changes",
         )
+
+
+def _refuse_in_submodules(resource: PlanResource, merge: _Merge, overlaps: list[bytes]) -> None:
+    """That folder is in the way, and what is in it is committed there."""
+    for path in _removed(resource, merge):
+        inside = [text_of(one) for one in overlaps]
+        found = [one for one in inside if f"{one}/".startswith(f"{path}/")]
+        if found:
+            place = resource.location
+            raise ApplyConflictError(
+                resource.plan_id,
+                resource.name,
+                found,
+                f"the submodule {path} is checked out there, and the plan puts files in its place",
+                f"take it out of the way, git -C {place} submodule deinit {path}, and apply again;"
+                " or keep the result on a branch with --branch NAME",
+            )
 
 
 def _refuse_removal(resource: PlanResource, options: ApplyOptions, merge: _Merge) -> None:
@@ -224,37 +300,6 @@ def _touched(merge: _Merge) -> set[bytes]:
     return {change.path for change in merge.changes}
 
 
-def _user_commit(git: Git, merge: _Merge, message: str) -> str:
-    identity = _identity(git)
-    made = git.run(
-        "-c",
-        "i18n.commitEncoding=UTF-8",
-        "commit-tree",
-        "-p",
-        merge.head,
-        merge.result,
-        input=message.rstrip("\n").encode("utf-8", "replace") + b"\n",
-        env=identity,
-    )
-    return made.stdout.decode().strip()
-
-
-def _identity(git: Git) -> Mapping[str, str]:
-    """What the user's shell says about author and committer; the rest is in their config."""
-    prefixes = ("GIT_AUTHOR_", "GIT_COMMITTER_")
-    env = {key: value for key, value in os.environ.items() if key.startswith(prefixes)}
-    for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
-        # useConfigOnly: a name guessed from the machine is not an identity.
-        args = ("-c", "user.useConfigOnly=true", "var", variable)
-        if git.run(*args, env=env, check=False).code != 0:
-            raise ApplyRefusedError(
-                f"git does not know who commits in {git.directory}",
-                'git config --global user.name "Your Name" && '
-                "git config --global user.email you@example.com, or apply with --no-commit",
-            )
-    return env
-
-
 def _current_branch(git: Git, resource: PlanResource) -> str:
     found = git.run("symbolic-ref", "--quiet", "HEAD", check=False)
     if found.code != 0:
@@ -274,6 +319,7 @@ def _new_branch(git: Git, name: str, commit: str) -> str:
         raise ApplyRefusedError(
             f"there is already a branch {name} in {git.directory}", "choose another --branch"
         )
+    _refuse_unborn(git, ref, name)
     # A rehearsal: another branch may be in the way as a folder or a file of that name.
     steps = f"start\ncreate {ref} {commit}\nprepare\nabort\n"
     try:
@@ -283,3 +329,16 @@ def _new_branch(git: Git, name: str, commit: str) -> str:
             f"the branch {name} cannot be made: {error.stderr}", "choose another --branch"
         ) from error
     return ref
+
+
+def _refuse_unborn(git: Git, ref: str, name: str) -> None:
+    """A branch without a commit is no reference yet, and still somebody's."""
+    listed = git.run("worktree", "list", "--porcelain", "-z").stdout.split(b"\0\0")
+    for worktree in listed:
+        lines = worktree.split(b"\0")
+        if b"branch " + os.fsencode(ref) in lines:
+            place = os.fsdecode(lines[0].removeprefix(b"worktree "))
+            raise ApplyRefusedError(
+                f"the worktree {place} is on the branch {name}, which has no commit yet",
+                "choose another --branch",
+            )

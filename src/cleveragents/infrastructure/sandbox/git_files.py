@@ -64,9 +64,11 @@ class FileUpdate:
         self._state: DiskState
 
     def overlaps(self, held: Held) -> list[bytes]:
-        """Paths that do not hold the old content: changing them would lose something."""
+        """Paths that hold neither the old content nor the new one: changing them would lose
+        something."""
         self._look(held)
-        return [c.path for c in self._changes if not self._state.is_old(c)]
+        known = (self._state.is_old, self._state.is_new)
+        return [c.path for c in self._changes if not any(is_it(c) for is_it in known)]
 
     def write(self, undo: UndoFolder, view: View) -> None:
         """Make every path new. Raises MovedOnError before or while it does."""

@@ -5,6 +5,7 @@ Nothing here writes an index, a reference or a file of the user's; only objects 
 
 import filecmp
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Generator, Sequence
@@ -12,9 +13,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cleveragents.domain.errors import SandboxError
+from cleveragents.domain.errors import FileEncodingError, SandboxError
 from cleveragents.domain.overlaps import belongs_elsewhere
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_pipes import refuse_pipes
 
 _CLOSED = "Permission denied"
@@ -23,6 +24,10 @@ LINK = b"120000"
 REGULAR = (b"100644", b"100755")
 _FILES = (*REGULAR, LINK)
 _ABSENT = b"000000"
+_NOT_ENCODED = re.compile(
+    r"failed to encode '([^\n]*)' from ([^\n ]*) to "
+    r"|BOM is required in '([^\n]*)' if encoded as ([^\n ]*)"
+)
 
 # A private index must not leave a shared part in the user's git folder. Line ends that the user
 # wants to be warned about are no reason to lose a file, and no setting may make git trust a file
@@ -244,7 +249,8 @@ def _stage_folder(
     private: Git, refuse: Callable[[str, bytes], None] = _pass_over
 ) -> tuple[bytes, ...]:
     """Bring the private index to what the folder holds; gives the nested repositories left out."""
-    refuse(private.directory, private.run("add", "-u").stderr)
+    with _encodings_told(private.directory):
+        refuse(private.directory, private.run("add", "-u").stderr)
     found = private.run("ls-files", "--others", "--exclude-standard", "-z")
     refuse(private.directory, found.stderr)
     untracked = found.stdout.split(b"\0")[:-1]
@@ -254,8 +260,22 @@ def _stage_folder(
     files = [path for path in untracked if not path.endswith(b"/")]
     files += _outside_sparse(private)
     if files:
-        private.run("update-index", "--add", "-z", "--stdin", input=nul_ended(files))
+        with _encodings_told(private.directory):
+            private.run("update-index", "--add", "-z", "--stdin", input=nul_ended(files))
     return nested
+
+
+@contextmanager
+def _encodings_told(directory: str) -> Generator[None, None, None]:
+    try:
+        yield
+    except GitError as error:
+        found = _NOT_ENCODED.search(error.stderr)
+        if found is None:
+            raise
+        path, encoding, *others = found.groups()
+        named = (path, encoding) if path else others
+        raise FileEncodingError(directory, *named) from error
 
 
 def _outside_sparse(private: Git) -> list[bytes]:
