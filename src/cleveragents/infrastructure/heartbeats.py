@@ -41,9 +41,16 @@ class Heartbeats:
         with self._lock:
             self._held.append(held)
             if not self._running:
-                self._running = True
-                threading.Thread(target=self._run, name="plan-locks", daemon=True).start()
+                self._begin(held)
         return lambda: self._stop(held)
+
+    def _begin(self, held: Held) -> None:
+        try:
+            threading.Thread(target=self._run, name="plan-locks", daemon=True).start()
+        except RuntimeError:  # there can be no more threads, so nobody would give signs
+            self._held.remove(held)
+            raise
+        self._running = True
 
     def _stop(self, held: Held) -> None:
         # After this no sign is written any more: the file may be free, or somebody else's.

@@ -5,7 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
 from cleveragents.application.ports import Clock
@@ -60,19 +60,15 @@ class FilePlanLocks:
     def hold(self, plan_id: PlanId, operation: str) -> Generator[None]:
         since = self._clock.now().isoformat(timespec="milliseconds")
         taken = self._take(plan_id, ourselves(operation, since))
-        try:
-            silence = self._heartbeats.start(taken.held)
-            try:
-                # Its owner died, maybe in the middle of a step. What that had started would go on
-                # writing while we undo and repeat it.
-                if taken.over and not end_processes(mark_of(plan_id, "")):
-                    raise ToolNotEndedError("the last run of this plan")
-                yield
-            finally:
-                silence()
-                os.ftruncate(taken.held.descriptor, 0)
-        finally:
-            os.close(taken.held.descriptor)
+        with ExitStack() as letting_go:
+            letting_go.callback(os.close, taken.held.descriptor)
+            letting_go.callback(os.ftruncate, taken.held.descriptor, 0)
+            letting_go.callback(self._heartbeats.start(taken.held))
+            # Its owner died, maybe in the middle of a step. What that had started would go on
+            # writing while we undo and repeat it.
+            if taken.over and not end_processes(mark_of(plan_id, "")):
+                raise ToolNotEndedError("the last run of this plan")
+            yield
 
     def stop_owner(self, plan_id: PlanId) -> None:
         """By SIGTERM, which undoes the running step; only for what takes it so: `plan execute`."""

@@ -76,6 +76,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── InterruptedPlanError       interrupted (exit 130)
 ├── InterruptedApplyError      apply-interrupted (exit 130)
 ├── DatabaseBusyError          database-busy
+├── DatabaseDamagedError       database-damaged
 ├── DatabaseTooNewError        database-too-new
 ├── DatabaseUnusableError      database-unusable
 ├── DataDirError               data-dir-unusable
@@ -83,6 +84,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── CurrentFolderError         current-folder-gone
 ├── HomeUnknownError           home-unknown
 ├── MachineError               machine-error
+├── OutOfResourcesError        out-of-resources
 ├── OutputNotWrittenError      output-not-written
 └── InterruptedCommandError    command-interrupted (exit 130)
 """
@@ -122,6 +124,7 @@ from cleveragents.domain.errors.corrections import (
 from cleveragents.domain.errors.machine import (
     CurrentFolderError,
     DatabaseBusyError,
+    DatabaseDamagedError,
     DatabaseTooNewError,
     DatabaseUnusableError,
     DataDirError,
@@ -129,6 +132,7 @@ from cleveragents.domain.errors.machine import (
     HomeUnknownError,
     InterruptedCommandError,
     MachineError,
+    OutOfResourcesError,
     OutputNotWrittenError,
 )
 from cleveragents.domain.errors.plans import (
@@ -217,6 +221,7 @@ __all__ = [
     "CurrentFolderError",
     "DataDirError",
     "DatabaseBusyError",
+    "DatabaseDamagedError",
     "DatabaseTooNewError",
     "DatabaseUnusableError",
     "DecisionAmbiguousError",
@@ -233,6 +238,7 @@ __all__ = [
     "InvalidIdError",
     "LabelTakenError",
     "MachineError",
+    "OutOfResourcesError",
     "ModelAnswerError",
     "ModelDeclinedError",
     "ModelKeyMissingError",

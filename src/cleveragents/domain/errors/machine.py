@@ -1,5 +1,7 @@
 """Owns what can go wrong with the machine: database, disk, git, terminal."""
 
+from enum import Enum
+
 from cleveragents.domain.errors.base import PlanError
 
 
@@ -10,6 +12,19 @@ class DatabaseBusyError(PlanError):
         super().__init__(
             f"the database {path} is locked by another process",
             "try again in a moment; nothing was lost",
+        )
+
+
+class DatabaseDamagedError(PlanError):
+    """A row is not as we write them: somebody else did, or the disk."""
+
+    code = "database-damaged"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(
+            f"the database {path} is damaged: {reason}",
+            "see all that is wrong with it with `agents doctor`, then put back a copy of it, or the"
+            " value itself",
         )
 
 
@@ -77,6 +92,39 @@ class MachineError(PlanError):
             f"the operating system refused: {reason}",
             "check the disk and the permissions, then run the command again",
         )
+
+
+class Resource(Enum):
+    """What there can be no more of: how it is told, and what helps."""
+
+    FILES = (
+        "this process may open no more files",
+        "raise the limit (see `ulimit -n`)",
+    )
+    FILES_OF_MACHINE = (
+        "this machine can open no more files",
+        "end programs that have many open",
+    )
+    PROCESSES = (
+        "no more processes or threads can be started",
+        "end some, or raise the limit (see `ulimit -u` and `ulimit -v`, and those of the"
+        " container)",
+    )
+    MEMORY = (
+        "there is not enough memory",
+        "end other programs, or raise the limit (see `ulimit -v`, and that of the container)",
+    )
+
+
+class OutOfResourcesError(PlanError):
+    """The machine, or a limit on this process, has no more of something; nothing is broken."""
+
+    code = "out-of-resources"
+
+    def __init__(self, missing: Resource) -> None:
+        what, remedy = missing.value
+        super().__init__(what, f"{remedy}, then run the command again")
+        self.missing = missing
 
 
 class OutputNotWrittenError(PlanError):

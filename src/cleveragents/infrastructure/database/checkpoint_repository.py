@@ -20,6 +20,7 @@ from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
     insert,
+    row_of,
     set_flag,
     storable,
     sure_time,
@@ -237,6 +238,7 @@ def _checkpoint_values(checkpoint: Checkpoint) -> dict[str, object]:
     }
 
 
+@row_of("checkpoint_groups", "group_id")
 def _group(row: Row, checkpoints: list[Row], states: list[Row]) -> CheckpointGroup:
     return CheckpointGroup(
         group_id=GroupId(row["group_id"]),
@@ -268,6 +270,7 @@ def _group(row: Row, checkpoints: list[Row], states: list[Row]) -> CheckpointGro
     )
 
 
+@row_of("checkpoints", "checkpoint_id")
 def _checkpoint(row: Row) -> Checkpoint:
     resource_id = row["resource_id"]
     return Checkpoint(

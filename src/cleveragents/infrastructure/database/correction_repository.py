@@ -18,6 +18,7 @@ from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
     insert,
+    row_of,
     sure_time,
     to_json,
     to_text,
@@ -128,6 +129,7 @@ def _values(correction: Correction) -> dict[str, object]:
     }
 
 
+@row_of("corrections", "correction_id")
 def _correction(row: Row) -> Correction:
     target, safety = row["target_group"], row["safety_group"]
     intervention, replacement = row["intervention_id"], row["replacement_json"]

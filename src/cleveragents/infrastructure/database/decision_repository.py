@@ -23,6 +23,7 @@ from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
     insert,
+    row_of,
     set_flag,
     sure_time,
     to_json,
@@ -191,6 +192,7 @@ class SqlTimelines:
         return [Fork(timeline=row[0], start=Position(timeline=row[1], seq=row[2])) for row in rows]
 
 
+@row_of("decisions", "decision_id")
 def _decision(row: Row) -> Decision:
     parent = row["parent_id"]
     return Decision(
@@ -220,6 +222,7 @@ def _decided(row: Row) -> Decided | None:
     return Decided(step=step_from_json(row["step_json"]), state=from_json(row["actor_state_json"]))
 
 
+@row_of("tool_calls", "call_id")
 def _tool_call(row: Row) -> ToolCall:
     return ToolCall(
         call_id=ToolCallId(row["call_id"]),

@@ -11,6 +11,7 @@ from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
     insert,
+    row_of,
     sure_time,
     to_json,
     to_text,
@@ -76,6 +77,7 @@ def _values(effect: Effect) -> dict[str, object]:
     }
 
 
+@row_of("effects", "effect_id")
 def _effect(row: Row) -> Effect:
     stands_for = row["stands_for"]
     return Effect(

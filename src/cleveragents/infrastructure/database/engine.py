@@ -6,20 +6,25 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from cleveragents.domain.errors import (
     DatabaseBusyError,
+    DatabaseDamagedError,
     DatabaseTooNewError,
     DatabaseUnusableError,
     DataDirError,
 )
+from cleveragents.domain.scarcity import scarcity_of
+from cleveragents.infrastructure.database.rows import DamagedRowError
 
 REVISIONS = ("0001",)
 """Every schema revision this version knows, oldest first. A test compares it with Alembic's own."""
 
 BUSY_SECONDS = 30.0
 _PAUSE_SECONDS = 0.05
+# The database, its journals and its folder.
+_FILES_OF_SQLITE = 4
 
 
 class Database:
@@ -55,18 +60,23 @@ class Database:
             pages = [str(row[0]) for row in connection.execute("PRAGMA quick_check(10)")]
             rows = connection.execute("PRAGMA foreign_key_check").fetchmany(10)
         except sqlite3.DatabaseError as error:
+            self._refuse_without_files(error)
             return [str(error)]
         except DatabaseUnusableError as error:
             return [error.message]
         orphans = [f"row {row[1]} of {row[0]} names one of {row[2]} that is gone" for row in rows]
-        return [text for text in pages if text != "ok"] + orphans
+        broken = [text for text in pages if text != "ok"] + orphans
+        return broken or _unreadable(connection)
 
     @contextmanager
     def translated(self) -> Generator[None]:
         """Turn the library's errors into ours, at this edge only."""
         try:
             yield
+        except DamagedRowError as error:
+            raise DatabaseDamagedError(self.path, str(error)) from error
         except sqlite3.OperationalError as error:
+            self._refuse_without_files(error)
             # Errors of the Python module itself, such as text that is not UTF-8, have no code.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in (
                 sqlite3.SQLITE_BUSY,
@@ -76,6 +86,19 @@ class Database:
             raise DatabaseUnusableError(self.path, str(error)) from error
         except sqlite3.DatabaseError as error:
             raise DatabaseUnusableError(self.path, str(error)) from error
+
+    def _refuse_without_files(self, error: sqlite3.DatabaseError) -> None:
+        """SQLite does not say why it cannot open a file; the system does, if it is asked again."""
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_CANTOPEN:
+            return
+        with ExitStack() as opened:
+            try:
+                for _ in range(_FILES_OF_SQLITE):
+                    file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+                    opened.callback(os.close, file)
+            except OSError as reason:
+                if scarce := scarcity_of(reason):
+                    raise scarce from error
 
     def _open(self) -> sqlite3.Connection:
         with self.translated():
@@ -133,6 +156,22 @@ class Database:
             with self.translated():
                 migrate.upgrade(self.path)
             os.chmod(self.path, 0o600)
+
+
+def _unreadable(connection: sqlite3.Connection) -> list[str]:
+    """Rows with a value that is not the JSON that it should be."""
+    tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    found: list[str] = []
+    for (table,) in tables:
+        columns = connection.execute(f"PRAGMA table_info('{table}')").fetchall()
+        key = next((row[1] for row in columns if row[5] == 1), "rowid")
+        for column in (row[1] for row in columns if row[1].endswith("_json")):
+            bad = connection.execute(
+                f"SELECT {key} FROM {table}"
+                f" WHERE {column} IS NOT NULL AND NOT json_valid({column}) LIMIT 10"
+            )
+            found += [f"{column} of {row[0]} in {table} is no JSON" for row in bad]
+    return found
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -24,6 +24,7 @@ from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
     insert,
+    row_of,
     sure_time,
     to_json,
     to_text,
@@ -153,6 +154,7 @@ def _plan_values(plan: Plan) -> dict[str, object]:
     }
 
 
+@row_of("plans", "plan_id")
 def _plan(row: Row) -> Plan:
     return Plan(
         plan_id=PlanId(row["plan_id"]),
@@ -223,6 +225,7 @@ def _resource_values(resource: PlanResource) -> dict[str, object]:
     }
 
 
+@row_of("plan_resources", "resource_id")
 def _resource(row: Row) -> PlanResource:
     return PlanResource(
         resource_id=ResourceId(row["resource_id"]),

@@ -1,12 +1,17 @@
 """Owns how values become columns and back: times, JSON and inserts."""
 
+import functools
 import json
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from cleveragents.domain.errors import InvalidIdError
 
 Row = sqlite3.Row
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def to_text(moment: datetime | None) -> str | None:
@@ -67,3 +72,26 @@ def set_flag(
     rows = connection.execute(f"SELECT {key}, {flag} FROM {table} WHERE plan_id = ?", (plan_id,))
     changes = [(row[0] in wanted, row[0]) for row in rows if (row[0] in wanted) != bool(row[1])]
     connection.executemany(f"UPDATE {table} SET {flag} = ? WHERE {key} = ?", changes)
+
+
+class DamagedRowError(sqlite3.DatabaseError):
+    """A row that cannot be read as what it is; says which one, and why."""
+
+
+def row_of(
+    table: str, key: str
+) -> Callable[[Callable[Concatenate[Row, P], T]], Callable[Concatenate[Row, P], T]]:
+    """For what reads a row of this table, in which `key` names it. Raises DamagedRowError."""
+
+    def careful(read: Callable[Concatenate[Row, P], T]) -> Callable[Concatenate[Row, P], T]:
+        @functools.wraps(read)
+        def reading(row: Row, *args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return read(row, *args, **kwargs)
+            except (ValueError, TypeError, LookupError, AttributeError, InvalidIdError) as error:
+                what = f"{type(error).__name__}: {error}"
+                raise DamagedRowError(f"{row[key]} in {table} cannot be read: {what}") from error
+
+        return reading
+
+    return careful

@@ -15,7 +15,14 @@ from cleveragents.domain.subplan import (
     ConflictKind,
     MergeOutcome,
 )
-from cleveragents.infrastructure.database.rows import Row, from_json, insert, to_json, update
+from cleveragents.infrastructure.database.rows import (
+    Row,
+    from_json,
+    insert,
+    row_of,
+    to_json,
+    update,
+)
 
 
 class SqlSubplans:
@@ -109,6 +116,7 @@ def _values(child: ChildPlan) -> dict[str, object]:
     }
 
 
+@row_of("subplans", "plan_id")
 def _child(row: Row) -> ChildPlan:
     return ChildPlan(
         plan_id=PlanId(row["plan_id"]),

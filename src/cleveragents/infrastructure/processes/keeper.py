@@ -16,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
+from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.infrastructure.confinement.syscalls import (
     IS_LINUX,
     PR_SET_CHILD_SUBREAPER,
@@ -35,6 +36,7 @@ from cleveragents.infrastructure.processes.reports import (
     STOP,
     NotEnded,
     NotHeld,
+    NotRun,
     Report,
 )
 
@@ -76,7 +78,7 @@ class Keeper:
             self._keep_apart(parent, self.separate)
 
     def _keep_below(self, parent: int) -> None:  # pragma: no cover - as above
-        child = os.fork()
+        child = self._forked()
         if child == 0:
             self._become()
             return
@@ -90,10 +92,12 @@ class Keeper:
         try:
             separate()
         except OSError as error:
-            os.write(self.report, NotHeld(reason=error.strerror or str(error)).as_bytes())
+            scarce = scarcity_of(error) is not None
+            why = NotHeld(reason=error.strerror or str(error))
+            os.write(self.report, (_not_run(error) if scarce else why).as_bytes())
             raise
         heard, told = os.pipe()
-        first = os.fork()
+        first = self._forked()
         if first == 0:
             gc.disable()
             os.close(heard)
@@ -111,6 +115,13 @@ class Keeper:
             os.write(self.report, os.read(heard, 4096) or Report(code=-signal.SIGKILL).as_bytes())
         finally:
             os._exit(0)
+
+    def _forked(self) -> int:  # pragma: no cover - as above
+        try:
+            return os.fork()
+        except OSError as error:  # there may be no more processes
+            os.write(self.report, _not_run(error).as_bytes())
+            raise
 
     def _stand_by(self, parent: int, *kept: int) -> None:  # pragma: no cover - as above
         with suppress(PermissionError):  # root has no other limit to its processes
@@ -131,6 +142,10 @@ class Keeper:
             os.write(self.report, NotHeld(reason=error.strerror or str(error)).as_bytes())
             raise
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def _not_run(error: OSError) -> NotRun:
+    return NotRun(errno=error.errno or 0)
 
 
 def keep_first(first: int, report: int) -> None:

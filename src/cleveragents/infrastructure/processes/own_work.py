@@ -80,7 +80,7 @@ class OwnWork:
             except NotStartedError as error:
                 raise ToolNotStartedError(
                     f"{work.argv[0]} could not be started inside: {error.reason}",
-                    "see what this machine can do with `agents doctor`",
+                    error.remedy or "see what this machine can do with `agents doctor`",
                 ) from error
             yield running
 

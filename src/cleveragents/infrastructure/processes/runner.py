@@ -205,6 +205,10 @@ def _environment(command: Command, enclosure: Enclosure) -> dict[str, str]:
 
 
 def _not_started(command: Command, error: NotStartedError) -> ToolError:
+    if error.remedy:
+        return ToolNotStartedError(
+            f"{command.name} could not be started: {error.reason}", error.remedy
+        )
     if not error.held:
         return ToolNotStartedError(
             f"{command.name} could not be held inside: {error.reason}",

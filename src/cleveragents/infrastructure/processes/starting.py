@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import IO, Any
 
+from cleveragents.domain.scarcity import scarcity_by_number
 from cleveragents.infrastructure.confinement.confiner import Enclosure
 from cleveragents.infrastructure.processes.keeper import Keeper
 from cleveragents.infrastructure.processes.marked import MARK
@@ -39,10 +40,14 @@ class Start:
 
 
 class NotStartedError(Exception):
-    """`reason` in words; `held` False: it could not be held inside. Nothing runs."""
+    """`reason` in words; `held` False: it could not be held inside. Nothing runs. `remedy` is what
+    helps, if it is that there is no more of something."""
 
-    def __init__(self, reason: str, *, held: bool = True, at: str | None = None) -> None:
+    def __init__(
+        self, reason: str, *, held: bool = True, at: str | None = None, remedy: str = ""
+    ) -> None:
         super().__init__(reason)
+        self.remedy = remedy
         self.reason = reason
         self.held = held
         self.at = at
@@ -109,6 +114,9 @@ def _problem(error: Exception, told: bytes) -> NotStartedError:
     said = read_report(told)
     if isinstance(said, NotHeld):
         return NotStartedError(said.reason, held=False)
+    number = said.errno if isinstance(said, NotRun) else getattr(error, "errno", None)
+    if scarce := scarcity_by_number(number):
+        return NotStartedError(scarce.message, remedy=scarce.hint)
     if isinstance(said, NotRun):
         return NotStartedError(said.reason)
     at = error.filename if isinstance(error, OSError) else None

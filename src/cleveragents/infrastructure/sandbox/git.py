@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cleveragents.domain.errors import GitUnavailableError, RepositoryNotTrustedError, SandboxError
+from cleveragents.domain.scarcity import scarcity_of
 
 MINIMUM_VERSION = (2, 38)  # the first with `merge-tree --write-tree`
 # Hooks may be settings from here on; only later ones can turn off all that are for an event.
@@ -97,7 +98,7 @@ def start_plainly(call: GitCall) -> GitResult:
                 call.argv, cwd="/", capture_output=True, env=env, input=call.input, check=False
             )
     except OSError as error:
-        raise GitUnavailableError(str(error)) from error
+        raise scarcity_of(error) or GitUnavailableError(str(error)) from error
     return GitResult(stdout=done.stdout, stderr=done.stderr, code=done.returncode)
 
 
@@ -202,7 +203,7 @@ def _version(path: str) -> tuple[int, int]:
     try:
         done = subprocess.run([path, "version"], capture_output=True, check=False)
     except OSError as error:
-        raise GitUnavailableError(str(error)) from error
+        raise scarcity_of(error) or GitUnavailableError(str(error)) from error
     found = re.search(rb"(\d+)\.(\d+)", done.stdout)
     if found is None:
         raise GitUnavailableError(f"`{path} version` does not name a version")

@@ -19,7 +19,8 @@ from functools import cached_property
 from pathlib import Path
 
 from cleveragents.domain.confinement import Confinement
-from cleveragents.domain.errors import SandboxError, ToolError
+from cleveragents.domain.errors import OutOfResourcesError, SandboxError, ToolError
+from cleveragents.domain.errors.machine import Resource
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
 from cleveragents.infrastructure.processes.own_work import OwnWork, Work
 from cleveragents.infrastructure.processes.running import Running
@@ -105,9 +106,9 @@ class _Shell:
         try:
             answers.ask(_line(call, str(told), mark))
         except OSError as error:
-            raise self._gone(running) from error
+            raise self._gone(running, answers) from error
         if answers.code is None:
-            raise self._gone(running)
+            raise self._gone(running, answers)
         self._is_idle = True
         return GitResult(
             stdout=answers.stdout,
@@ -143,9 +144,16 @@ class _Shell:
             report.register(running.report, select.POLLIN)
             report.poll(_PATIENCE_SECONDS * 1000)
 
-    def _gone(self, running: Running) -> SandboxError:
+    def _gone(self, running: Running, answers: "_Answers") -> SandboxError:
         report = running.end()
         many = report is not None and report.too_many
+        if "fork" in answers.complaint:  # all that a shell says of it, each in its own words
+            scarce = OutOfResourcesError(Resource.PROCESSES)
+            return SandboxError(
+                f"git over the sandbox {self._view.folder} could not be started:"
+                f" {scarce.message} ({answers.complaint})",
+                scarce.hint,
+            )
         why = "had too many processes" if many else "was killed or took too long"
         return SandboxError(
             f"git over the sandbox {self._view.folder} {why}",
@@ -194,6 +202,12 @@ class _Answers:
             if not ready:
                 return
         self._take()
+
+    @property
+    def complaint(self) -> str:
+        """What the shell itself said last."""
+        lines = bytes(self._texts[self._err]).decode("utf-8", "backslashreplace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
     def _is_whole(self, stream: int, chunk: bytes) -> bool:
         text = self._texts[stream]

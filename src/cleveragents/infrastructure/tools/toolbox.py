@@ -11,12 +11,14 @@ from cleveragents.domain.action import Action, ResourceType, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import (
     ToolArgumentError,
+    ToolError,
     ToolNotFoundError,
     ToolNotStartedError,
 )
 from cleveragents.domain.footprint import Reach
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
+from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.domain.toolschema import fits
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, Place
@@ -114,6 +116,18 @@ class ToolBox:
         if problems:
             raise ToolArgumentError(spec.name, "; ".join(problems))
         root = _sandbox(spec, arguments, context)
+        try:
+            return self._run(spec, arguments, context, root)
+        except (OSError, MemoryError, RuntimeError) as error:
+            scarce = scarcity_of(error)
+            if scarce is None:
+                raise
+            # The step fails, and is undone, as of any other trouble of a tool.
+            raise ToolError(f"{spec.name}: {scarce.message}", scarce.hint) from error
+
+    def _run(
+        self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext, root: str
+    ) -> ToolResult:
         if spec.name in file_tools.FILE_TOOLS and spec.name in self._built_in:
             return file_tools.run(spec.name, root, arguments, self._processes.output_limit)
         timeout = float(arguments.get("timeout", context.timeout))
