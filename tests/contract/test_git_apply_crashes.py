@@ -74,6 +74,18 @@ def test_an_apply_killed_before_the_branch_moved_is_finished(world: World) -> No
     assert len((project.git_dir / "index").read_bytes()) == len(index)
 
 
+def test_an_index_that_a_power_cut_has_left_behind_the_branch_catches_up(world: World) -> None:
+    project, resource, prepared = _ready(world)
+    world.registry.carry_out(resource, prepared)
+    index = project.git_dir / "index"
+    after, (before,) = index.read_bytes(), project.git_dir.glob("cleveragents-apply-*/index-before")
+    index.write_bytes(before.read_bytes())
+    assert project.status() != " M mine"
+    world.carry_out(resource, prepared)
+    assert index.read_bytes() == after
+    assert project.status() == " M mine"
+
+
 def test_an_empty_lock_from_before_the_machine_was_started_is_in_nobodys_way(world: World) -> None:
     project, resource, prepared = _ready(world)
     lock = project.git_dir / "index.lock"

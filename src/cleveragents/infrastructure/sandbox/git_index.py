@@ -71,6 +71,13 @@ class UserIndex:
             _copy(made, undo.index_after)
             self._install(made)
 
+    def catch_up(self, undo: UndoFolder) -> None:
+        """With a branch that has moved: the index is moved before it, but a file system may have
+        made durable the one and not the other."""
+        if undo.index_after.exists() and _same_bytes(self.path, undo.index_before):
+            with self.locked():
+                self._install(undo.index_after)
+
     def switch_back(self, old: str, new: str, undo: UndoFolder) -> None:
         """To the very bytes it had, or, if somebody staged something since, by the same way."""
         if not undo.index_after.exists() or _same_bytes(self.path, undo.index_before):

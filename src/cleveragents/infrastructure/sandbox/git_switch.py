@@ -79,6 +79,7 @@ class CheckoutSwitch:
     def run(self) -> None:
         """If it raises, everything is as it was."""
         if self.is_done():
+            self._index.catch_up(self._undo)
             self._index.unlock()
             return
         with self._index.locked() if self._course.ref else nullcontext():
