@@ -36,6 +36,7 @@ _BIG_WRITES, _MAX_PAGES, _DIRECT_IO = 1 << 5, 1 << 22, 1
 _MOST = 1 << 20
 _FALLOC_ZEROES = 0x02 | 0x10  # FALLOC_FL_PUNCH_HOLE, FALLOC_FL_ZERO_RANGE
 
+DISK = "logging-disk"
 WRITE, ZERO, FLUSH, MARK = b"WZFM"
 ENTRY = struct.Struct("<B7xQQ")
 """What each entry of the log begins with: kind, length, offset. Writes and marks are followed by
@@ -170,7 +171,7 @@ class LoggingDisk:
         fuse = os.open("/dev/fuse", os.O_RDWR | os.O_NONBLOCK)
         self._marks, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         options = f"fd={fuse},rootmode=100600,user_id=0,group_id=0"
-        mount("logging-disk", self.place, "fuse", options)
+        mount(DISK, self.place, "fuse", options)
         more = [str(self._image)] if self._image else []
         with theirs:
             self._server = subprocess.Popen(

@@ -8,13 +8,15 @@ import shutil
 import subprocess
 import time
 import uuid
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.support.power.logging_disk import unmount
+from tests.support.power.logging_disk import DISK, unmount
 
 SIZE = 512 << 20
+MOUNTED = "power-disk"
+"""The name of the folder at which a recording has its disk."""
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _NEW_MOUNTS = 0x20000  # CLONE_NEWNS
 # Nothing is left for later and nothing discarded: what is in the log is the doing of the workload.
@@ -115,14 +117,17 @@ def mounted(loop: Loop, place: Path, kind: str) -> Generator[None]:
         unmount(place)
 
 
-def own_mounts(others: Sequence[Path] = ()) -> None:
-    """This process sees mounts of its own from here on, without those of others at our place."""
+def own_mounts() -> None:
+    """This process sees mounts of its own from here on, without what other runs are recording:
+    a copy of their mounts would keep their disks in use."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.unshare(_NEW_MOUNTS):
         raise OSError(ctypes.get_errno(), "unshare")
     told("mount", "--make-rprivate", "/")
-    for place in others:
-        subprocess.run(["umount", "--lazy", place], capture_output=True, check=False)
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        source, place, *_ = line.split()
+        if source == DISK or Path(place).name == MOUNTED:
+            subprocess.run(["umount", "--lazy", place], capture_output=True, check=False)
 
 
 def another_boot(scratch: Path) -> None:

@@ -1,7 +1,10 @@
 """Records a scenario, and keeps it in a folder, so that each of its states can be had again."""
 
+import gc
+import importlib
 import json
 import os
+import pkgutil
 import platform
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +12,11 @@ from pathlib import Path
 from tests.support.power import controls
 from tests.support.power.log import Log
 from tests.support.power.logging_disk import LoggingDisk
-from tests.support.power.machine import SIZE, Loop, mounted
+from tests.support.power.machine import MOUNTED, SIZE, Loop, mounted
 from tests.support.power.recorder import READY, Command, Recorder, load
 from tests.support.power.scenarios import FIRST, SCENARIOS, Scenario
+
+import cleveragents
 
 CONTROLS = ("no-syncs", "one-sync-less")
 
@@ -38,9 +43,20 @@ class Recording:
         return [i for i, text in marks if text.startswith(("start", "end"))]
 
 
+def load_everything() -> None:
+    """Commands are forks of this process: they need not import it, nor look at it for garbage."""
+    for module in pkgutil.walk_packages(cleveragents.__path__, "cleveragents."):
+        # Of these the first is the command itself, the others are run by Alembic only.
+        if not module.name.endswith("__main__") and ".migrations." not in module.name:
+            importlib.import_module(module.name)
+    gc.collect()
+    gc.freeze()
+
+
 def record(folder: Path, name: str, kind: str, loop: Loop, control: str | None) -> Recording:
+    load_everything()
     folder.mkdir(parents=True, exist_ok=True)
-    top = folder / "disk"
+    top = folder / MOUNTED
     scenario = SCENARIOS[name](top)
     extra = controls.one_sync_less() if control == "one-sync-less" else {}
     starting = controls.no_syncs(platform.machine()) if control == "no-syncs" else None
@@ -59,7 +75,8 @@ def record(folder: Path, name: str, kind: str, loop: Loop, control: str | None) 
 
 
 def opened(folder: Path) -> Recording:
+    load_everything()
     about = json.loads((folder / "about.json").read_text())
-    scenario = SCENARIOS[about["scenario"]](folder / "disk")
+    scenario = SCENARIOS[about["scenario"]](folder / MOUNTED)
     log, commands = Log.read(folder / "log"), load(folder / "commands.json")
     return Recording(folder, about["kind"], scenario, log, commands)

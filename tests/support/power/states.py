@@ -1,10 +1,7 @@
 """Draws the places of cuts in a recording, makes each of them, and has it judged."""
 
-import gc
-import importlib
 import json
 import os
-import pkgutil
 import random
 import tempfile
 import traceback
@@ -19,8 +16,6 @@ from tests.support.power.logging_disk import LoggingDisk
 from tests.support.power.machine import SIZE, Loop, another_boot, mounted, own_mounts
 from tests.support.power.promises import Promises, told_until
 from tests.support.power.recording import Recording
-
-import cleveragents
 
 # Of so many states one is cut a second time, while the first cut is being mended.
 TWICE_IN = 5
@@ -64,21 +59,10 @@ def _modes(log: Log, point: int, chance: random.Random) -> Iterator[Cut]:
         yield Cut(point, mode, chance.randrange(TWICE_IN) == 0)
 
 
-def load_everything() -> None:
-    """Commands are forks of this process: they need not import it, nor look at it for garbage."""
-    for module in pkgutil.walk_packages(cleveragents.__path__, "cleveragents."):
-        # Of these the first is the command itself, the others are run by Alembic only.
-        if not module.name.endswith("__main__") and ".migrations." not in module.name:
-            importlib.import_module(module.name)
-    gc.collect()
-    gc.freeze()
-
-
 class States:
     """The states of one recording, judged one after the other on its loop device."""
 
     def __init__(self, recording: Recording, loop: Loop, seed: int) -> None:
-        load_everything()
         self.recording = recording
         self._loop = loop
         self._seed = seed
