@@ -15,6 +15,8 @@ from tests.support.restarts import lose_bytes, restart
 from tests.support.trees import tree_of
 from tests.support.world import CODE, PlanHandle, World, shell, write
 
+from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git_ref_locks import change_ref
 from cleveragents.infrastructure.sqlite.side_files import is_hot
 
 
@@ -199,6 +201,50 @@ def test_children_that_wait_to_be_merged_are_mended_first(world: World) -> None:
     plan("resume").ok()
     plan("apply", "--yes").ok()
     assert (world.project.read("a"), world.project.read("b")) == ("one\n", "two\n")
+
+
+# --- locks that git has left on references -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("lock", "words"),
+    [
+        ("refs/heads/main.lock", ()),
+        ("HEAD.lock", ()),
+        ("packed-refs.lock", ()),
+        ("refs/heads/result.lock", ("--branch", "result")),
+    ],
+)
+def test_a_lock_on_a_reference_from_before_the_machine_was_started_is_in_nobodys_way(
+    world: World, lock: str, words: tuple[str, ...]
+) -> None:
+    plan = world.run(write("a", "1"))
+    left = world.project.write(f".git/{lock}", "")
+    os.utime(left, (0, 0))
+    plan("apply", "--yes", *words).ok()
+    assert world.project.git("cat-file", "blob", f"{words[1] if words else 'main'}:a") == "1"
+    assert not left.exists()
+
+
+def test_a_lock_with_our_own_commit_is_taken_up_again(world: World) -> None:
+    plan = world.run(write("a", "1"))
+    plan("apply", "--yes", "--branch", "one").ok()
+    commit = world.project.git("rev-parse", "one")
+    world.project.git("update-ref", "-d", "refs/heads/one")
+    lock = world.project.write(".git/refs/heads/one.lock", f"{commit}\n")
+    change_ref(Git(str(world.project.path)), "refs/heads/one", commit, "refs/heads/one", commit)
+    assert world.project.git("rev-parse", "one") == commit
+    assert not lock.exists()
+
+
+def test_a_lock_of_a_git_command_at_work_stays(world: World) -> None:
+    plan = world.run(write("a", "1"))
+    lock = world.project.write(".git/refs/heads/result.lock", "")
+    answer = plan("apply", "--yes", "--branch", "result")
+    assert answer.error["code"] == "apply-refused", answer
+    assert lock.exists()
+    lock.unlink()
+    plan("apply", "--yes", "--branch", "result").ok()
 
 
 # --- journals of SQLite ---------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, joined
 from cleveragents.infrastructure.sandbox.git_files import FileUpdate
 from cleveragents.infrastructure.sandbox.git_merge import merged_tree
 from cleveragents.infrastructure.sandbox.git_ready import differing, refuse_unready, staged
+from cleveragents.infrastructure.sandbox.git_ref_locks import change_ref
 from cleveragents.infrastructure.sandbox.git_refs import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git_submodule_apply import SubmoduleApply
 from cleveragents.infrastructure.sandbox.git_submodule_look import look
@@ -323,7 +324,7 @@ def _new_branch(git: Git, name: str, commit: str) -> str:
     # A rehearsal: another branch may be in the way as a folder or a file of that name.
     steps = f"start\ncreate {ref} {commit}\nprepare\nabort\n"
     try:
-        git.run("update-ref", "--stdin", input=os.fsencode(steps))
+        change_ref(git, ref, commit, "--stdin", told=os.fsencode(steps))
     except GitError as error:
         raise ApplyRefusedError(
             f"the branch {name} cannot be made: {error.stderr}", "choose another --branch"

@@ -10,6 +10,7 @@ from typing import Any
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_ref_locks import change_ref
 from cleveragents.infrastructure.sandbox.git_refs import applied_pin, delete_ref, pin, value_of
 from cleveragents.infrastructure.sandbox.git_submodule_new import NewRepositories, new_in
 from cleveragents.infrastructure.sandbox.git_submodule_steps import SubmoduleSteps, steps_in
@@ -127,7 +128,8 @@ class GitCarryOut:
             return
         reason = f"cleveragents: apply plan {self._resource.plan_id}"
         try:
-            self._git.run("update-ref", "-m", reason, self._ref, self._commit, "")
+            words = ("-m", reason, self._ref, self._commit, "")
+            change_ref(self._git, self._ref, self._commit, *words)
         except GitError as error:
             raise ApplyRefusedError(
                 f"the branch {self._branch} in {self._git.directory} could not be made, as there "
@@ -141,7 +143,8 @@ class GitCarryOut:
             return ()
         if found != self._commit:
             return (f"the branch {self._branch}",)
-        self._git.run("update-ref", "--no-deref", "-d", self._ref, self._commit)
+        words = ("--no-deref", "-d", self._ref, self._commit)
+        change_ref(self._git, self._ref, self._commit, *words)
         return ()
 
     @property

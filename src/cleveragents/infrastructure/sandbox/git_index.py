@@ -3,7 +3,6 @@
 import filecmp
 import os
 import shutil
-import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_config import without_filters
+from cleveragents.infrastructure.sandbox.git_ref_locks import is_from_before_start
 from cleveragents.infrastructure.sandbox.git_trees import Trees, index_path
 from cleveragents.infrastructure.sandbox.git_undo import UndoFolder
 from cleveragents.infrastructure.snapshots.filesystems import sync_places
@@ -120,8 +120,7 @@ class UserIndex:
         nothing. With an apply on record, it most probably was us."""
         with suppress(FileNotFoundError):
             found = self._lock.stat()
-            started_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-            if not found.st_size and found.st_mtime_ns < started_ns:
+            if not found.st_size and is_from_before_start(found):
                 self._lock.unlink()
 
     def _take(self) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git_ref_locks import change_ref
 
 OURS = "refs/cleveragents/"
 _PIN = re.compile(rf"{OURS}(?:([0-9a-z]+)/)?plan-([0-9A-HJKMNP-TV-Z]{{26}})/")
@@ -107,17 +108,17 @@ def applied_pin(resource: PlanResource) -> str:
 
 def pin(git: Git, ref: str, commit: str) -> None:
     try:
-        git.run("update-ref", ref, commit)
+        change_ref(git, ref, commit, ref, commit)
     except GitError:
         if not _cleared(git, ref):
             raise
-        git.run("update-ref", ref, commit)
+        change_ref(git, ref, commit, ref, commit)
 
 
 def delete_ref(git: Git, ref: str) -> None:
     if value_of(git, ref) is not None:
         # Not `git branch -D`: that rewrites the user's config file.
-        git.run("update-ref", "--no-deref", "-d", ref)
+        change_ref(git, ref, "", "--no-deref", "-d", ref)
     else:
         _cleared(git, ref)
 

@@ -22,6 +22,7 @@ from cleveragents.infrastructure.sandbox.git_files import (
     StrangeFileError,
 )
 from cleveragents.infrastructure.sandbox.git_index import UserIndex
+from cleveragents.infrastructure.sandbox.git_ref_locks import change_ref
 from cleveragents.infrastructure.sandbox.git_refs import value_of
 from cleveragents.infrastructure.sandbox.git_take_back import FileReturn
 from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of
@@ -191,7 +192,8 @@ class CheckoutSwitch:
     def _update_ref(self, new: str, old: str) -> None:
         reason = f"cleveragents: apply plan {self._resource.plan_id}"
         try:
-            self._git.run("update-ref", "-m", reason, self._course.ref, new, old)
+            ref = self._course.ref
+            change_ref(self._git, ref, new, "-m", reason, ref, new, old)
         except GitError as error:
             raise self._moved() from error
 
