@@ -208,7 +208,8 @@ class Agent(Scenario):
     def action(self) -> dict[str, Any]:
         calls = [{"name": name, "content": name * 300, "sleep": 0.12} for name in self.files]
         script = self.work / "agent.py"
-        script.write_text(AGENT)
+        # What it is told after going back is not part of what it writes: the model knows no words.
+        script.write_text(AGENT.replace(" + advice", ""))
         command = [sys.executable, str(script), json.dumps(calls)]
         action = super().action()
         del action["steps"]
