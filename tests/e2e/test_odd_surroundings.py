@@ -4,11 +4,12 @@ to do; none is a bug, shown to others, or silently nothing."""
 import os
 import pwd
 import re
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.agents import Answer
+from tests.support.agents import COMMAND, Answer
 from tests.support.llm_world import llm_action
 from tests.support.terminals import on_a_terminal
 from tests.support.world import CODE, PlanHandle, World, shell, write
@@ -59,6 +60,26 @@ def test_a_folder_whose_name_is_no_utf_8_cannot_be_put_into_a_setting(world: Wor
     answer = world.agents.at(folder).json("config", "set", "data-dir", "here")
     assert (answer.code, answer.error["code"]) == (2, "invalid-config-value")
     assert "UTF-8" in answer.error["message"]
+
+
+ASKED: list[dict[str, str]] = [
+    {"COMP_WORDS": f"agents plan status {NO_UTF8} x", "COMP_CWORD": "4"},
+    {"COMP_WORDS": f"agents config set tool.timeout {NO_UTF8}", "COMP_CWORD": "4"},
+    {"COMP_WORDS": "agents plan status x", "COMP_CWORD": "y"},
+    {"COMP_WORDS": "agents plan status x", "COMP_CWORD": "²"},
+    {"COMP_WORDS": "agents plan"},
+    {},
+]
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "none"])
+def test_a_shell_that_asks_oddly_is_told_nothing(
+    world: World, shell: str, asked: dict[str, str]
+) -> None:
+    told = world.agents.having(_AGENTS_COMPLETE=f"{shell}_complete", **asked).process()
+    assert told.err == ""
+    assert told.code in (0, 1)
 
 
 def test_paths_may_be_no_utf_8(world: World) -> None:
@@ -127,6 +148,47 @@ def test_an_empty_home_is_none_at_all(world: World) -> None:
     answer = world.agents.having(HOME="").json("config", "get", "data-dir").ok()
     own = Path(pwd.getpwuid(os.geteuid()).pw_dir)
     assert answer.data["value"] == str(own / ".cleveragents")
+
+
+NO_USER = ["setpriv", "--reuid", "54321", "--clear-groups"]
+
+
+def started(world: World, script: str, *argv: str) -> Answer:
+    done = subprocess.run(
+        ["/bin/sh", "-c", script, "sh", COMMAND, *argv],
+        env={key: value for key, value in world.agents.environ.items() if key != "HOME"},
+        cwd="/",
+        capture_output=True,
+        check=False,
+    )
+    return Answer(
+        argv=argv, code=done.returncode, out=done.stdout.decode(), err=done.stderr.decode()
+    )
+
+
+@pytest.mark.parametrize("format", [[], ["--format", "rich"], ["--format", "json"]])
+def test_a_user_without_a_home_is_told_what_to_do(world: World, format: list[str]) -> None:
+    without = f'exec {" ".join(NO_USER)} "$@"'
+    if started(world, without, "--version").code:
+        pytest.skip("only root can be a user whom nobody knows")
+    answer = started(world, without, *format, "plan", "list")
+    assert answer.code == 1
+    assert "home-unknown" in answer.out + answer.err
+    assert "set HOME" in answer.out + answer.err
+    assert "Traceback" not in answer.err
+
+
+@pytest.mark.parametrize("format", [[], ["--format", "rich"], ["--format", "json"]])
+def test_a_current_folder_that_is_gone_is_told_in_every_format(
+    world: World, format: list[str]
+) -> None:
+    gone = world.top / "gone"
+    gone.mkdir()
+    script = f'cd "{gone}"; rmdir "{gone}"; HOME="{world.home}" exec "$@"'
+    answer = started(world, script, *format, "plan", "list")
+    assert answer.code == 1
+    assert "current-folder-gone" in answer.out + answer.err
+    assert "Traceback" not in answer.err
 
 
 # --- secrets ------------------------------------------------------------------------------------

@@ -96,6 +96,26 @@ def test_nothing_is_no_id(world: World, plan: PlanHandle, empty: str) -> None:
     assert everything(world) == before
 
 
+# --- completion ---------------------------------------------------------------------------------
+
+
+@FUZZ
+@given(
+    path=st.sampled_from([*COMMANDS, (["config", "set"], 1), (["tool", "show"], 1)]),
+    words=st.lists(st.sampled_from(["latest", "--any", "--yes"]) | WORD, max_size=3),
+    at=st.integers(1, 7).map(str) | st.sampled_from(["-1", "0", "99", "x", ""]),
+    shell=st.sampled_from(["bash", "zsh", "fish"]),
+)
+def test_whatever_is_half_typed_a_shell_is_offered_something_or_nothing(
+    world: World, path: tuple[list[str], int], words: list[str], at: str, shell: str
+) -> None:
+    typed = " ".join(["agents", *path[0], *words])
+    told = {"COMP_WORDS": typed, "COMP_CWORD": at, "_AGENTS_COMPLETE": f"{shell}_complete"}
+    answer = world.agents.having(**told).inside()
+    assert answer.code in (0, 1)
+    assert answer.err == ""
+
+
 # --- command lines ------------------------------------------------------------------------------
 
 

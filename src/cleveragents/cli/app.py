@@ -224,7 +224,7 @@ class App:
             folder = Path(self.settings.settings.data_dir) / "crashes"
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             folder.mkdir(mode=0o700, exist_ok=True)
-        except (OSError, ConfigProblem):
+        except (OSError, ConfigProblem, PlanError):
             folder = Path(tempfile.gettempdir())
         descriptor, name = tempfile.mkstemp(prefix="crash-", suffix=".txt", dir=folder, text=True)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
@@ -247,7 +247,7 @@ class App:
             return asked
         try:
             configured = self.settings.settings.format
-        except ConfigProblem:
+        except (ConfigProblem, PlanError):
             configured = None  # the problem itself is about to be shown
         return configured or ("rich" if sys.stdout.isatty() else "plain")
 

@@ -3,6 +3,7 @@
 A shell asks while somebody types, so nothing here may print, make a database, or fail.
 """
 
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -72,8 +73,18 @@ def script(shell: str, root: click.Command) -> str:
 
 def answer(root: click.Command, instruction: str) -> int:
     """What a shell asks for, such as `bash_complete`; the words typed are in the environment."""
+    if instruction.endswith("_complete") and not _is_a_question(instruction):
+        return 1
     add_completion_class(Bash, "bash")
     return shell_complete(root, {}, "agents", VARIABLE, instruction)
+
+
+def _is_a_question(instruction: str) -> bool:
+    """Whether a shell asks; click would stop with a traceback where something of it is missing."""
+    words, at = os.environ.get("COMP_WORDS"), os.environ.get("COMP_CWORD")
+    if words is None or at is None:
+        return False
+    return instruction.startswith("fish") or (at.isascii() and at.isdecimal())
 
 
 def offered(kind: str, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -50,6 +50,8 @@ class AgentsCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         rest = super().parse_args(ctx, args)
+        if ctx.resilient_parsing:  # a shell asks; nothing is refused while somebody types
+            return rest
         for param in self.params:
             if not isinstance(param.type, AsItIs) and _is_no_text(ctx.params.get(param.name or "")):
                 raise click.BadParameter("this is not UTF-8 text", ctx=ctx, param=param)
