@@ -72,6 +72,9 @@ class DecisionRepository(Protocol):
         ...
 
     def dependencies(self, plan_id: PlanId) -> Sequence[Dependency]: ...
+    def dependents(self, decision_id: DecisionId) -> Sequence[Dependency]:
+        """Those of what was built on this decision."""
+        ...
 
 
 class ToolCallRepository(Protocol):

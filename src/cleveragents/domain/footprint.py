@@ -115,12 +115,20 @@ class Writers:
 
     def __init__(self, known: Iterable[Deed] = ()) -> None:
         self._trails: dict[str, _Trail] = {}
-        self._ran: list[Deed] = []
+        # By decision, when it last ran; and those that ran after a step which they come before.
+        self._ran: dict[DecisionId, tuple[int, Deed]] = {}
+        self._late: list[tuple[int, Deed]] = []
+        self._count = 0
+        self._farthest = -1
         for deed in known:
             self.add(deed)
 
     def add(self, deed: Deed) -> None:
-        self._ran.append(deed)
+        self._count += 1
+        self._ran[deed.decision_id] = (self._count, deed)
+        if deed.step_index is not None and deed.step_index < self._farthest:
+            self._late.append((self._count, deed))
+        self._farthest = max(self._farthest, -1 if deed.step_index is None else deed.step_index)
         for resource, footprint in deed.touched.items():
             if footprint:
                 self._trails.setdefault(resource, _Trail()).add(deed.decision_id, footprint)
@@ -130,11 +138,10 @@ class Writers:
 
         With `unproven` it is enough that it may have used what that one did.
         """
-        since = [n for n, deed in enumerate(self._ran) if deed.decision_id == decision_id]
-        if not since:
+        if decision_id not in self._ran:
             return None
-        mine = self._ran[since[-1]]
-        later = [deed for deed in self._ran[since[-1] + 1 :] if _comes_before(deed, mine)]
+        since, mine = self._ran[decision_id]
+        later = [deed for when, deed in self._late if when > since and _comes_before(deed, mine)]
         used = Writers(later).behind(mine.touched, mine.reach)
         if used:
             return next(iter(used.values()))

@@ -187,6 +187,8 @@ def test_an_effect_is_replaced_whole_and_can_be_removed(factory: UnitOfWorkFacto
             uow.effects.get(FULL_EFFECT.effect_id)
         assert list(uow.effects.of_plan(OTHER_PLAN)) == []
         assert list(uow.decisions.dependencies(PLAN)) == [FULL_DEPENDENCY]
+        assert list(uow.decisions.dependents(FULL_DEPENDENCY.depends_on)) == [FULL_DEPENDENCY]
+        assert list(uow.decisions.dependents(FULL_DEPENDENCY.decision_id)) == []
         assert uow.corrections.get(FULL_CORRECTION.correction_id) == FULL_CORRECTION
         assert list(uow.corrections.of_plan(PLAN)) == [FULL_CORRECTION]
         assert list(uow.corrections.supersessions(PLAN)) == [FULL_SUPERSESSION]

@@ -183,6 +183,10 @@ class MemoryDecisions:
         found = sorted(self._tables.dependencies.items())
         return [item for (owner, _, _), item in found if owner == plan_id]
 
+    def dependents(self, decision_id: DecisionId) -> Sequence[Dependency]:
+        found = sorted(self._tables.dependencies.items())
+        return [item for _, item in found if item.depends_on == decision_id]
+
 
 class MemoryToolCalls:
     def __init__(self, tables: Tables) -> None:

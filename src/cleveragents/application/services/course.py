@@ -48,6 +48,10 @@ class Course:
     resolution: Resolution = UNDECIDED
     # Looked up at every step: going through all decisions each time would make long plans slow.
     _of_steps: dict[int, Decision] = field(default_factory=dict[int, Decision], init=False)
+    _numbers: dict[DecisionId, int | None] = field(
+        default_factory=dict[DecisionId, int | None], init=False
+    )
+    _named: tuple[Sequence[Step], Mapping[str, int]] = field(default=((), {}), init=False)
     _advice: list[Decision] = field(default_factory=list[Decision], init=False)
 
     def __post_init__(self) -> None:
@@ -86,6 +90,7 @@ class Course:
         self._index(decision)
 
     def _index(self, decision: Decision) -> None:
+        self._numbers[decision.decision_id] = decision.step_index
         if decision.type is DecisionType.USER_INTERVENTION:
             self._advice.append(decision)
         elif decision.step_index is not None:
@@ -151,22 +156,23 @@ class Course:
         """What the step's `uses` comes to."""
         if not step.uses:
             return []  # most steps; looking all others up would make long plans slow
-        numbers = {other.name: index for index, other in enumerate(action.steps)}
-        sources = [(name, self.done.get(numbers.get(name, -1))) for name in step.uses]
+        if self._named[0] is not action.steps:
+            numbers = {other.name: index for index, other in enumerate(action.steps)}
+            self._named = (action.steps, numbers)
+        sources = [(name, self.done.get(self._named[1].get(name, -1))) for name in step.uses]
         return [
             Dependency(decision_id=decision_id, depends_on=source, why=f"uses {name!r}")
             for name, source in sources
             if source is not None
         ]
 
-    def outdated(self, index: int, dependencies: Iterable[Dependency]) -> str | None:
+    def outdated(self, index: int, dependents: Iterable[Dependency]) -> str | None:
         """Why a step that was done cannot stay: one before it ran later, on top of what it did, or
         changed what it had used."""
         mine = self.done[index]
-        numbers = {item.decision_id: item.step_index for item in self.decisions}
-        for item in dependencies:
-            number = numbers.get(item.decision_id)
-            if item.depends_on == mine and number is not None and number < index:
+        for item in dependents:
+            number = self._numbers.get(item.decision_id)
+            if number is not None and number < index:
                 return f"that one {item.why}"
         why = self.writers.overtaken(mine, unproven=mine not in self.unchecked)
         return None if why is None else f"it {why}"

@@ -213,7 +213,7 @@ class PlanExecutor:
     def _pass(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Plan:
         """Let the result of a step stand that a correction has left alone."""
         with self._unit_of_work.reading() as uow:
-            reason = course.outdated(index, uow.decisions.dependencies(plan.plan_id))
+            reason = course.outdated(index, uow.decisions.dependents(course.done[index]))
         if reason is not None:
             failure = _outdated(plan, proposal.step, index, reason, course.done[index])
             plan = plan.fail(failure, self._clock.now())

@@ -115,10 +115,16 @@ class SqlDecisions:
         )
 
     def dependencies(self, plan_id: PlanId) -> Sequence[Dependency]:
+        return self._dependencies("plan_id", plan_id)
+
+    def dependents(self, decision_id: DecisionId) -> Sequence[Dependency]:
+        return self._dependencies("depends_on", decision_id)
+
+    def _dependencies(self, column: str, key: str) -> Sequence[Dependency]:
         rows = self._connection.execute(
-            "SELECT decision_id, depends_on, why FROM decision_dependencies WHERE plan_id = ?"
+            f"SELECT decision_id, depends_on, why FROM decision_dependencies WHERE {column} = ?"
             " ORDER BY decision_id, depends_on",
-            (plan_id,),
+            (key,),
         )
         return [
             Dependency(decision_id=DecisionId(row[0]), depends_on=DecisionId(row[1]), why=row[2])

@@ -129,7 +129,7 @@ decision_dependencies = Table(
     "decision_dependencies",
     metadata,
     Column("decision_id", Text, ForeignKey("decisions.decision_id"), primary_key=True),
-    Column("depends_on", Text, ForeignKey("decisions.decision_id"), primary_key=True),
+    Column("depends_on", Text, ForeignKey("decisions.decision_id"), primary_key=True, index=True),
     Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
     Column("why", Text, nullable=False),
 )

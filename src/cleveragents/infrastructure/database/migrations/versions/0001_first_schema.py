@@ -143,6 +143,12 @@ def upgrade() -> None:
         ["plan_id"],
         unique=False,
     )
+    op.create_index(
+        op.f("ix_decision_dependencies_depends_on"),
+        "decision_dependencies",
+        ["depends_on"],
+        unique=False,
+    )
     op.create_table(
         "corrections",
         sa.Column("correction_id", sa.Text(), nullable=False),
