@@ -5,9 +5,36 @@ missing, and our own code to be wrong. So those who translate errors ask here fi
 """
 
 import errno
+from enum import Enum
 
 from cleveragents.domain.errors import OutOfResourcesError
-from cleveragents.domain.errors.machine import Resource
+
+
+class Resource(Enum):
+    """What there can be no more of: how it is told, and what helps."""
+
+    FILES = (
+        "this process may open no more files",
+        "raise the limit (see `ulimit -n`)",
+    )
+    FILES_OF_MACHINE = (
+        "this machine can open no more files",
+        "end programs that have many open",
+    )
+    PROCESSES = (
+        "no more processes or threads can be started",
+        "end some, or raise the limit (see `ulimit -u` and `ulimit -v`, and those of the"
+        " container)",
+    )
+    MEMORY = (
+        "there is not enough memory",
+        "end other programs, or raise the limit (see `ulimit -v`, and that of the container)",
+    )
+
+    @property
+    def lacking(self) -> OutOfResourcesError:
+        return OutOfResourcesError(*self.value)
+
 
 _BY_NUMBER = {
     errno.EMFILE: Resource.FILES,
@@ -28,14 +55,14 @@ def scarcity_of(error: BaseException | None) -> OutOfResourcesError | None:
     while error is not None:
         missing = _missing(error)
         if missing is not None:
-            return OutOfResourcesError(missing)
+            return missing.lacking
         error = error.__cause__
     return None
 
 
 def scarcity_by_number(number: int | None) -> OutOfResourcesError | None:
     missing = _BY_NUMBER.get(number or 0)
-    return None if missing is None else OutOfResourcesError(missing)
+    return None if missing is None else missing.lacking
 
 
 def _missing(error: BaseException) -> Resource | None:

@@ -1,7 +1,5 @@
 """Owns what can go wrong with the machine: database, disk, git, terminal."""
 
-from enum import Enum
-
 from cleveragents.domain.errors.base import PlanError
 
 
@@ -94,37 +92,13 @@ class MachineError(PlanError):
         )
 
 
-class Resource(Enum):
-    """What there can be no more of: how it is told, and what helps."""
-
-    FILES = (
-        "this process may open no more files",
-        "raise the limit (see `ulimit -n`)",
-    )
-    FILES_OF_MACHINE = (
-        "this machine can open no more files",
-        "end programs that have many open",
-    )
-    PROCESSES = (
-        "no more processes or threads can be started",
-        "end some, or raise the limit (see `ulimit -u` and `ulimit -v`, and those of the"
-        " container)",
-    )
-    MEMORY = (
-        "there is not enough memory",
-        "end other programs, or raise the limit (see `ulimit -v`, and that of the container)",
-    )
-
-
 class OutOfResourcesError(PlanError):
     """The machine, or a limit on this process, has no more of something; nothing is broken."""
 
     code = "out-of-resources"
 
-    def __init__(self, missing: Resource) -> None:
-        what, remedy = missing.value
-        super().__init__(what, f"{remedy}, then run the command again")
-        self.missing = missing
+    def __init__(self, reason: str, remedy: str) -> None:
+        super().__init__(reason, f"{remedy}, then run the command again")
 
 
 class OutputNotWrittenError(PlanError):

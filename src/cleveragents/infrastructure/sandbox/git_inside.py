@@ -19,8 +19,8 @@ from functools import cached_property
 from pathlib import Path
 
 from cleveragents.domain.confinement import Confinement
-from cleveragents.domain.errors import OutOfResourcesError, SandboxError, ToolError
-from cleveragents.domain.errors.machine import Resource
+from cleveragents.domain.errors import SandboxError, ToolError
+from cleveragents.domain.scarcity import Resource
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
 from cleveragents.infrastructure.processes.own_work import OwnWork, Work
 from cleveragents.infrastructure.processes.running import Running
@@ -148,7 +148,7 @@ class _Shell:
         report = running.end()
         many = report is not None and report.too_many
         if "fork" in answers.complaint:  # all that a shell says of it, each in its own words
-            scarce = OutOfResourcesError(Resource.PROCESSES)
+            scarce = Resource.PROCESSES.lacking
             return SandboxError(
                 f"git over the sandbox {self._view.folder} could not be started:"
                 f" {scarce.message} ({answers.complaint})",
