@@ -357,7 +357,7 @@ def neighbours(session: nox.Session) -> None:
     npm = ("npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder / "node"))
     session.run(*npm, *NEIGHBOURS_OF_NODE, external=True)
     session.run(
-        *("pytest", "-q", "--no-header", "tests/neighbours", *session.posargs),
+        *("pytest", "-q", "--no-header", *(session.posargs or ["tests/neighbours"])),
         env={"CLEVERAGENTS_NEIGHBOURS": str(folder)},
     )
 
