@@ -62,7 +62,7 @@ class _Server:
             if not self._requests():
                 return
             if self.marks.fileno() in ready and not self._mark():
-                poll.unregister(self.marks)
+                return
 
     def _requests(self) -> bool:
         while True:
@@ -191,8 +191,9 @@ class LoggingDisk:
         assert self._marks.recv(1), "the disk has ended"
 
     def __exit__(self, *_: object) -> None:
-        self._marks.close()
+        # Somebody else's view of the mounts may hold it longer; nobody writes to it any more.
         unmount(self.place)
+        self._marks.close()
         assert self._server.wait(60) == 0, "the disk has failed"
         self.place.unlink()
 
@@ -208,7 +209,7 @@ def mount(source: str, place: Path, kind: str, options: str) -> None:
 
 def unmount(place: Path) -> None:
     """A loop device or a process may take a moment to let go of it."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while (done := subprocess.run(["umount", place], capture_output=True, text=True)).returncode:
         assert time.monotonic() < deadline, done.stderr
         time.sleep(0.05)

@@ -72,7 +72,7 @@ class Loop:
 
     @contextlib.contextmanager
     def over(self, file: Path) -> Generator[None]:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while subprocess.run(["losetup", self.device, file], capture_output=True).returncode:
             assert time.monotonic() < deadline, f"{self.device} stays busy"
             time.sleep(0.05)
