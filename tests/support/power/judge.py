@@ -47,6 +47,7 @@ class Judge:
         self.chance = random.Random(seed)
         self.verdict = Verdict()
         self.places: dict[str, Path] = {}
+        self.mended = False
         self.agents = self.agents_of(scenario)
         self.length = len(scenario.steps(next(iter(promises.variants))))
 
@@ -179,7 +180,8 @@ class Judge:
     def _groups_promised(self, plan: str) -> None:
         have = self.groups(plan)
         lost = self.promises.groups - have.keys()
-        if lost:
+        # What mending keeps is a group more, for which another goes where few are kept.
+        if lost and not (self.mended and self.scenario.few_are_kept):
             self.verdict.find("lost", f"{len(lost)} of {len(self.promises.groups)} groups: {lost}")
         labels = self.promises.labels - {row["label"] for row in have.values()}
         if labels:
@@ -240,6 +242,7 @@ class Judge:
         """What it finds it mends, except for an apply that people have to finish."""
         if not self.type("doctor").code:
             return
+        self.mended = True
         self.type("doctor", "--fix", "--yes")
         answer = self.type("doctor")
         if answer.code and not (self.promises.applying and "plan apply" in answer.out):

@@ -25,6 +25,7 @@ class Scenario(ABC):
     resources: ClassVar[tuple[str, ...]]
     apply_words: ClassVar[tuple[str, ...]] = ()
     keys: ClassVar[dict[str, Any]] = {"rollback_policy": {"max_checkpoints": 500}}
+    few_are_kept: ClassVar[bool] = False
 
     def __init__(self, top: Path) -> None:
         self.top = top
@@ -164,6 +165,7 @@ class Folder(Scenario):
     name = "folder"
     resources = ("assets",)
     keys: ClassVar[dict[str, Any]] = {"rollback_policy": {"max_checkpoints": 6}}
+    few_are_kept = True
 
     def steps(self, variant: str) -> Sequence[Step]:
         return [
