@@ -1,14 +1,17 @@
 """Standard streams that are full, closed or slow: what was done is done and said so, and a message
 never stops work."""
 
+import fcntl
 import json
 import os
 import subprocess
+import sys
+import termios
 from collections.abc import Callable, Sequence
 
 import pytest
 from tests.support.agents import COMMAND, Answer
-from tests.support.world import PlanHandle, World, action, shell, write
+from tests.support.world import PlanHandle, World, action, shell, wait_for, write
 
 CODE = "code: output-not-written"
 
@@ -160,6 +163,7 @@ def test_a_slow_reader_of_a_pipe_that_does_not_wait_gets_everything(world: World
     """Programs on node share such pipes with what they start."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
+    room = fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
     with subprocess.Popen(
         [COMMAND, "--format", "json", "action", "schema"],
         stdout=writing,
@@ -168,11 +172,18 @@ def test_a_slow_reader_of_a_pipe_that_does_not_wait_gets_everything(world: World
         cwd=world.project.path,
     ) as process:
         os.close(writing)
+        wait_for(lambda: _waiting_in(reading) == room)
         with os.fdopen(reading) as told:
             envelope = json.load(told)
         assert process.stderr is not None
         assert (process.wait(120), process.stderr.read()) == (0, b"")
     assert envelope["command"] == "action schema"
+
+
+def _waiting_in(pipe: int) -> int:
+    told = bytearray(4)
+    fcntl.ioctl(pipe, termios.FIONREAD, told)
+    return int.from_bytes(told, sys.byteorder)
 
 
 # --- messages -----------------------------------------------------------------------------------
