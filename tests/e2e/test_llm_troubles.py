@@ -383,3 +383,13 @@ def test_ctrl_c_while_the_model_thinks_leaves_a_plan_that_goes_on(
     assert plan.status["last_completed_step"] == 0
     plan("resume").ok()
     assert (plan.sandbox / "b.txt").read_text() == "b\n"
+
+
+def test_a_later_call_of_one_answer_that_cannot_be_read_is_told_to_the_model(
+    llm: LlmWorld, server: ChatServer
+) -> None:
+    good = {"path": "a.txt", "content": "A\n"}
+    server.will(calls(("file_write", good), ("file_write", "{not json")), say("done"))
+    plan = llm.run()
+    assert names(plan) == ["file.write a.txt"]
+    assert any("not a JSON object" in text for _, text in server.heard())

@@ -89,7 +89,10 @@ class LlmActor:
         talk = self._up_to_now(situation)
         if talk.calls:
             # The model asked for several things at once: one step each, without asking again.
-            return self._proposal(situation, talk)
+            try:
+                return self._proposal(situation, talk)
+            except UnusableCallError as error:
+                talk = talk.without_calls(str(error))
         problem = ""
         for _ in range(_MOST_UNUSABLE):
             talk = self._ask(situation, talk, with_tools=True)
