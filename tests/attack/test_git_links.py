@@ -80,8 +80,11 @@ def test_nothing_goes_through_a_link_in_the_repository(
     user = world.project.fingerprint()
     with nothing_happens(out, world.project.path, but=(world.project.path / ".git",)):
         plan.execute().ok()
-        for name in ("checkpoint create", "diff", "checkpoint verify", "doctor"):
+        for name in ("checkpoint create", "diff", "checkpoint verify"):
             COMMANDS[name](plan).ok()
+        # Of what the step has made unusable it says so, and of nothing else.
+        found = {finding["check"] for finding in COMMANDS["doctor"](plan).data["findings"]}
+        assert found <= {"sandboxes"}
         plan.rollback(on_start(plan)).ok()
         plan.rollback(plan.groups[-1].group_id).ok()
         COMMANDS["resume"](plan)

@@ -4,17 +4,21 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.agents import COMMAND
 from tests.support.corrections import correct, decisions
 from tests.support.kill_points import cut_short, kill_points, killed
+from tests.support.machines import can_be_made, just_started
 from tests.support.restarts import lose_bytes, restart
 from tests.support.trees import tree_of
 from tests.support.world import CODE, PlanHandle, World, shell, write
 
+from cleveragents.infrastructure.clock import UlidSource
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_ref_locks import change_ref
 from cleveragents.infrastructure.sqlite.side_files import is_hot
@@ -201,6 +205,29 @@ def test_children_that_wait_to_be_merged_are_mended_first(world: World) -> None:
     plan("resume").ok()
     plan("apply", "--yes").ok()
     assert (world.project.read("a"), world.project.read("b")) == ("one\n", "two\n")
+
+
+@pytest.mark.skipif(not can_be_made(), reason="needs a user namespace")
+def test_a_pin_of_a_plan_that_was_never_recorded_is_found_once_the_machine_was_started(
+    world: World,
+) -> None:
+    plan = world.run(write("a", "1"))
+    [pin] = [line.split()[0].decode() for line in world.project.traces()]
+    # As if `plan use` had been cut off between its pin and its record, a while ago.
+    cut_off = UlidSource().new()
+    time.sleep(1.1)
+    stray = pin.replace(plan.id, cut_off)
+    world.project.git("update-ref", stray, "HEAD")
+    world.agents("doctor").ok()
+    assert _doctor_of_a_machine_just_started(world) == 1
+    assert _doctor_of_a_machine_just_started(world, "--fix", "--yes") == 0
+    assert [line.split()[0].decode() for line in world.project.traces()] == [pin]
+
+
+def _doctor_of_a_machine_just_started(world: World, *words: str) -> int:
+    command = [*just_started(), str(COMMAND), "doctor", *words]
+    where = {"cwd": world.project.path, "env": world.agents.environ}
+    return subprocess.run(command, **where, stdin=subprocess.DEVNULL, check=False).returncode
 
 
 # --- locks that git has left on references -------------------------------------------------------

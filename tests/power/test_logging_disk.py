@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.power.log import Images, Log, Mode
 from tests.support.power.logging_disk import LoggingDisk
-from tests.support.power.machine import SIZE, Loop, free_loop, missing, mounted
+from tests.support.power.machine import SIZE, Loop, free_loop, missing, mounted, own_mounts
 
 LINES = 12
 _WRONG = missing("ext4")
@@ -17,6 +17,7 @@ pytestmark = pytest.mark.skipif(bool(_WRONG), reason="no power cuts here: " + ";
 
 @pytest.fixture(scope="module")
 def loop() -> Iterator[Loop]:
+    own_mounts()  # steps of other tests would keep ours in use with the copies that they see
     with free_loop() as found:
         yield found
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.power.machine import free_loop, missing
+from tests.support.power.machine import free_loop, missing, own_mounts
 from tests.support.power.recording import record
 from tests.support.power.states import States, drawn
 
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(bool(_WRONG), reason="no power cuts here: " + ";
 @pytest.fixture(scope="module")
 def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[States]:
     folder: Path = tmp_path_factory.mktemp("power")
+    own_mounts()  # steps of other tests would keep ours in use with the copies that they see
     with free_loop() as loop:
         yield States(record(folder, "three", "ext4", loop, None), loop, seed=1)
 

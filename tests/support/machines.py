@@ -4,6 +4,7 @@ more than so many files, processes or bytes of memory."""
 import json
 import subprocess
 import sys
+import time
 
 from tests.support.agents import COMMAND, Agents, Answer
 
@@ -32,6 +33,12 @@ def can_be_made() -> bool:
     except FileNotFoundError:
         return False
     return done.returncode == 0
+
+
+def just_started() -> list[str]:
+    """What to put before a command: there the machine has been up for a few seconds only."""
+    up = int(time.clock_gettime(time.CLOCK_BOOTTIME))
+    return ["unshare", "-UrT", f"--boottime=-{up}"]
 
 
 def limited(agents: Agents, limits: dict[str, int], *argv: str, alone: bool = False) -> Answer:

@@ -7,10 +7,10 @@ machine was started.
 """
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import suppress
 
+from cleveragents.infrastructure.clock import machine_started_ns
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 
 
@@ -26,8 +26,7 @@ def change_ref(git: Git, ref: str, commit: str, *words: str, told: bytes = b"") 
 
 def is_from_before_start(found: os.stat_result) -> bool:
     """Whether the machine was started since the file was written."""
-    started_ns = time.time_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-    return found.st_mtime_ns < started_ns
+    return found.st_mtime_ns < machine_started_ns()
 
 
 def _cleared(git: Git, ref: str, commit: str) -> bool:

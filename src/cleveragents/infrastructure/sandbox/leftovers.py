@@ -13,6 +13,7 @@ from cleveragents.domain.doctor import Leftover, LeftoverKind
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import made_at
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.clock import machine_started_ns
 from cleveragents.infrastructure.sandbox.git import Git, Start, start_plainly
 from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, GitFolder
 from cleveragents.infrastructure.sandbox.git_inside import GitInside, Inside, View
@@ -211,8 +212,10 @@ def _held_by_nobody_else(git: Git, commits: set[str]) -> set[str]:
 
 
 def _is_young(plan_id: str) -> bool:
+    """Whether somebody may still be making the plan; nobody is who began before the machine was
+    started."""
     made = made_at(plan_id)
-    return time.time_ns() / 1e9 - made < _YOUNG_SECONDS
+    return time.time_ns() / 1e9 - made < _YOUNG_SECONDS and made > machine_started_ns() / 1e9
 
 
 def _listed(folder: Path) -> Sequence[Path]:

@@ -171,6 +171,15 @@ def test_what_dies_while_it_holds_is_told_at_the_end(
         raise ValueError("ours")
 
 
+@pytest.fixture
+def interruptible() -> Generator[None]:
+    """However the tests were started: in the background of a shell, nothing can be interrupted."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interruption_ends_what_nobody_waits_for(workers: DatabaseWorkers, place: Place) -> None:
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
