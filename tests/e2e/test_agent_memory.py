@@ -45,6 +45,7 @@ def hook(kind, name):
 def call(name):
     hook("pre-tool", name)
     pathlib.Path(name).write_text(name)
+    time.sleep(settings.get("works", {}).get(name, 0))
     hook("post-tool", name)
     note("ended " + name)
 
@@ -59,7 +60,7 @@ for batch in settings["calls"]:
     threads = [threading.Thread(target=call, args=[name]) for name in batch]
     for thread in threads:
         thread.start()
-        time.sleep(0.5)
+        time.sleep(settings.get("apart", 0.5))
     for thread in threads:
         thread.join()
     if "thinks" in settings and batch:
@@ -146,6 +147,16 @@ def test_of_calls_beside_each_other_each_is_remembered_or_told(world: World) -> 
     assert ("a.txt" in known["ended"], "Write a.txt" in known["told"]) == (not is_told, is_told)
     # Once it has gone on, it knows.
     assert plan.rollback(str(plan.groups[-1].group_id)).ok().envelope["status"] == "ok"
+
+
+def test_a_call_that_comes_before_the_expected_one_is_not_forgotten(world: World) -> None:
+    """Started anew, the agent begins with the first of two calls, where the second was decided."""
+    plan = use(world, ["a.txt", "b.txt"], works={"a.txt": 1.5}, apart=0.2)
+    plan.execute().ok()
+    plan.rollback("decision 1: Write b.txt").ok()
+    agents = plan.agents.process("--format", "json", "plan", "resume", plan.id, timeout=60)
+    assert agents.ok().data["state"] == "complete"
+    assert there(plan) >= {"a.txt", "b.txt"}
 
 
 def test_killed_while_it_thinks_it_remembers_its_last_call(world: World) -> None:

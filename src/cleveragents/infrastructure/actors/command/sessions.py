@@ -129,11 +129,13 @@ class AgentSession:
             self._hooks.answer(self._told)
             self._told = None
         self._process.resume()
-        while not self._waiting and self._process.end is None:
+        # A call that nobody has taken up yet is still what it wants: its hook waits for an answer.
+        while not (self._begun or self._waiting or self._process.end):
             self._listen(None, time.monotonic() + _LOOK_SECONDS)
             if self._pauses.is_one_now():
                 return
-        self._begun = self._waiting.popleft() if self._waiting else None
+        if self._begun is None and self._waiting:
+            self._begun = self._waiting.popleft()
 
     def _await_end(self, begun: HookEvent) -> ToolResult:
         patience: float | None = None
