@@ -12,6 +12,12 @@ from tests.support.power.machine import SIZE, Loop, free_loop, missing, mounted,
 
 LINES = 12
 _WRONG = missing("ext4")
+if "CLEVERAGENTS_TEST_POWER" not in os.environ:
+    # Steps of other tests see copies of our mounts, and keep an old state in use with them.
+    _WRONG = [
+        *_WRONG,
+        "not beside other tests (CLEVERAGENTS_TEST_POWER=1 says that there are none)",
+    ]
 pytestmark = pytest.mark.skipif(bool(_WRONG), reason="no power cuts here: " + "; ".join(_WRONG))
 
 
