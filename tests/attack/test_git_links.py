@@ -43,6 +43,8 @@ PLANTED = {
     " for f in objects/??/*; do rm -f $f; mkfifo $f; done",
 }
 MODES = ("required", "off")
+# Without these git takes the folder for no repository at all.
+UNUSABLE = {"all of it", "files", "files that are not there", "pipes"}
 
 
 @pytest.fixture
@@ -84,7 +86,7 @@ def test_nothing_goes_through_a_link_in_the_repository(
             COMMANDS[name](plan).ok()
         # Of what the step has made unusable it says so, and of nothing else.
         found = {finding["check"] for finding in COMMANDS["doctor"](plan).data["findings"]}
-        assert found <= {"sandboxes"}
+        assert found == ({"sandboxes"} if way in UNUSABLE else set())
         plan.rollback(on_start(plan)).ok()
         plan.rollback(plan.groups[-1].group_id).ok()
         COMMANDS["resume"](plan)
