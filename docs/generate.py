@@ -18,7 +18,7 @@ from cleveragents.cli.guard import BugError
 from cleveragents.cli.main import root
 from cleveragents.domain.checkpoint import DEFAULT_TRIGGERS, TRIGGER_ALIASES, Trigger
 from cleveragents.domain.errors import PlanError
-from cleveragents.infrastructure.actionjsonschema import action_json_schema
+from cleveragents.infrastructure.actionfile.json_schema import action_json_schema
 from cleveragents.infrastructure.database.schema import metadata
 from cleveragents.infrastructure.tools.built_in import BUILT_IN
 

@@ -19,7 +19,7 @@ from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.plan import Plan
 from cleveragents.infrastructure.clock import SystemClock
-from cleveragents.infrastructure.locks import FilePlanLocks
+from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
 # --- given --------------------------------------------------------------------------------------
 

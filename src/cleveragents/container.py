@@ -335,7 +335,7 @@ class Container(StoreWiring):
 
     @cached_property
     def actions(self) -> "ActionReader":
-        from cleveragents.infrastructure.actionfile import YamlActionReader
+        from cleveragents.infrastructure.actionfile.reader import YamlActionReader
 
         names = {spec.name for spec in self.tools.specs(None)}
         return YamlActionReader(

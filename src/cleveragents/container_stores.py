@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.clock import UlidSource
     from cleveragents.infrastructure.database.engine import Database
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
-    from cleveragents.infrastructure.locks import FilePlanLocks
+    from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
     from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
     from cleveragents.infrastructure.sandbox.git_refs import Pins
     from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
@@ -67,7 +67,7 @@ class StoreWiring(ToolWiring):
 
     @cached_property
     def _locks(self) -> "FilePlanLocks":
-        from cleveragents.infrastructure.locks import FilePlanLocks
+        from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
         return FilePlanLocks(self._in_data_dir("locks"), self._clock)
 

@@ -44,7 +44,7 @@ class ToolWiring(ABC):
 
     def action_json_schema(self) -> Mapping[str, Any]:
         """What an editor has to know of action files."""
-        from cleveragents.infrastructure.actionjsonschema import action_json_schema
+        from cleveragents.infrastructure.actionfile.json_schema import action_json_schema
 
         return action_json_schema(self.tools.specs(None))
 

@@ -9,8 +9,8 @@ import pytest
 import yaml
 from tests.support.agents import Agents
 
-from cleveragents.infrastructure.actionjsonschema import action_json_schema
-from cleveragents.infrastructure.actionkeys import KEYS
+from cleveragents.infrastructure.actionfile.json_schema import action_json_schema
+from cleveragents.infrastructure.actionfile.key_docs import KEYS
 from cleveragents.infrastructure.tools.built_in import BUILT_IN
 
 pytest.importorskip("jsonschema", reason="this .venv is older than pyproject.toml; `make test`")

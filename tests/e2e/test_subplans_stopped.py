@@ -13,7 +13,7 @@ from tests.support.world import PlanHandle, World, shell, wait_for
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.clock import SystemClock
-from cleveragents.infrastructure.locks import FilePlanLocks
+from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
 
 def test_cancelling_the_parent_cancels_the_children(world: World) -> None:

@@ -8,7 +8,7 @@ import pytest
 from cleveragents.application.ports import ActionReader
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.errors import ActionFileError
-from cleveragents.infrastructure.actionfile import YamlActionReader
+from cleveragents.infrastructure.actionfile.reader import YamlActionReader
 
 BUILT_IN = ("file.write", "shell")
 HEAD = "name: a\ndescription: d\nresources: {code: {type: git-checkout, path: .}}\n"

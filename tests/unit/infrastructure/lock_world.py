@@ -13,7 +13,7 @@ import pytest
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.clock import UlidSource
-from cleveragents.infrastructure.locks import FilePlanLocks
+from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
 # Nobody else's: taking over a dead owner's lock ends whatever on this machine works for that plan.
 ULIDS = UlidSource()
@@ -34,7 +34,7 @@ HOLD = """
 import os, sys
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.clock import SystemClock
-from cleveragents.infrastructure.locks import FilePlanLocks
+from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 with FilePlanLocks(sys.argv[1], SystemClock()).hold(PlanId(sys.argv[2]), "execute"):
     if sys.argv[3:] == ["fork"] and os.fork() == 0:
         os.close(0)

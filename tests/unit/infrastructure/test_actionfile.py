@@ -16,8 +16,8 @@ from cleveragents.domain.action import (
 )
 from cleveragents.domain.actioncodec import action_from_json, action_to_json
 from cleveragents.domain.errors import ActionFileError
-from cleveragents.infrastructure.actionactors import LlmShape
-from cleveragents.infrastructure.actionschema import (
+from cleveragents.infrastructure.actionfile.actors import LlmShape
+from cleveragents.infrastructure.actionfile.shapes import (
     ActionShape,
     PolicyShape,
     ResourceShape,

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cleveragents.domain.errors import ActionFileError, ActionNotFoundError
-from cleveragents.infrastructure.yamlnodes import YamlProblemError, parse_yaml, plain
+from cleveragents.infrastructure.actionfile.yaml_nodes import YamlProblemError, parse_yaml, plain
 
 __all__ = ["world"]
 

@@ -7,7 +7,7 @@ from tests.support.runners import database_workers, runner_with
 
 from cleveragents.domain.action import MergeStrategy, Step, Subplans
 from cleveragents.domain.errors import ActionFileError
-from cleveragents.infrastructure.actionfile import YamlActionReader
+from cleveragents.infrastructure.actionfile.reader import YamlActionReader
 from cleveragents.infrastructure.tools.toolbox import BUILT_IN, ToolBox
 
 HEAD = """\

@@ -17,8 +17,8 @@ from lock_world import OTHER, PLAN, another_process, locks
 
 from cleveragents.domain.errors import PlanLockedError
 from cleveragents.infrastructure.clock import SystemClock
-from cleveragents.infrastructure.lock_owners import ourselves
-from cleveragents.infrastructure.locks import FilePlanLocks
+from cleveragents.infrastructure.locks.lock_owners import ourselves
+from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
 __all__ = ["locks"]
 
@@ -183,7 +183,7 @@ OVERTAKEN = """
 import sys, time
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.clock import SystemClock
-from cleveragents.infrastructure.locks import FilePlanLocks
+from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 locks = FilePlanLocks(sys.argv[1], SystemClock(), beat=0.1)
 try:
     with locks.hold(PlanId(sys.argv[2]), "execute"):

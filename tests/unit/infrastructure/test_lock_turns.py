@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from cleveragents.infrastructure.lock_owners import (
+from cleveragents.infrastructure.locks.lock_owners import (
     Finding,
     LockOwner,
     Turn,

@@ -12,8 +12,8 @@ import pytest
 from lock_world import OTHER, PLAN, Noon, another_process, locks
 
 from cleveragents.domain.errors import DataDirError, PlanLockedError
-from cleveragents.infrastructure.lock_owners import is_alive, ourselves, read_owner
-from cleveragents.infrastructure.locks import FilePlanLocks
+from cleveragents.infrastructure.locks.lock_owners import is_alive, ourselves, read_owner
+from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
 __all__ = ["locks"]
 

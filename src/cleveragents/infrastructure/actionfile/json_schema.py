@@ -10,10 +10,10 @@ from typing import Any
 from cleveragents.domain.action import SCRIPTED, ResourceType, ToolSpec
 from cleveragents.domain.confinement import ConfinementMode
 from cleveragents.domain.toolschema import json_schema
-from cleveragents.infrastructure.actionactors import SHAPES
-from cleveragents.infrastructure.actionkeys import KEYS
-from cleveragents.infrastructure.actionrules import POSTGRES_URL, RESOURCE_NAME, TOOL_NAME
-from cleveragents.infrastructure.actionschema import (
+from cleveragents.infrastructure.actionfile.actors import SHAPES
+from cleveragents.infrastructure.actionfile.key_docs import KEYS
+from cleveragents.infrastructure.actionfile.rules import POSTGRES_URL, RESOURCE_NAME, TOOL_NAME
+from cleveragents.infrastructure.actionfile.shapes import (
     ActionShape,
     ConfinementShape,
     PolicyShape,
@@ -23,7 +23,7 @@ from cleveragents.infrastructure.actionschema import (
     StepShape,
     ToolShape,
 )
-from cleveragents.infrastructure.actionsubplans import (
+from cleveragents.infrastructure.actionfile.subplans import (
     CHILD_NAME,
     SpawnShape,
     SubplanShape,

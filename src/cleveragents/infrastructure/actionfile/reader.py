@@ -6,9 +6,9 @@ from typing import Any, cast
 
 from cleveragents.domain.action import SCRIPTED, Action, ActorSpec, Step
 from cleveragents.domain.errors import ActionFileError, ActionNotFoundError, StepFileError
-from cleveragents.infrastructure.actionactors import actor_spec
-from cleveragents.infrastructure.actionrules import Rules
-from cleveragents.infrastructure.actionschema import (
+from cleveragents.infrastructure.actionfile.actors import actor_spec
+from cleveragents.infrastructure.actionfile.rules import Rules
+from cleveragents.infrastructure.actionfile.shapes import (
     MOST_FINDINGS,
     NO_VALUE,
     ActionShape,
@@ -16,13 +16,13 @@ from cleveragents.infrastructure.actionschema import (
     quoted,
     shaped,
 )
-from cleveragents.infrastructure.actionsubplans import (
+from cleveragents.infrastructure.actionfile.subplans import (
     Loc,
     Surroundings,
     child_steps,
     not_given,
 )
-from cleveragents.infrastructure.yamlnodes import (
+from cleveragents.infrastructure.actionfile.yaml_nodes import (
     Document,
     Problem,
     YamlProblemError,

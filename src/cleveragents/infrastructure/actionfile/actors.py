@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, cast
 from pydantic import Field
 
 from cleveragents.domain.action import SCRIPTED, ActorSpec
-from cleveragents.infrastructure.actionschema import (
+from cleveragents.infrastructure.actionfile.shapes import (
     Finding,
     Shape,
     Text,

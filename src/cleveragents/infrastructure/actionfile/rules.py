@@ -21,7 +21,7 @@ from cleveragents.domain.action import (
 )
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 from cleveragents.domain.effects import RESULT_NAMES
-from cleveragents.infrastructure.actionschema import (
+from cleveragents.infrastructure.actionfile.shapes import (
     MOST_FINDINGS,
     NO_VALUE,
     TILDE,
@@ -36,7 +36,7 @@ from cleveragents.infrastructure.actionschema import (
     quoted,
     shaped,
 )
-from cleveragents.infrastructure.actionsubplans import Loc, SubplanRules, Surroundings
+from cleveragents.infrastructure.actionfile.subplans import Loc, SubplanRules, Surroundings
 from cleveragents.infrastructure.tools.toolbox import PLACEHOLDER
 
 RESOURCE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from cleveragents.infrastructure.lock_owners import LockOwner, read_owner
+from cleveragents.infrastructure.locks.lock_owners import LockOwner, read_owner
 
 BEAT_SECONDS = 2.0
 

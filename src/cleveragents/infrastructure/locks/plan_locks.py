@@ -16,8 +16,8 @@ from cleveragents.domain.errors import (
     ToolNotEndedError,
 )
 from cleveragents.domain.ids import PlanId
-from cleveragents.infrastructure.heartbeats import BEAT_SECONDS, Heartbeats, Held
-from cleveragents.infrastructure.lock_owners import (
+from cleveragents.infrastructure.locks.heartbeats import BEAT_SECONDS, Heartbeats, Held
+from cleveragents.infrastructure.locks.lock_owners import (
     Finding,
     LockOwner,
     Turn,

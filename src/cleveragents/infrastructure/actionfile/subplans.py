@@ -17,7 +17,7 @@ from cleveragents.domain.action import (
     ToolSpec,
 )
 from cleveragents.domain.subplan import MOST_LEVELS, in_a_circle
-from cleveragents.infrastructure.actionschema import (
+from cleveragents.infrastructure.actionfile.shapes import (
     Finding,
     Section,
     Shape,

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, cast
 
 import yaml
 
-from cleveragents.infrastructure.yamlscalars import Scalar, core_value
+from cleveragents.infrastructure.actionfile.yaml_scalars import Scalar, core_value
 
 # Limits on what a file means once its aliases are written out: a few hundred bytes of aliases can
 # stand for gigabytes. They are far above any file that a person writes.

@@ -1,0 +1,1 @@
+"""Action files: read, checked, and described for editors."""

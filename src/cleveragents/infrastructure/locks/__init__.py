@@ -1,0 +1,1 @@
+"""One owner per plan: locks, who holds them, and their heartbeats."""
