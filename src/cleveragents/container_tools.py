@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock
     from cleveragents.infrastructure.confinement.confiner import Confiner
-    from cleveragents.infrastructure.data_folder import DataFolder
+    from cleveragents.infrastructure.files.data_folder import DataFolder
     from cleveragents.infrastructure.processes.own_work import OwnWork
     from cleveragents.infrastructure.processes.runner import ProcessRunner
     from cleveragents.infrastructure.sandbox.git_inside import GitInside
@@ -57,7 +57,7 @@ class ToolWiring(ABC):
 
     @cached_property
     def data_folder(self) -> "DataFolder":
-        from cleveragents.infrastructure.data_folder import DataFolder
+        from cleveragents.infrastructure.files.data_folder import DataFolder
 
         return DataFolder(self._settings.data_dir)
 

@@ -13,10 +13,11 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.support.trees import tree_of
 
-from cleveragents.infrastructure.sandbox import copy_processes, plain_copy
-from cleveragents.infrastructure.sandbox.branch_copy import BranchCopy
-from cleveragents.infrastructure.sandbox.copy_processes import copy_all
-from cleveragents.infrastructure.sandbox.plain_copy import NUMBER, PlainCopy
+from cleveragents.infrastructure.files.copy import copy_pool as copy_processes
+from cleveragents.infrastructure.files.copy import copy_worker as plain_copy
+from cleveragents.infrastructure.files.copy.copy_pool import copy_all
+from cleveragents.infrastructure.files.copy.copy_worker import NUMBER, PlainCopy
+from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
 
 MANY = 600
 HOLE = 1 << 20

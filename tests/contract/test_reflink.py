@@ -15,7 +15,7 @@ from cleveragents.application.ports import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.branch_copy import BranchCopy
+from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
 
 MIB = 1 << 20
 SIZE = 16 * MIB

@@ -22,8 +22,8 @@ from tests.support.world import World, shell
 
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
-from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
-from cleveragents.infrastructure.snapshots import examine
+from cleveragents.infrastructure.files import read_path as examine
+from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 
 CHILD = PlanId("01J00000000000000000000009")
 FIRST_INODE = 256  # of every subvolume, and of no other folder

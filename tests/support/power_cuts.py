@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from cleveragents.infrastructure.files import filesystems
 from cleveragents.infrastructure.sandbox import git
-from cleveragents.infrastructure.snapshots import filesystems
 
 _SQLITE = (".db", ".db-wal", ".db-shm", ".db-journal")
 _OF_GIT = ("objects", "refs")

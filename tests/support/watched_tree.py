@@ -13,17 +13,17 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.files.entry import SUM_MODULUS, Seen, shown, state_hash, token
+from cleveragents.infrastructure.files.excludes import Excludes, excludes
+from cleveragents.infrastructure.files.read_path import examine, hash_only
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.snapshots.comparison import FullComparison
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Seen, shown, state_hash, token
-from cleveragents.infrastructure.snapshots.examine import examine, hash_only
-from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, open_watches
 from cleveragents.infrastructure.snapshots.side import Before, NoSide, SideRecord
 from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
 from cleveragents.infrastructure.snapshots.tree_engine import TreeEngine
-from cleveragents.infrastructure.snapshots.walk import walk
 from cleveragents.infrastructure.snapshots.watcher import Watcher
 
 

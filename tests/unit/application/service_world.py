@@ -43,7 +43,7 @@ from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.ids import CorrectionId, GroupId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.sandbox import CleanupPolicy, PlanResource
-from cleveragents.infrastructure.whereabouts import Whereabouts
+from cleveragents.infrastructure.files.whereabouts import Whereabouts
 
 DEFAULT_TIMEOUT = 60.0
 BASE = {"README": "hello"}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.infrastructure.whereabouts import Whereabouts
+from cleveragents.infrastructure.files.whereabouts import Whereabouts
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link that leads nowhere"])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from cleveragents.domain.conflicts import LeftOut, Side, hunks_of, shown_lines
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.domain.threeway import Region, lines_of, three_way, two_way, undone
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, shown
+from cleveragents.infrastructure.files.entry import Entry, Kind, shown
 
 Content = Callable[[Entry], bytes]
 OURS_MARK, MIDDLE, THEIRS_MARK = b"<<<<<<< ours\n", b"=======\n", b">>>>>>> theirs\n"

@@ -13,6 +13,13 @@ from typing import TypeVar
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.subplan import ConflictKind
+from cleveragents.infrastructure.files.entry import (
+    Entry,
+    Kind,
+    parent_of,
+    same_state,
+    shown,
+)
 from cleveragents.infrastructure.merging.disputes import (
     LARGEST_TEXT,
     Content,
@@ -22,13 +29,6 @@ from cleveragents.infrastructure.merging.disputes import (
 )
 from cleveragents.infrastructure.merging.renames import Renames
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import (
-    Entry,
-    Kind,
-    parent_of,
-    same_state,
-    shown,
-)
 
 T = TypeVar("T", int, bytes)
 Wanted = Mapping[bytes, Entry | None]

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from cleveragents.infrastructure.files.entry import Entry, Kind
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind
 
 # As git does it: half of the bytes, by lines, and not for a whole tree of candidates.
 _ENOUGH = 0.5

@@ -11,6 +11,7 @@ from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import ConflictKind
+from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
 from cleveragents.infrastructure.merging.paths import (
     Merged,
     MergeText,
@@ -19,7 +20,6 @@ from cleveragents.infrastructure.merging.paths import (
     Trees,
 )
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, same_state, shown
 from cleveragents.infrastructure.snapshots.staging import Staging
 from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
 

@@ -7,15 +7,15 @@ from pathlib import Path
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.branch_copy import BranchCopy
-from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
+from cleveragents.infrastructure.files.copy.btrfs import snapshot, snapshot_marks
+from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
+from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
+from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.sandbox.git_repository import branch_repository
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, branch_settled
-from cleveragents.infrastructure.sandbox.subvolumes import snapshot, snapshot_marks
 from cleveragents.infrastructure.snapshots.adoption import Marks
 from cleveragents.infrastructure.snapshots.collector import uncollected
-from cleveragents.infrastructure.snapshots.excludes import excludes
 
 Copied = Mapping[bytes, Marks]
 """By path, for what is known of; empty if the copy was made in a way that proves nothing."""

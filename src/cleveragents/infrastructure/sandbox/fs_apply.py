@@ -18,19 +18,19 @@ from cleveragents.domain.errors import (
     SnapshotDamagedError,
 )
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.entry import Kind, shown
+from cleveragents.infrastructure.files.excludes import excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.sandbox.fs_carry_out import CarryOut, EditsKeptError, settle
 from cleveragents.infrastructure.sandbox.fs_diff import diff_of, stored
 from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_project import ProjectState, status_at
 from cleveragents.infrastructure.sandbox.fs_update import MovedOnError
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
-from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Kind, shown
-from cleveragents.infrastructure.snapshots.excludes import excludes
 from cleveragents.infrastructure.snapshots.session import open_sandbox
 from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
-from cleveragents.infrastructure.snapshots.walk import walk
 
 
 class FolderSnapshots(Protocol):

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 
 from cleveragents.domain.errors import ApplyRefusedError, PlanError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.entry import Kind, Seen, parent_of, shown
+from cleveragents.infrastructure.files.excludes import excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_project import OWNER_ALL, ProjectState, status_at
 from cleveragents.infrastructure.sandbox.fs_stage import Stage, stage_path
@@ -18,10 +21,7 @@ from cleveragents.infrastructure.sandbox.fs_update import (
     MovedOnError,
     signature,
 )
-from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Kind, Seen, parent_of, shown
-from cleveragents.infrastructure.snapshots.excludes import excludes
 from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
 
 _Marks = Mapping[bytes, tuple[int, ...] | None]

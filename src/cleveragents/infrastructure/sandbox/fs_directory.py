@@ -14,23 +14,23 @@ from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import SandboxError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
+from cleveragents.infrastructure.files.copy.btrfs import make_branchable
+from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
+from cleveragents.infrastructure.files.entry import Entry
+from cleveragents.infrastructure.files.excludes import excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.sandbox.fs_apply import (
     FolderSnapshots,
     base_of,
     left_behind,
     without_holders,
 )
-from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
 from cleveragents.infrastructure.sandbox.fs_diff import diff_of, recalled
 from cleveragents.infrastructure.sandbox.fs_inspect import checked_folder, inspect_folder
 from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_stage import PREFIX
 from cleveragents.infrastructure.sandbox.sandbox_folder import is_there, make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
-from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import Entry
-from cleveragents.infrastructure.snapshots.excludes import excludes
 from cleveragents.infrastructure.snapshots.session import open_sandbox
 
 

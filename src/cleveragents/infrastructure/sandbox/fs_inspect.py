@@ -7,10 +7,10 @@ from pathlib import Path
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import ResourceError, SnapshotFailedError
 from cleveragents.domain.sandbox import ResourceInspection
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import Kind, Status, shown
-from cleveragents.infrastructure.snapshots.excludes import excludes
-from cleveragents.infrastructure.snapshots.walk import Listing, walk
+from cleveragents.infrastructure.files.entry import Kind, Status, shown
+from cleveragents.infrastructure.files.excludes import excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import Listing, walk
 
 _NAMES_SHOWN = 3
 _MANY_FILES = 50_000

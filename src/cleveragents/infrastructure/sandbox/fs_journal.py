@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.private_files import write_file
+from cleveragents.infrastructure.files.durable_files import write_file
 
 
 class ApplyJournal:

@@ -5,11 +5,11 @@ import os
 from collections.abc import Mapping
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.files.entry import Entry, Kind, Seen, parent_of, same_state
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.read_path import examine, hash_only
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, Seen, parent_of, same_state
-from cleveragents.infrastructure.snapshots.examine import examine, hash_only
-from cleveragents.infrastructure.snapshots.excludes import Excludes
 
 OWNER_ALL = 0o700
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from cleveragents.domain.errors import ApplyRefusedError
-from cleveragents.infrastructure.snapshots.anchor import FOLDER_FLAGS, Anchor
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, same_state, shown
-from cleveragents.infrastructure.snapshots.examine import examine, hash_only
+from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
+from cleveragents.infrastructure.files.read_path import examine, hash_only
+from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, Anchor
 from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
 
 PREFIX = ".cleveragents-apply-"

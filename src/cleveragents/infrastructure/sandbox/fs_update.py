@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
+from cleveragents.infrastructure.files.entry import Entry, Kind, parent_of
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, Anchor
 from cleveragents.infrastructure.sandbox.fs_project import OWNER_ALL, children, status_at
 from cleveragents.infrastructure.sandbox.fs_stage import Stage
-from cleveragents.infrastructure.snapshots.anchor import FOLDER_FLAGS, Anchor
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, parent_of
-from cleveragents.infrastructure.snapshots.excludes import Excludes
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 

@@ -12,6 +12,7 @@ from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import BaseLostError, SandboxError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
+from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_diff import diff_of_trees, ignored_files, joined
 from cleveragents.infrastructure.sandbox.git_include import check_include, copy_include
@@ -33,7 +34,6 @@ from cleveragents.infrastructure.sandbox.git_trees import Trees, text_of
 from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes
-from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
 
 
 class GitCheckouts:

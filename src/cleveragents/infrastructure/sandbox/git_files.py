@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
+from cleveragents.infrastructure.files.durable_files import status
+from cleveragents.infrastructure.files.filesystems import sync_places
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_disk import Disk, DiskState, left_out, mode_of
 from cleveragents.infrastructure.sandbox.git_trees import (
@@ -22,8 +24,6 @@ from cleveragents.infrastructure.sandbox.git_trees import (
 )
 from cleveragents.infrastructure.sandbox.git_undo import UndoFolder, UndoNote
 from cleveragents.infrastructure.sandbox.git_views import Held
-from cleveragents.infrastructure.sandbox.private_files import status
-from cleveragents.infrastructure.snapshots.filesystems import sync_places
 
 # Gives whoever looks at a checkout, and can write only in the folder named.
 View = Callable[[Git, str], AbstractContextManager[Held]]

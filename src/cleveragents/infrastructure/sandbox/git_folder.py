@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from cleveragents.infrastructure.sandbox.git_modules import Stamp, checked_out, stamp_of, stamps_of
-from cleveragents.infrastructure.sandbox.private_files import (
+from cleveragents.infrastructure.files.durable_files import (
     below,
     kinds_below,
     kinds_in,
@@ -25,7 +24,8 @@ from cleveragents.infrastructure.sandbox.private_files import (
     remove,
     status,
 )
-from cleveragents.infrastructure.snapshots.entry import RACY_NS
+from cleveragents.infrastructure.files.entry import RACY_NS
+from cleveragents.infrastructure.sandbox.git_modules import Stamp, checked_out, stamp_of, stamps_of
 
 # What merges, picks, reverts, rebases and bisections leave between their commands.
 _OPERATION_FILES = frozenset(

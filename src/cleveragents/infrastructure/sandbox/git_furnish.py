@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cleveragents.domain.errors import SandboxError
+from cleveragents.infrastructure.files.durable_files import put_file
 from cleveragents.infrastructure.sandbox.git import Git, GitError
 from cleveragents.infrastructure.sandbox.git_config import Settings
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder
-from cleveragents.infrastructure.sandbox.private_files import put_file
 
 # Plumbing that writes an index of ours must leave no part of it in the user's repository.
 _WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")

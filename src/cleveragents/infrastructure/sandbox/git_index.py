@@ -9,12 +9,12 @@ from pathlib import Path
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.files.filesystems import sync_places
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_config import without_filters
 from cleveragents.infrastructure.sandbox.git_ref_locks import is_from_before_start
 from cleveragents.infrastructure.sandbox.git_trees import Trees, index_path
 from cleveragents.infrastructure.sandbox.git_undo import UndoFolder
-from cleveragents.infrastructure.snapshots.filesystems import sync_places
 
 _MARK = b"cleveragents apply of plan "
 

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from cleveragents.domain.errors import ApplyRefusedError
+from cleveragents.infrastructure.files.durable_files import opened_file, status
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.private_files import opened_file, status
 
 _PLACE = "lfs"
 _OBJECTS = "objects"

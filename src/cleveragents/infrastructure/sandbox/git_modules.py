@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 
-from cleveragents.infrastructure.sandbox.private_files import read_file
-from cleveragents.infrastructure.snapshots.entry import RACY_NS
+from cleveragents.infrastructure.files.durable_files import read_file
+from cleveragents.infrastructure.files.entry import RACY_NS
 
 Stamp = tuple[int, int, int, int]
 """Size, both times and number of a file: what changes when it is written."""

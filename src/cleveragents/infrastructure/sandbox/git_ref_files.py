@@ -8,8 +8,7 @@ import os
 import re
 from collections.abc import Mapping
 
-from cleveragents.infrastructure.sandbox.git import OFFLINE, Git
-from cleveragents.infrastructure.sandbox.private_files import (
+from cleveragents.infrastructure.files.durable_files import (
     below,
     make_folder,
     put_file,
@@ -17,6 +16,7 @@ from cleveragents.infrastructure.sandbox.private_files import (
     remove,
     remove_empty_folders,
 )
+from cleveragents.infrastructure.sandbox.git import OFFLINE, Git
 
 Refs = Mapping[bytes, bytes]
 """Each reference with its object, or with `ref: ` and the name of another one."""

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from cleveragents.domain.errors import ProjectMissingError, SandboxMissingError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.fs_copy import copy_folder
+from cleveragents.infrastructure.files.copy.btrfs import make_branchable
+from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
+from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.sandbox.git import UNSYNCED, Git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder
 from cleveragents.infrastructure.sandbox.git_furnish import active, check_out, furnish, put
@@ -22,8 +24,6 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
 )
 from cleveragents.infrastructure.sandbox.git_refs import sandbox_branch
 from cleveragents.infrastructure.sandbox.git_submodule import inside
-from cleveragents.infrastructure.sandbox.subvolumes import make_branchable
-from cleveragents.infrastructure.snapshots.excludes import excludes
 
 
 def make_repository(resource: PlanResource) -> None:

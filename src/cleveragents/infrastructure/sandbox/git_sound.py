@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Iterator
 
-from cleveragents.infrastructure.sandbox.private_files import below, read_file, remove
+from cleveragents.infrastructure.files.durable_files import below, read_file, remove
 
 _LOOSE = re.compile(r"(?:^|/)objects/([0-9a-f]{2})/([0-9a-f]{38}(?:[0-9a-f]{24})?)$")
 _PACKED = re.compile(r"(?:^|/)objects/pack/pack-[0-9a-f]+\.(?:pack|idx|rev)$")

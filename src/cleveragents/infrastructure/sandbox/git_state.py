@@ -13,6 +13,7 @@ from typing import TypedDict
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.durable_files import put_file, remove
 from cleveragents.infrastructure.sandbox.git import OFFLINE, Git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder, StateFile, quoted
 from cleveragents.infrastructure.sandbox.git_packs import Packs, is_pack, places_in
@@ -30,7 +31,6 @@ from cleveragents.infrastructure.sandbox.git_submodule import in_repository, sub
 from cleveragents.infrastructure.sandbox.git_submodule_state import Submodules, below
 from cleveragents.infrastructure.sandbox.git_tips import commit_of, tips_of_project
 from cleveragents.infrastructure.sandbox.git_views import GitViews
-from cleveragents.infrastructure.sandbox.private_files import put_file, remove
 from cleveragents.infrastructure.snapshots.side import Before, SideRecord, StoredSide
 
 

@@ -13,9 +13,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.durable_files import make_folder
 from cleveragents.infrastructure.sandbox.git import UNSYNCED, Git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder
-from cleveragents.infrastructure.sandbox.private_files import make_folder
 
 _DETAIL = "submodules"
 _LINKS = re.compile(rb"(?:^|\0)160000 commit ([0-9a-f]+)\t([^\0]*)")

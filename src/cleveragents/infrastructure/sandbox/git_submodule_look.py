@@ -10,13 +10,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.durable_files import read_file
 from cleveragents.infrastructure.sandbox.git import Git
 from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, quoted
 from cleveragents.infrastructure.sandbox.git_ref_files import head_commit, read_refs
 from cleveragents.infrastructure.sandbox.git_submodule import Named, links_in, named_in
 from cleveragents.infrastructure.sandbox.git_submodule_steps import users_submodule
 from cleveragents.infrastructure.sandbox.git_trees import FolderTree, Trees, text_of
-from cleveragents.infrastructure.sandbox.private_files import read_file
 
 _POINTER = b"gitdir: "
 

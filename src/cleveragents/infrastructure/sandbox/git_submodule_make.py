@@ -4,6 +4,7 @@ import os
 
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.durable_files import make_folder
 from cleveragents.infrastructure.sandbox.git_furnish import active, check_out, furnish, put
 from cleveragents.infrastructure.sandbox.git_ref_files import refs_of_project, write_refs
 from cleveragents.infrastructure.sandbox.git_submodule import (
@@ -14,7 +15,6 @@ from cleveragents.infrastructure.sandbox.git_submodule import (
     submodule_git,
     submodules_of,
 )
-from cleveragents.infrastructure.sandbox.private_files import make_folder
 
 
 def make_submodules(resource: PlanResource) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.durable_files import make_folder
 from cleveragents.infrastructure.sandbox.git import OFFLINE, Git
 from cleveragents.infrastructure.sandbox.git_folder import GitFolder, StateFile
 from cleveragents.infrastructure.sandbox.git_packs import Packs, Stored
@@ -26,7 +27,6 @@ from cleveragents.infrastructure.sandbox.git_submodule import (
     submodules_of,
 )
 from cleveragents.infrastructure.sandbox.git_tips import commit_of, tips_of_submodule
-from cleveragents.infrastructure.sandbox.private_files import make_folder
 from cleveragents.infrastructure.snapshots.side import StoredSide
 
 T = TypeVar("T")

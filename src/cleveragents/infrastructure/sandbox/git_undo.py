@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cleveragents.domain.ids import ResourceId
+from cleveragents.infrastructure.files.durable_files import write_file
+from cleveragents.infrastructure.files.filesystems import sync_places
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.private_files import write_file
-from cleveragents.infrastructure.snapshots.filesystems import sync_places
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

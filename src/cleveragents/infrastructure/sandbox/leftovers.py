@@ -14,6 +14,7 @@ from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import made_at
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.clock import machine_started_ns
+from cleveragents.infrastructure.files.lent_modes import LENT
 from cleveragents.infrastructure.sandbox.git import Git, Start, start_plainly
 from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, GitFolder
 from cleveragents.infrastructure.sandbox.git_inside import GitInside, Inside, View
@@ -28,7 +29,6 @@ from cleveragents.infrastructure.sandbox.git_ref_files import (
 from cleveragents.infrastructure.sandbox.git_refs import OURS, Pins, all_pins, delete_ref, pin
 from cleveragents.infrastructure.sandbox.git_submodule import submodules_of
 from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
-from cleveragents.infrastructure.snapshots.lent_modes import LENT
 
 _ULID_LENGTH = 26
 # Longer than it takes to make a plan: its pins come first, and then it is on record.

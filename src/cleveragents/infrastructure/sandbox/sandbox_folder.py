@@ -9,7 +9,7 @@ from pathlib import Path
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.snapshots.lent_modes import note_beside
+from cleveragents.infrastructure.files.lent_modes import note_beside
 
 
 class SandboxPlaces:

@@ -18,6 +18,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import Damage, PlanResource, Rebuilding, ResourceInspection
+from cleveragents.infrastructure.files.filesystems import sync_places
 from cleveragents.infrastructure.sandbox.branching import Branches
 from cleveragents.infrastructure.sandbox.fs_apply import FolderApply, FolderSnapshots
 from cleveragents.infrastructure.sandbox.fs_directory import FsDirectories
@@ -28,7 +29,6 @@ from cleveragents.infrastructure.sandbox.git_views import GitViews
 from cleveragents.infrastructure.sandbox.sandbox_folder import is_there, own_folder
 from cleveragents.infrastructure.sandbox.sqlite_apply import SqliteApply
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, SqliteDatabases
-from cleveragents.infrastructure.snapshots.filesystems import sync_places
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 

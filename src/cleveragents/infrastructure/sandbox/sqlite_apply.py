@@ -19,6 +19,7 @@ from cleveragents.domain.errors import (
     ApplyRefusedError,
 )
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.sandbox.fs_diff import stored
 from cleveragents.infrastructure.sandbox.sqlite_bytes import (
     copy_without_log,
@@ -37,7 +38,6 @@ from cleveragents.infrastructure.sandbox.sqlite_read import (
     private_folder,
     uses_wal,
 )
-from cleveragents.infrastructure.snapshots.entry import shown
 from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
 from cleveragents.infrastructure.sqlite.side_files import (
     JOURNAL,

@@ -8,8 +8,8 @@ import stat
 from collections.abc import Sequence
 
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
+from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.sandbox.sqlite_bytes import same_content
-from cleveragents.infrastructure.snapshots.entry import shown
 from cleveragents.infrastructure.sqlite.answers import Difference, RefusedInsideError
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, Place
 

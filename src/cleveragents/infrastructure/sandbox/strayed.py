@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 
 from cleveragents.domain.overlaps import belongs_elsewhere
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Kind, shown
 
 
 def strayed_notes(resource: PlanResource, paths: Iterable[str]) -> list[str]:

@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from cleveragents.infrastructure.snapshots.comparison import SMALL
-from cleveragents.infrastructure.snapshots.entries import Entries
-from cleveragents.infrastructure.snapshots.entry import (
+from cleveragents.infrastructure.files.entry import (
     KIND_BITS,
     KINDS,
     MODE_BITS,
@@ -21,6 +19,8 @@ from cleveragents.infrastructure.snapshots.entry import (
     Seen,
     token,
 )
+from cleveragents.infrastructure.snapshots.comparison import SMALL
+from cleveragents.infrastructure.snapshots.entries import Entries
 from cleveragents.infrastructure.snapshots.outline import Outline, outline_of, record_of
 from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.versions import SnapshotRow, Versions

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.footprint import Footprint
-from cleveragents.infrastructure.snapshots.entry import (
+from cleveragents.infrastructure.files.entry import (
     SUM_MODULUS,
     Entry,
     Kind,

@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
+from cleveragents.infrastructure.files.entry import Kind, parent_of, shown
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Kind, parent_of, shown
 from cleveragents.infrastructure.snapshots.mending import mend_files
 from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.restore import (

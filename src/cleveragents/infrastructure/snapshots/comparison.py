@@ -11,11 +11,19 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.files.entry import Kind, Seen, Status, parent_of
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.filesystems import is_local
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import (
+    Listing,
+    linked_files,
+    mere_holders,
+    status_at,
+    walk,
+    walk_if_small,
+)
 from cleveragents.infrastructure.snapshots.answers import NotBelievedError
-from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of
-from cleveragents.infrastructure.snapshots.excludes import Excludes
-from cleveragents.infrastructure.snapshots.filesystems import is_local
 from cleveragents.infrastructure.snapshots.find import CannotListError, Listed, list_with_find
 from cleveragents.infrastructure.snapshots.outline import (
     EXCLUDED,
@@ -37,14 +45,6 @@ from cleveragents.infrastructure.snapshots.sieve import Draft, Sieve, draft
 from cleveragents.infrastructure.snapshots.sieve_git import CannotSiftError
 from cleveragents.infrastructure.snapshots.sifting import sift
 from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
-from cleveragents.infrastructure.snapshots.walk import (
-    Listing,
-    linked_files,
-    mere_holders,
-    status_at,
-    walk,
-    walk_if_small,
-)
 from cleveragents.infrastructure.snapshots.watch import NoWatch, Watch
 
 # Up to so many paths a walk is over before another process has begun.

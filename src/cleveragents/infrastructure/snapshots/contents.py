@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 import zstandard
 
 from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.infrastructure.files.read_path import CHUNK
 from cleveragents.infrastructure.snapshots.codec import Codec
-from cleveragents.infrastructure.snapshots.examine import CHUNK
 from cleveragents.infrastructure.snapshots.waiting import TABLES, Waiting, claim
 
 # Blobs come back from git whole; what is larger than this is stored here in chunks instead.

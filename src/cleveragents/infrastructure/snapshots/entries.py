@@ -3,8 +3,8 @@
 import sqlite3
 from collections.abc import Collection, ItemsView, Iterator, Mapping, Sequence
 
+from cleveragents.infrastructure.files.entry import NEVER, Seen
 from cleveragents.infrastructure.snapshots.bulk import in_sizes
-from cleveragents.infrastructure.snapshots.entry import NEVER, Seen
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
 

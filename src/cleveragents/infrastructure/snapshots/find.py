@@ -5,9 +5,9 @@ import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.snapshots.answers import NotBelievedError, Programs
-from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import (
     EXCLUDED,
     FILE,

@@ -6,8 +6,8 @@ import tempfile
 import weakref
 from typing import Protocol
 
+from cleveragents.infrastructure.files.entry import parent_of
 from cleveragents.infrastructure.snapshots import inotify
-from cleveragents.infrastructure.snapshots.entry import parent_of
 from cleveragents.infrastructure.snapshots.inotify import Event, Inotify
 
 _ENDS = inotify.IGNORED | inotify.UNMOUNT

@@ -9,7 +9,7 @@ import weakref
 from functools import cache
 from typing import NamedTuple
 
-from cleveragents.infrastructure.snapshots.closed import watch_closed
+from cleveragents.infrastructure.files.closed_files import watch_closed
 
 MODIFY = 0x2
 ATTRIB = 0x4

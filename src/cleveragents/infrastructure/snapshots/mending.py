@@ -9,9 +9,9 @@ import hashlib
 from collections.abc import Mapping
 
 from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, shown
-from cleveragents.infrastructure.snapshots.examine import examine, hash_only
+from cleveragents.infrastructure.files.entry import Entry, Kind, shown
+from cleveragents.infrastructure.files.read_path import examine, hash_only
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.snapshots.plan_store import keep_so_far
 from cleveragents.infrastructure.snapshots.session import Session, needed_contents
 

@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from cleveragents.infrastructure.snapshots.entry import Kind, Seen, parent_of
+from cleveragents.infrastructure.files.entry import Kind, Seen, parent_of
 
 FILE, LINK = b"f", b"l"
 # Bytes that hardly any path holds: looking for one of them takes a hundredth of what looking for

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import zstandard
 
-from cleveragents.infrastructure.snapshots.entry import Seen
-from cleveragents.infrastructure.snapshots.excludes import Excludes, told_of
+from cleveragents.infrastructure.files.entry import Seen
+from cleveragents.infrastructure.files.excludes import Excludes, told_of
 from cleveragents.infrastructure.snapshots.outline import Outline, Part, record_of, records
 
 # What is kept beside an outline is worth nothing without it.

@@ -3,7 +3,7 @@
 import os
 
 from cleveragents.domain.errors import RestoreFailedError
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS
+from cleveragents.infrastructure.files.entry import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.pages_base import copy_bytes
 from cleveragents.infrastructure.snapshots.pages_session import PageSession
 from cleveragents.infrastructure.snapshots.pages_units import (

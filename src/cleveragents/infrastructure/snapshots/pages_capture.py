@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind
+from cleveragents.infrastructure.files.entry import SUM_MODULUS, Kind
 from cleveragents.infrastructure.snapshots.pages_base import copy_bytes
 from cleveragents.infrastructure.snapshots.pages_file import (
     DatabaseFile,

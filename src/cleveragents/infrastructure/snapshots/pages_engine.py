@@ -13,9 +13,9 @@ from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding
+from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.entry import Kind, shown
 from cleveragents.infrastructure.snapshots.pages_base import forget_bases
 from cleveragents.infrastructure.snapshots.pages_build import build_file
 from cleveragents.infrastructure.snapshots.pages_capture import capture, copy_present

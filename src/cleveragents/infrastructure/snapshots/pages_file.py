@@ -18,8 +18,8 @@ from cleveragents.domain.errors import (
     SnapshotFailedError,
 )
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.snapshots.closed import open_closed
-from cleveragents.infrastructure.snapshots.entry import Kind
+from cleveragents.infrastructure.files.closed_files import open_closed
+from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
 from cleveragents.infrastructure.sqlite.messages import BUSY, NO_DATABASE
 from cleveragents.infrastructure.sqlite.side_files import (

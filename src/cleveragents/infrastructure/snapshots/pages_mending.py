@@ -5,7 +5,7 @@ import os
 from collections.abc import Mapping
 
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.infrastructure.snapshots.entry import Kind
+from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.snapshots.mending import mended
 from cleveragents.infrastructure.snapshots.pages_session import Change, PageSession
 from cleveragents.infrastructure.snapshots.pages_units import (

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS
+from cleveragents.infrastructure.files.entry import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.pages_session import PageSession
 from cleveragents.infrastructure.snapshots.pages_units import BLOCK_PAGES, STRONG, blocks_in, token
 from cleveragents.infrastructure.snapshots.pages_versions import FileState

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from cleveragents.domain.errors import RestoreFailedError
-from cleveragents.infrastructure.snapshots.entry import Kind
+from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.snapshots.pages_build import build_file
 from cleveragents.infrastructure.snapshots.pages_file import (
     clear,

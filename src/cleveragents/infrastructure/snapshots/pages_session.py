@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.entry import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.contents import ContentStore
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.pages_base import BaseFile, BasePages
 from cleveragents.infrastructure.snapshots.pages_file import DatabaseFile
 from cleveragents.infrastructure.snapshots.pages_units import BLOCK_PAGES, PAGE, blocks_in, token

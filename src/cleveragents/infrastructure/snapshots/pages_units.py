@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import xxhash
 
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Kind
+from cleveragents.infrastructure.files.entry import SUM_MODULUS, Kind
 
 PAGE = 4096
 BLOCK_PAGES = 64

@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from cleveragents.infrastructure.snapshots.entry import Kind
+from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.snapshots.pages_units import (
     BLOCK_PAGES,
     STRONG,

@@ -5,10 +5,10 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cleveragents.infrastructure.files.entry import NEVER, Entry, Kind, Seen
+from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.snapshots.bulk import insert_all
 from cleveragents.infrastructure.snapshots.entries import Entries
-from cleveragents.infrastructure.snapshots.entry import NEVER, Entry, Kind, Seen
-from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.outline import Outline
 from cleveragents.infrastructure.snapshots.outlines import Outlines
 from cleveragents.infrastructure.snapshots.recent import STATE, is_few

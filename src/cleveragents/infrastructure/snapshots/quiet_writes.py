@@ -2,11 +2,11 @@
 
 from collections.abc import Collection
 
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.filesystems import tells_of_mapped_writes
+from cleveragents.infrastructure.files.filesystems import tells_of_mapped_writes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import status_at
 from cleveragents.infrastructure.snapshots.mappings import Bystanders, LiveMappings
 from cleveragents.infrastructure.snapshots.tracker import Known
-from cleveragents.infrastructure.snapshots.walk import status_at
 
 
 class QuietWrites:

@@ -5,9 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError, SnapshotFailedError
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.changes import Difference, total_after
-from cleveragents.infrastructure.snapshots.entry import (
+from cleveragents.infrastructure.files.entry import (
     Entry,
     Kind,
     Seen,
@@ -15,7 +13,10 @@ from cleveragents.infrastructure.snapshots.entry import (
     same_state,
     shown,
 )
-from cleveragents.infrastructure.snapshots.examine import examine, examine_file, hash_only
+from cleveragents.infrastructure.files.read_path import examine, examine_file, hash_only
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import walk
+from cleveragents.infrastructure.snapshots.changes import Difference, total_after
 from cleveragents.infrastructure.snapshots.mending import mend_files, mend_side
 from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.restored_times import (
@@ -33,7 +34,6 @@ from cleveragents.infrastructure.snapshots.staging import Staging
 from cleveragents.infrastructure.snapshots.tracker import ChangeTracker
 from cleveragents.infrastructure.snapshots.tree_writer import FEW, TreeWriter
 from cleveragents.infrastructure.snapshots.versions import SnapshotRow
-from cleveragents.infrastructure.snapshots.walk import walk
 
 _UNREADABLE = b"unreadable"
 

@@ -8,10 +8,10 @@ compares times would take it for up to date. So what is brought back gets the pr
 import time
 from collections.abc import Collection, Iterable
 
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import Entry, shown
-from cleveragents.infrastructure.snapshots.excludes import Excludes
-from cleveragents.infrastructure.snapshots.walk import walk
+from cleveragents.infrastructure.files.entry import Entry, shown
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import walk
 
 _STEP_NS = 1000
 _MOST_NAMED = 8

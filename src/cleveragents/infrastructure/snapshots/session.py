@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.snapshots.adoption import Adopted
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.boots import boots_of
-from cleveragents.infrastructure.snapshots.changes import Change, total_after
-from cleveragents.infrastructure.snapshots.contents import ContentStore
-from cleveragents.infrastructure.snapshots.entry import (
+from cleveragents.infrastructure.files.entry import (
     Entry,
     Kind,
     same_state,
     shown,
     state_hash,
 )
-from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
+from cleveragents.infrastructure.files.excludes import Excludes, excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.snapshots.adoption import Adopted
+from cleveragents.infrastructure.snapshots.boots import boots_of
+from cleveragents.infrastructure.snapshots.changes import Change, total_after
+from cleveragents.infrastructure.snapshots.contents import ContentStore
 from cleveragents.infrastructure.snapshots.outlines import Outlines
 from cleveragents.infrastructure.snapshots.present import (
     Delta,

@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cleveragents.infrastructure.snapshots.entry import RACY_NS
+from cleveragents.infrastructure.files.entry import RACY_NS
 
 _NEVER = -1
 

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from cleveragents.infrastructure.snapshots.entry import NEVER, RACY_NS, Kind
+from cleveragents.infrastructure.files.entry import NEVER, RACY_NS, Kind
 
 _HEADER = struct.Struct(">4sII")
 _STATUS = struct.Struct(">10I20sH")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import zstandard
 
-from cleveragents.infrastructure.snapshots.entry import Kind
-from cleveragents.infrastructure.snapshots.excludes import Excludes, told_of
+from cleveragents.infrastructure.files.entry import Kind
+from cleveragents.infrastructure.files.excludes import Excludes, told_of
 from cleveragents.infrastructure.snapshots.recent import NEWEST
 from cleveragents.infrastructure.snapshots.sieve import Draft, Mark, Sieve
 from cleveragents.infrastructure.snapshots.sieve_index import CERTAIN, FIELDS, index_of

@@ -9,14 +9,14 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.files.entry import Kind
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import linked_files, status_at, walk
 from cleveragents.infrastructure.snapshots.answers import Programs
-from cleveragents.infrastructure.snapshots.entry import Kind
-from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.sieve import Mark, Sieve, folder_status
 from cleveragents.infrastructure.snapshots.sieve_git import CannotSiftError, compare, paths_in
 from cleveragents.infrastructure.snapshots.tracker import Known
-from cleveragents.infrastructure.snapshots.walk import linked_files, status_at, walk
 from cleveragents.infrastructure.snapshots.watch import Watch
 
 # Beyond that it is faster to list everything anew.

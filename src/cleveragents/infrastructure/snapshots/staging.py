@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 
 from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.snapshots.anchor import FOLDER_FLAGS
+from cleveragents.infrastructure.files.read_path import CHUNK
+from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS
 from cleveragents.infrastructure.snapshots.contents import ContentStore
-from cleveragents.infrastructure.snapshots.examine import CHUNK
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 

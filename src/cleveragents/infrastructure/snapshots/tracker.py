@@ -4,9 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import Seen
-from cleveragents.infrastructure.snapshots.excludes import Excludes
+from cleveragents.infrastructure.files.entry import Seen
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.snapshots.outline import Outline
 from cleveragents.infrastructure.snapshots.sieve import Draft, Sieve
 

@@ -13,6 +13,8 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding
+from cleveragents.infrastructure.files.entry import Entry, shown
+from cleveragents.infrastructure.files.read_path import examine, examine_file, examine_mapped
 from cleveragents.infrastructure.snapshots.adoption import adopted, wait_until_old
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.changes import (
@@ -29,8 +31,6 @@ from cleveragents.infrastructure.snapshots.chosen_paths import (
 )
 from cleveragents.infrastructure.snapshots.collector import uncollected
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.entry import Entry, shown
-from cleveragents.infrastructure.snapshots.examine import examine, examine_file, examine_mapped
 from cleveragents.infrastructure.snapshots.mending import mend_files
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.present import Delta, Manifest, enter, number_of

@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from cleveragents.application.ports import Expected
 from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.infrastructure.files.entry import SUM_MODULUS, Entry, Kind, shown, token
 from cleveragents.infrastructure.snapshots.contents import ContentStore
-from cleveragents.infrastructure.snapshots.entry import SUM_MODULUS, Entry, Kind, shown, token
 from cleveragents.infrastructure.snapshots.proof import (
     Damages,
     Stage,

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.infrastructure.files.entry import Entry, same_state, shown, state_hash
+from cleveragents.infrastructure.files.read_path import examine, hash_only
 from cleveragents.infrastructure.snapshots.changes import Difference
 from cleveragents.infrastructure.snapshots.comparison import FullComparison
-from cleveragents.infrastructure.snapshots.entry import Entry, same_state, shown, state_hash
-from cleveragents.infrastructure.snapshots.examine import examine, hash_only
 from cleveragents.infrastructure.snapshots.present import Delta
 from cleveragents.infrastructure.snapshots.session import Session, needed_contents, open_sandbox
 from cleveragents.infrastructure.snapshots.versions import SnapshotRow

@@ -6,10 +6,10 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind
-from cleveragents.infrastructure.snapshots.excludes import Excludes
-from cleveragents.infrastructure.snapshots.filesystems import sync_all
+from cleveragents.infrastructure.files.entry import Entry, Kind
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.filesystems import sync_all
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.snapshots.staging import Staging
 
 # Up to this many paths are made durable one by one; more of them, by one call for the whole file

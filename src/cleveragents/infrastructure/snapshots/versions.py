@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from cleveragents.infrastructure.snapshots.entry import Entry, entry_of
+from cleveragents.infrastructure.files.entry import Entry, entry_of
 from cleveragents.infrastructure.snapshots.recent import pour
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"

@@ -6,14 +6,14 @@ The invariant: outside of the pending paths, the tree is as the base says.
 import errno
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.files.entry import Kind, Seen, Status, parent_of
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import linked_files, status_at, walk
 from cleveragents.infrastructure.snapshots.comparison import SMALL, look_at_all
-from cleveragents.infrastructure.snapshots.entry import Kind, Seen, Status, parent_of
-from cleveragents.infrastructure.snapshots.excludes import Excludes
 from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, LostTrackError
 from cleveragents.infrastructure.snapshots.quiet_writes import QuietWrites
 from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
-from cleveragents.infrastructure.snapshots.walk import linked_files, status_at, walk
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 _NO_ROOM = (errno.ENOSPC, errno.ENOMEM, errno.EMFILE)

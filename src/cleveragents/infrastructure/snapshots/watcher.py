@@ -4,11 +4,11 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.files.entry import Seen
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.filesystems import is_local
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.snapshots.comparison import SMALL, look_at_all
-from cleveragents.infrastructure.snapshots.entry import Seen
-from cleveragents.infrastructure.snapshots.excludes import Excludes
-from cleveragents.infrastructure.snapshots.filesystems import is_local
 from cleveragents.infrastructure.snapshots.folder_watches import (
     FolderWatches,
     LostTrackError,

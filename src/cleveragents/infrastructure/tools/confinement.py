@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import PathOutsideSandboxError, ToolError
-from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 
 
 @dataclass(frozen=True, slots=True)

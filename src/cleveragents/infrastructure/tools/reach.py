@@ -8,7 +8,7 @@ from typing import Any
 
 from cleveragents.domain.action import Action, ResourceSpec, ToolSpec
 from cleveragents.domain.footprint import EVERYTHING, Reach, Reads, parents
-from cleveragents.infrastructure.snapshots.excludes import excludes
+from cleveragents.infrastructure.files.excludes import excludes
 
 PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_-]*)\}")
 # They look at or change one file, and nothing that may lie below its path.

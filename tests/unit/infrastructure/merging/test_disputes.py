@@ -8,10 +8,10 @@ import pytest
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.subplan import Conflict, ConflictKind
+from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
 from cleveragents.infrastructure.merging.disputes import Dispute, is_marked
 from cleveragents.infrastructure.merging.paths import Answer, Merged, PathMerge, Trees
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, same_state
 
 Files = Mapping[str, str]
 

@@ -15,10 +15,10 @@ from cleveragents.domain.action import MergeStrategy, ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import ConflictKind
+from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
 from cleveragents.infrastructure.merging.paths import Merged, PathMerge, Trees
 from cleveragents.infrastructure.merging.text import TextMerge
 from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.entry import Entry, Kind, same_state
 
 Files = Mapping[str, str]
 LINES = "one\ntwo\nthree\nfour\nfive\nsix\n"

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.snapshots import closed, lent_modes
-from cleveragents.infrastructure.snapshots.anchor import FILE_FLAGS, Anchor
-from cleveragents.infrastructure.snapshots.closed import open_closed
-from cleveragents.infrastructure.snapshots.lent_modes import LENT, Lender, put_back
+from cleveragents.infrastructure.files import closed_files as closed
+from cleveragents.infrastructure.files import lent_modes
+from cleveragents.infrastructure.files.closed_files import open_closed
+from cleveragents.infrastructure.files.lent_modes import LENT, Lender, put_back
+from cleveragents.infrastructure.files.rooted_folder import FILE_FLAGS, Anchor
 
 NOBODY = 65534
 FOLDER = os.O_RDONLY | os.O_DIRECTORY

@@ -12,16 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.watched_tree import StoredTree
 
+from cleveragents.infrastructure.files.entry import RACY_NS
+from cleveragents.infrastructure.files.excludes import Excludes, excludes
+from cleveragents.infrastructure.files.read_path import examine, hash_only
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.snapshots import comparison, outline
-from cleveragents.infrastructure.snapshots.anchor import Anchor
 from cleveragents.infrastructure.snapshots.comparison import (
     FullComparison,
     NoWatch,
     look_at_all,
 )
-from cleveragents.infrastructure.snapshots.entry import RACY_NS
-from cleveragents.infrastructure.snapshots.examine import examine, hash_only
-from cleveragents.infrastructure.snapshots.excludes import Excludes, excludes
 from cleveragents.infrastructure.snapshots.outline import outline_of, path_of, records
 from cleveragents.infrastructure.snapshots.tracker import Known
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from cleveragents.infrastructure.snapshots.entry import (
+from cleveragents.infrastructure.files.entry import (
     RACY_NS,
     Entry,
     Kind,
@@ -12,7 +12,7 @@ from cleveragents.infrastructure.snapshots.entry import (
     status_of,
     token,
 )
-from cleveragents.infrastructure.snapshots.excludes import excludes
+from cleveragents.infrastructure.files.excludes import excludes
 
 
 def _stat(tmp_path: Path) -> os.stat_result:

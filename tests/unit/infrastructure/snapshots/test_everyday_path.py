@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
+from cleveragents.infrastructure.files.filesystems import is_local, sync_all
 from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.filesystems import is_local, sync_all
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 
 # --- what stays open ----------------------------------------------------------------------------

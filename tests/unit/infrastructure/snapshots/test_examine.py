@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.snapshots import examine
-from cleveragents.infrastructure.snapshots.anchor import Anchor
+from cleveragents.infrastructure.files import read_path as examine
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 
 FIELDS = tuple(name for name in dir(os.stat_result) if name.startswith("st_"))
 

@@ -5,7 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from cleveragents.infrastructure.snapshots import open_below, recent
+from cleveragents.infrastructure.files import open_below
+from cleveragents.infrastructure.snapshots import recent
 from cleveragents.infrastructure.snapshots.connections import Connections
 from cleveragents.infrastructure.snapshots.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.recent import pour

@@ -17,8 +17,8 @@ from hypothesis.stateful import initialize
 from tests.support.watched_tree import StoredTree
 from tests.unit.infrastructure.snapshots.test_watcher_histories import TreeHistory
 
+from cleveragents.infrastructure.files.entry import NEVER, RACY_NS
 from cleveragents.infrastructure.snapshots import comparison
-from cleveragents.infrastructure.snapshots.entry import NEVER, RACY_NS
 from cleveragents.infrastructure.snapshots.sieve import draft
 from cleveragents.infrastructure.snapshots.sieve_index import CERTAIN
 from cleveragents.infrastructure.snapshots.sifting import Sifted

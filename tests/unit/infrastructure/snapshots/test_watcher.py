@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from tests.support.watched_tree import Tree, tree
 
+from cleveragents.infrastructure.files.excludes import excludes
+from cleveragents.infrastructure.files.read_path import examine, hash_only
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.snapshots import mapped_files
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.examine import examine, hash_only
-from cleveragents.infrastructure.snapshots.excludes import excludes
 from cleveragents.infrastructure.snapshots.mappings import Bystanders, LiveMappings
 
 __all__ = ["tree"]

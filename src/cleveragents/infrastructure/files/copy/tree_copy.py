@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from cleveragents.domain.errors import SandboxError
-from cleveragents.infrastructure.sandbox.fs_bytes import ByteCopy
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import shown
-from cleveragents.infrastructure.snapshots.excludes import Excludes
+from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
+from cleveragents.infrastructure.files.entry import shown
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _ATTEMPTS = 5

@@ -7,9 +7,9 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Self
 
-from cleveragents.infrastructure.snapshots.closed import open_closed
-from cleveragents.infrastructure.snapshots.lent_modes import Lender, put_back
-from cleveragents.infrastructure.snapshots.open_below import opener
+from cleveragents.infrastructure.files.closed_files import open_closed
+from cleveragents.infrastructure.files.lent_modes import Lender, put_back
+from cleveragents.infrastructure.files.open_below import opener
 
 FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # A pipe that somebody put there must not make anybody wait.

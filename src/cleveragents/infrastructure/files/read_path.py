@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import (
+from cleveragents.infrastructure.files.entry import (
     Kind,
     Seen,
     Status,
@@ -18,6 +17,7 @@ from cleveragents.infrastructure.snapshots.entry import (
     shown,
     status_of,
 )
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 
 CHUNK = 4 * 1024 * 1024
 _ATTEMPTS = 5

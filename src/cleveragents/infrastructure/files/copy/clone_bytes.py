@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from cleveragents.infrastructure.sandbox.plain_copy import CANNOT, FICLONE
+from cleveragents.infrastructure.files.copy.copy_worker import CANNOT, FICLONE
 
 _PIECE = 16 * 1024 * 1024
 _BLOCK = 512

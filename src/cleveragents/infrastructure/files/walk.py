@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.entry import Kind, Status, parent_of, shown, status_of
-from cleveragents.infrastructure.snapshots.excludes import Excludes
+from cleveragents.infrastructure.files.entry import Kind, Status, parent_of, shown, status_of
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 # Takes a folder's path, and a descriptor of it that may be used during the call.

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from cleveragents.infrastructure.sandbox.copy_processes import copy_all
-from cleveragents.infrastructure.sandbox.fs_bytes import ByteCopy
-from cleveragents.infrastructure.sandbox.fs_copy import FolderCopy
-from cleveragents.infrastructure.sandbox.plain_copy import Job, PlainCopy
+from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
+from cleveragents.infrastructure.files.copy.copy_pool import copy_all
+from cleveragents.infrastructure.files.copy.copy_worker import Job, PlainCopy
+from cleveragents.infrastructure.files.copy.tree_copy import FolderCopy
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.snapshots.adoption import Marks, marks_of
-from cleveragents.infrastructure.snapshots.anchor import Anchor
-from cleveragents.infrastructure.snapshots.excludes import Excludes
 
 _JOB = 200
 _MODE_BITS = 0o7777

@@ -14,8 +14,8 @@ import threading
 from collections.abc import Sequence
 from itertools import count
 
-from cleveragents.infrastructure.snapshots import closed_process
-from cleveragents.infrastructure.snapshots.closed_process import MOST, Answer, Question
+from cleveragents.infrastructure.files import closed_process
+from cleveragents.infrastructure.files.closed_process import MOST, Answer, Question
 
 
 def open_closed(folder: int, name: bytes, flags: int) -> int:

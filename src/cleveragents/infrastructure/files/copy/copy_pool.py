@@ -11,8 +11,8 @@ import sys
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
-from cleveragents.infrastructure.sandbox import plain_copy
-from cleveragents.infrastructure.sandbox.plain_copy import NUMBER, Done, Job, Order, PlainCopy
+from cleveragents.infrastructure.files.copy import copy_worker as plain_copy
+from cleveragents.infrastructure.files.copy.copy_worker import NUMBER, Done, Job, Order, PlainCopy
 
 # Below, a helper would hardly begin before all is done.
 ENOUGH = 800

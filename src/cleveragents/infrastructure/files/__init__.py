@@ -1,0 +1,1 @@
+"""Safe access to files, below everything that touches a disk."""

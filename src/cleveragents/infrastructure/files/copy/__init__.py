@@ -1,0 +1,1 @@
+"""Copies of whole trees and of single files."""
