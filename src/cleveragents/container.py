@@ -217,7 +217,7 @@ class Container(StoreWiring):
     @cached_property
     def store_service(self) -> "StoreService":
         from cleveragents.application.services.store_service import StoreService
-        from cleveragents.infrastructure.snapshots.store_care import SnapshotFiles
+        from cleveragents.infrastructure.snapshots.store.maintenance import SnapshotFiles
 
         folders = (self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
         files, limit = SnapshotFiles(*folders, self._locks.is_busy), self._settings.store_max_size

@@ -18,13 +18,13 @@ from cleveragents.infrastructure.files.excludes import Excludes, excludes
 from cleveragents.infrastructure.files.read_path import examine, hash_only
 from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.files.walk import walk
-from cleveragents.infrastructure.snapshots.comparison import FullComparison
-from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches, open_watches
-from cleveragents.infrastructure.snapshots.side import Before, NoSide, SideRecord
-from cleveragents.infrastructure.snapshots.tracker import Candidates, Known
-from cleveragents.infrastructure.snapshots.tree_engine import TreeEngine
-from cleveragents.infrastructure.snapshots.watcher import Watcher
+from cleveragents.infrastructure.snapshots.changes.folder_watches import FolderWatches, open_watches
+from cleveragents.infrastructure.snapshots.changes.full_scan import FullComparison
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known
+from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
+from cleveragents.infrastructure.snapshots.store.connections import Connections
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
+from cleveragents.infrastructure.snapshots.tree.extra_state import Before, NoSide, SideRecord
 
 
 class Tree:

@@ -16,8 +16,8 @@ from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.merging.trees import PreparedTree, TreeMerge, TreeSnapshots
 from cleveragents.infrastructure.sandbox.git_packs import Packs, places_in
 from cleveragents.infrastructure.sandbox.git_submodule import submodules_of
-from cleveragents.infrastructure.snapshots.side import StoredSide
-from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
+from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 
 
 class Repositories(Protocol):

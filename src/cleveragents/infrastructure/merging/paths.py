@@ -28,7 +28,7 @@ from cleveragents.infrastructure.merging.disputes import (
     with_texts,
 )
 from cleveragents.infrastructure.merging.renames import Renames
-from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
 
 T = TypeVar("T", int, bytes)
 Wanted = Mapping[bytes, Entry | None]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cleveragents.infrastructure.files.entry import Entry, Kind
-from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
 
 # As git does it: half of the bytes, by lines, and not for a whole tree of candidates.
 _ENOUGH = 0.5

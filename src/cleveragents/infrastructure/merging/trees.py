@@ -19,9 +19,9 @@ from cleveragents.infrastructure.merging.paths import (
     Resolve,
     Trees,
 )
-from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.staging import Staging
-from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 
 Ignored = Callable[[PlanResource, Sequence[bytes]], frozenset[bytes]]
 """Those of the paths that the project itself ignores."""

@@ -14,8 +14,8 @@ from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.sandbox.git_repository import branch_repository
 from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, branch_settled
-from cleveragents.infrastructure.snapshots.adoption import Marks
-from cleveragents.infrastructure.snapshots.collector import uncollected
+from cleveragents.infrastructure.snapshots.gc_pause import uncollected
+from cleveragents.infrastructure.snapshots.tree.inherit import Marks
 
 Copied = Mapping[bytes, Marks]
 """By path, for what is known of; empty if the copy was made in a way that proves nothing."""

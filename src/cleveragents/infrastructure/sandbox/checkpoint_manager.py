@@ -12,12 +12,12 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding
 from cleveragents.infrastructure.sandbox.git_state import GitState
 from cleveragents.infrastructure.sandbox.git_views import GitViews
-from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.pages_engine import PagesEngine
+from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
+from cleveragents.infrastructure.snapshots.pages.engine import PagesEngine
 from cleveragents.infrastructure.snapshots.proof import Damages
-from cleveragents.infrastructure.snapshots.side import NoSide
-from cleveragents.infrastructure.snapshots.tree_engine import TreeEngine
-from cleveragents.infrastructure.snapshots.watcher import Watcher
+from cleveragents.infrastructure.snapshots.store.connections import Connections
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
+from cleveragents.infrastructure.snapshots.tree.extra_state import NoSide
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 

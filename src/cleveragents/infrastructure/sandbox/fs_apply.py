@@ -28,9 +28,9 @@ from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_project import ProjectState, status_at
 from cleveragents.infrastructure.sandbox.fs_update import MovedOnError
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
-from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.session import open_sandbox
-from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 
 
 class FolderSnapshots(Protocol):

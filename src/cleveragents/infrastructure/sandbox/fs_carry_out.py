@@ -21,8 +21,8 @@ from cleveragents.infrastructure.sandbox.fs_update import (
     MovedOnError,
     signature,
 )
-from cleveragents.infrastructure.snapshots.changes import Difference
-from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 
 _Marks = Mapping[bytes, tuple[int, ...] | None]
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
 from cleveragents.infrastructure.files.entry import Entry, Kind, parent_of, shown
 from cleveragents.infrastructure.sandbox.fs_patch import hunks, lines_of, quoted
-from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
 
 Content = Callable[[Entry], bytes]
 # Beyond these a patch helps nobody: a larger file is only named, a longer patch ends early.

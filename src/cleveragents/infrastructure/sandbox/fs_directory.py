@@ -31,7 +31,7 @@ from cleveragents.infrastructure.sandbox.fs_journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.fs_stage import PREFIX
 from cleveragents.infrastructure.sandbox.sandbox_folder import is_there, make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
-from cleveragents.infrastructure.snapshots.session import open_sandbox
+from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 
 
 class FsDirectories:

@@ -9,7 +9,7 @@ from cleveragents.infrastructure.files.entry import Entry, Kind, Seen, parent_of
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.read_path import examine, hash_only
 from cleveragents.infrastructure.files.rooted_folder import Anchor
-from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
 
 OWNER_ALL = 0o700
 

@@ -10,7 +10,7 @@ from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
 from cleveragents.infrastructure.files.read_path import examine, hash_only
 from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, Anchor
-from cleveragents.infrastructure.snapshots.tree_reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 
 PREFIX = ".cleveragents-apply-"
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC

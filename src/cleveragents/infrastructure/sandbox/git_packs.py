@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.snapshots.side import StoredSide
+from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
 
 _EMPTY_PACK = 0
 _PACK, _TIPS, _FIRST_REFS, _COMMIT = "pack", "tips", "first-refs", "commit"

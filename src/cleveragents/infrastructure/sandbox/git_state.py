@@ -31,7 +31,7 @@ from cleveragents.infrastructure.sandbox.git_submodule import in_repository, sub
 from cleveragents.infrastructure.sandbox.git_submodule_state import Submodules, below
 from cleveragents.infrastructure.sandbox.git_tips import commit_of, tips_of_project
 from cleveragents.infrastructure.sandbox.git_views import GitViews
-from cleveragents.infrastructure.snapshots.side import Before, SideRecord, StoredSide
+from cleveragents.infrastructure.snapshots.tree.extra_state import Before, SideRecord, StoredSide
 
 
 class _Identity(TypedDict):

@@ -27,7 +27,7 @@ from cleveragents.infrastructure.sandbox.git_submodule import (
     submodules_of,
 )
 from cleveragents.infrastructure.sandbox.git_tips import commit_of, tips_of_submodule
-from cleveragents.infrastructure.snapshots.side import StoredSide
+from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from cleveragents.infrastructure.sandbox.fs_diff import diff_of
 from cleveragents.infrastructure.sandbox.fs_directory import contents_of
 from cleveragents.infrastructure.sandbox.sqlite_diff import diff_of_databases
 from cleveragents.infrastructure.sandbox.sqlite_read import private_folder
-from cleveragents.infrastructure.snapshots.session import open_sandbox
+from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, place_of
 
 

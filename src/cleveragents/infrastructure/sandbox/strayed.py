@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from cleveragents.domain.overlaps import belongs_elsewhere
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.files.entry import Kind, shown
-from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
 
 
 def strayed_notes(resource: PlanResource, paths: Iterable[str]) -> list[str]:

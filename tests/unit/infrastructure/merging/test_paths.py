@@ -18,7 +18,7 @@ from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
 from cleveragents.infrastructure.merging.paths import Merged, PathMerge, Trees
 from cleveragents.infrastructure.merging.text import TextMerge
-from cleveragents.infrastructure.snapshots.changes import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
 
 Files = Mapping[str, str]
 LINES = "one\ntwo\nthree\nfour\nfive\nsix\n"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleveragents.infrastructure.snapshots.bulk import in_sizes, insert_all
+from cleveragents.infrastructure.snapshots.store.batching import in_sizes, insert_all
 
 COUNTS = st.sampled_from([0, 1, 7, 8, 9, 49, 50, 51, 64, 65, 100, 150, 511, 512, 513, 1200])
 

@@ -16,14 +16,15 @@ from cleveragents.infrastructure.files.entry import RACY_NS
 from cleveragents.infrastructure.files.excludes import Excludes, excludes
 from cleveragents.infrastructure.files.read_path import examine, hash_only
 from cleveragents.infrastructure.files.rooted_folder import Anchor
-from cleveragents.infrastructure.snapshots import comparison, outline
-from cleveragents.infrastructure.snapshots.comparison import (
+from cleveragents.infrastructure.snapshots.changes import full_scan as comparison
+from cleveragents.infrastructure.snapshots.changes import listing as outline
+from cleveragents.infrastructure.snapshots.changes.full_scan import (
     FullComparison,
     NoWatch,
     look_at_all,
 )
-from cleveragents.infrastructure.snapshots.outline import outline_of, path_of, records
-from cleveragents.infrastructure.snapshots.tracker import Known
+from cleveragents.infrastructure.snapshots.changes.listing import outline_of, path_of, records
+from cleveragents.infrastructure.snapshots.changes.tracker import Known
 
 NOT_RACY = RACY_NS / 1e9 + 0.02
 EVERYTHING = """

@@ -10,8 +10,8 @@ import pytest
 
 from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.infrastructure.files.filesystems import is_local, sync_all
-from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.plan_store import PlanStore
+from cleveragents.infrastructure.snapshots.store.connections import Connections
+from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
 
 # --- what stays open ----------------------------------------------------------------------------
 
@@ -128,7 +128,7 @@ def test_a_file_that_is_gone_is_not_made_anew(tmp_path: Path) -> None:
 def test_what_a_failed_snapshot_had_seen_is_in_the_next(world, monkeypatch) -> None:
     world.capture()
     world.work("echo x > a.txt; mkdir -p n/m; echo y > n/m/y")
-    from cleveragents.infrastructure.snapshots import session
+    from cleveragents.infrastructure.snapshots.tree import session
 
     def full(*_) -> None:
         raise SnapshotFailedError("full", "")

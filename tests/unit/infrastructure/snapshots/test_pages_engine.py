@@ -15,7 +15,7 @@ from pages_world import PLAN, Database, database
 
 from cleveragents.domain.changes import ChangeKind
 from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
-from cleveragents.infrastructure.snapshots import pages_units
+from cleveragents.infrastructure.snapshots.pages import layout as pages_units
 
 __all__ = ["database"]
 

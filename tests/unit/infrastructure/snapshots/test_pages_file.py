@@ -15,8 +15,8 @@ from pages_world import Database, database
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.processes.process_tree import descendants
-from cleveragents.infrastructure.snapshots import pages_file
-from cleveragents.infrastructure.snapshots.pages_file import DatabaseFile, MovedError
+from cleveragents.infrastructure.snapshots.pages import database_file as pages_file
+from cleveragents.infrastructure.snapshots.pages.database_file import DatabaseFile, MovedError
 from cleveragents.infrastructure.sqlite import worker
 
 __all__ = ["database"]

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.infrastructure.snapshots.pages_scan import fast_hashes
-from cleveragents.infrastructure.snapshots.pages_units import (
+from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK,
     FAST,
     blocks_in,
@@ -18,6 +17,7 @@ from cleveragents.infrastructure.snapshots.pages_units import (
     fast_hash,
     read_block,
 )
+from cleveragents.infrastructure.snapshots.pages.scan import fast_hashes
 
 SEED = 7
 

@@ -23,7 +23,7 @@ from cleveragents.domain.errors import (
     StoreFullError,
 )
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.snapshots import pages_file
+from cleveragents.infrastructure.snapshots.pages import database_file as pages_file
 
 __all__ = ["database"]
 

@@ -19,8 +19,8 @@ from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git_state import GitBlobs
-from cleveragents.infrastructure.snapshots.contents import ContentStore
-from cleveragents.infrastructure.snapshots.pages_base import BasePages
+from cleveragents.infrastructure.snapshots.pages.base_copy import BasePages
+from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
 
 __all__ = ["database"]
 

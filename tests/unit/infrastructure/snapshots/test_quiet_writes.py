@@ -13,7 +13,7 @@ import pytest
 from tests.support.watched_tree import StoredTree, Tree, tree
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches
+from cleveragents.infrastructure.snapshots.changes.folder_watches import FolderWatches
 
 __all__ = ["tree"]
 

@@ -6,11 +6,11 @@ from contextlib import closing
 import pytest
 
 from cleveragents.infrastructure.files import open_below
-from cleveragents.infrastructure.snapshots import recent
-from cleveragents.infrastructure.snapshots.connections import Connections
-from cleveragents.infrastructure.snapshots.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.recent import pour
-from cleveragents.infrastructure.snapshots.store_care import SnapshotFiles
+from cleveragents.infrastructure.snapshots.store import recent_rows as recent
+from cleveragents.infrastructure.snapshots.store.connections import Connections
+from cleveragents.infrastructure.snapshots.store.maintenance import SnapshotFiles
+from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
+from cleveragents.infrastructure.snapshots.store.recent_rows import pour
 
 SMALL = ("recent_paths", "recent_content_ids")
 LARGE = ("versions", "entries", "content_ids")

@@ -3,7 +3,7 @@
 import pytest
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
-from cleveragents.infrastructure.snapshots.watcher import Watcher
+from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
 
 
 @pytest.fixture

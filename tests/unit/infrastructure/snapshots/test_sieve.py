@@ -18,10 +18,10 @@ from tests.support.watched_tree import StoredTree
 from tests.unit.infrastructure.snapshots.test_watcher_histories import TreeHistory
 
 from cleveragents.infrastructure.files.entry import NEVER, RACY_NS
-from cleveragents.infrastructure.snapshots import comparison
-from cleveragents.infrastructure.snapshots.sieve import draft
-from cleveragents.infrastructure.snapshots.sieve_index import CERTAIN
-from cleveragents.infrastructure.snapshots.sifting import Sifted
+from cleveragents.infrastructure.snapshots.changes import full_scan as comparison
+from cleveragents.infrastructure.snapshots.changes.stat_index import draft
+from cleveragents.infrastructure.snapshots.changes.stat_index_file import CERTAIN
+from cleveragents.infrastructure.snapshots.changes.stat_index_scan import Sifted
 
 # The second in which a file changed has to be over.
 OLD = 1.15
@@ -193,7 +193,7 @@ def test_a_change_within_the_same_second_is_found(tmp_path: Path, sifted: list[S
 
 def test_a_young_tree_has_no_sieve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As if no second were ever over, however slow this is.
-    monkeypatch.setattr("cleveragents.infrastructure.snapshots.sieves.CERTAIN", "0")
+    monkeypatch.setattr("cleveragents.infrastructure.snapshots.tree.stat_index_store.CERTAIN", "0")
     _sifted_tree(tmp_path, wait=0.06)
     assert not _has_sieve(tmp_path)
 
@@ -285,7 +285,9 @@ def test_a_damaged_sieve_is_not_used(tree: StoredTree) -> None:
 def test_more_changes_than_are_worth_it_are_listed_and_the_sieve_goes(
     tree: StoredTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cleveragents.infrastructure.snapshots.sifting._MOST_PATHS", 3)
+    monkeypatch.setattr(
+        "cleveragents.infrastructure.snapshots.changes.stat_index_scan._MOST_PATHS", 3
+    )
     monkeypatch.setattr(comparison, "_STALE", 3)
     for number in range(5):
         (tree.root / f"n/m/f{number}").write_text("other")

@@ -16,7 +16,7 @@ from cleveragents.domain.errors import (
     SnapshotDamagedError,
     SnapshotFailedError,
 )
-from cleveragents.infrastructure.snapshots import plan_store
+from cleveragents.infrastructure.snapshots.store import plan_store
 
 # --- damage and refusal -------------------------------------------------------------------------
 

@@ -15,7 +15,11 @@ import pytest
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError, SnapshotFailedError
-from cleveragents.infrastructure.snapshots.room import bytes_of_others, hint_for, refused
+from cleveragents.infrastructure.snapshots.store.disk_limits import (
+    bytes_of_others,
+    hint_for,
+    refused,
+)
 
 MIB = 1 << 20
 

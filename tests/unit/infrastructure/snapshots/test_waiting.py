@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cleveragents.infrastructure.snapshots import recent
-from cleveragents.infrastructure.snapshots.contents import ContentStore
-from cleveragents.infrastructure.snapshots.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.recent import pour
+from cleveragents.infrastructure.snapshots.store import recent_rows as recent
+from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
+from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
+from cleveragents.infrastructure.snapshots.store.recent_rows import pour
 
 # Together more than is compressed on the spot.
 MANY = [os.urandom(40) * 50 for _ in range(60)]

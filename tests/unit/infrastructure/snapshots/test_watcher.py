@@ -13,8 +13,8 @@ from tests.support.watched_tree import Tree, tree
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.files.read_path import examine, hash_only
 from cleveragents.infrastructure.files.rooted_folder import Anchor
-from cleveragents.infrastructure.snapshots import mapped_files
-from cleveragents.infrastructure.snapshots.mappings import Bystanders, LiveMappings
+from cleveragents.infrastructure.snapshots.changes import mapped_files
+from cleveragents.infrastructure.snapshots.changes.mmap_writers import Bystanders, LiveMappings
 
 __all__ = ["tree"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.support.watched_tree import Tree, tree
 
-from cleveragents.infrastructure.snapshots import inotify
-from cleveragents.infrastructure.snapshots.folder_watches import FolderWatches
-from cleveragents.infrastructure.snapshots.inotify import Event, Inotify
+from cleveragents.infrastructure.snapshots.changes import inotify
+from cleveragents.infrastructure.snapshots.changes.folder_watches import FolderWatches
+from cleveragents.infrastructure.snapshots.changes.inotify import Event, Inotify
 
 __all__ = ["tree"]
 

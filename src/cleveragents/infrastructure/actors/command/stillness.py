@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 
 from cleveragents.domain.errors import ActorError
-from cleveragents.infrastructure.snapshots.inotify import (
+from cleveragents.infrastructure.snapshots.changes.inotify import (
     CREATE,
     FOLDER_EVENTS,
     IS_FOLDER,

@@ -16,7 +16,7 @@ from cleveragents.infrastructure.files.copy.copy_worker import Job, PlainCopy
 from cleveragents.infrastructure.files.copy.tree_copy import FolderCopy
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.rooted_folder import Anchor
-from cleveragents.infrastructure.snapshots.adoption import Marks, marks_of
+from cleveragents.infrastructure.snapshots.tree.inherit import Marks, marks_of
 
 _JOB = 200
 _MODE_BITS = 0o7777

@@ -1,0 +1,1 @@
+"""Which paths of a tree may have changed: four ways to know."""

@@ -1,0 +1,306 @@
+"""Owns looking at a whole tree: which of its paths may differ from what is known of them.
+
+A small tree is walked. A large one is listed as text by other processes and compared with the text
+that was kept (ADR 0015); only paths whose records differ are looked at one by one. One that is
+found unchanged is sifted from then on, which needs no listing (ADR 0036).
+"""
+
+import time
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cleveragents.infrastructure.files.entry import Kind, Seen, Status, parent_of
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.filesystems import is_local
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import (
+    Listing,
+    linked_files,
+    mere_holders,
+    status_at,
+    walk,
+    walk_if_small,
+)
+from cleveragents.infrastructure.snapshots.changes.gnu_find import (
+    CannotListError,
+    Listed,
+    list_with_find,
+)
+from cleveragents.infrastructure.snapshots.changes.listing import (
+    EXCLUDED,
+    FILE,
+    FOLDER,
+    LINK,
+    LINKED,
+    SPECIAL,
+    UNLISTED,
+    Outline,
+    Part,
+    marked,
+    outline_of,
+    path_of,
+    record_of,
+    records,
+)
+from cleveragents.infrastructure.snapshots.changes.stat_index import Draft, Sieve, draft
+from cleveragents.infrastructure.snapshots.changes.stat_index_git import CannotSiftError
+from cleveragents.infrastructure.snapshots.changes.stat_index_scan import sift
+from cleveragents.infrastructure.snapshots.changes.subprocesses import NotBelievedError
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known
+from cleveragents.infrastructure.snapshots.changes.watch import NoWatch, Watch
+
+# Up to so many paths a walk is over before another process has begun.
+SMALL = 400
+# An outline is kept anew once there are so many paths that it does not tell of.
+_STALE = 50
+# Parts that have become so much larger or smaller altogether are made anew.
+_GROWN = 0.2
+# A text of so many bytes is listed in a few milliseconds.
+_SOON = 200_000
+# A tree of so many times more paths than a small one has is sifted.
+_SIFTED = 12
+_CAPTURED = FOLDER + FILE + LINKED + LINK
+
+
+class Look(NamedTuple):
+    """`paths` may differ; `linked` are files with several names. `outline` and `sieve` are worth
+    keeping for the next one. `excluded` are those that the excludes leave out."""
+
+    paths: set[bytes]
+    special: set[bytes]
+    linked: set[bytes]
+    outline: Outline | None = None
+    sieve: Draft | None = None
+    excluded: frozenset[bytes] | None = None
+
+    def candidates(self) -> Candidates:
+        return Candidates(
+            paths=tuple(sorted(self.paths)),
+            special=tuple(sorted(self.special)),
+            outline=self.outline,
+            sieve=self.sieve,
+            excluded=self.excluded,
+        )
+
+
+class FullComparison:
+    """The ChangeTracker that is right in every process and at any time."""
+
+    def __init__(self, small: int = SMALL) -> None:
+        self._small = small
+
+    def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
+        return look_at_all(anchor, exclude, known, NoWatch(), self._small).candidates()
+
+    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
+        """Nothing to do."""
+
+    def settled(self, root: bytes, seen: Mapping[bytes, Seen]) -> None:
+        """Nothing to do."""
+
+    def release(self, root: bytes) -> None:
+        """Nothing to do."""
+
+
+def look_at_all(
+    anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, small: int = SMALL
+) -> Look:
+    """Walks a tree of up to `small` paths."""
+    quick = _Quick(anchor, exclude, known, watch, small * _SIFTED)
+    with suppress(CannotSiftError, NotBelievedError, OSError):
+        if (sieve := known.sieve(exclude)) is not None:
+            return quick.sifted(sieve)
+    before = known.outline(exclude)
+    if before is None:
+        listing = walk_if_small(anchor, exclude, small, watch.folder)
+        if listing is not None:
+            return _compared(listing, exclude, known)
+    try:
+        return quick.listed(before)
+    except (CannotListError, OSError):
+        # Whatever is wrong, the walk finds it again and says what it is.
+        return _compared(walk(anchor, exclude, before=watch.folder), exclude, known)
+
+
+def _compared(listing: Listing, exclude: Excludes, known: Known) -> Look:
+    seen, found = dict(known.seen.items()), listing.found
+    paths = {
+        path
+        for path, status in found.items()
+        if (before := seen.get(path)) is None or not before.still_is(status)
+    }
+    paths.update(path for path in seen if path not in found)
+    excluded = frozenset(listing.excluded) - exclude.hidden
+    return Look(paths, set(listing.special), linked_files(listing), excluded=excluded)
+
+
+@dataclass(frozen=True, slots=True)
+class _Quick:
+    """Two ways, either of which may be closed. It pays to sift a tree of more than `few` paths."""
+
+    anchor: Anchor
+    exclude: Excludes
+    known: Known
+    watch: Watch
+    few: int
+
+    def sifted(self, sieve: Sieve) -> Look:
+        """Raises CannotSiftError, NotBelievedError or OSError."""
+        if not self._has_times():
+            raise CannotSiftError
+        found = sift(self.anchor, self.exclude, self.known, self.watch, sieve)
+        doubtful = found.paths | self.known.touched()
+        return Look(self._differing(doubtful, {}, []), found.special, found.linked)
+
+    def listed(self, before: Outline | None) -> Look:
+        """Raises CannotListError or OSError."""
+        if not self._has_times():
+            raise CannotListError
+        since_ns = time.time_ns()
+        kept, before = before, before or self._first()
+        listed = self._list(before)
+        came, went = _difference(listed) if kept else self._against_known(listed)
+        doubtful = {*came, *went, *(self.known.touched() if kept else ())}
+        if any(True for part in listed for _ in marked(part.now, EXCLUDED)):
+            # What holds nothing but excluded paths is no folder, and may have become one.
+            doubtful.update(*(_parents(path) for path in tuple(doubtful)))
+        special, linked = _all_marked(listed, SPECIAL), _all_marked(listed, LINKED)
+        for folder in _topmost(self.watch.unheard(p for p, mark in came.items() if mark == FOLDER)):
+            inner = walk(self.anchor, self.exclude, folder, self.watch.folder)
+            doubtful.update(inner.found)
+            special.update(inner.special)
+            linked |= linked_files(inner)
+        stale = not kept or len(doubtful) > _STALE
+        plain = not (special or linked or self.exclude.patterns)
+        return Look(
+            self._differing(doubtful, came, listed),
+            special,
+            linked,
+            _outline_now(before, listed) if stale else None,
+            self._draft(listed, since_ns) if plain and not stale else None,
+            frozenset(_all_marked(listed, EXCLUDED)),
+        )
+
+    def _has_times(self) -> bool:
+        """Elsewhere the time of the last change may not mean what is needed."""
+        return is_local(self.anchor.folder(b""))
+
+    def _draft(self, listed: list[Listed], since_ns: int) -> Draft | None:
+        """Once a tree was found as it had been left: then it may be so again. Not for one with
+        anything in it that a sieve cannot tell of."""
+        if sum(part.now.count(b"\0") for part in listed) <= self.few:
+            return None
+        folders = sorted({b"", *_all_marked(listed, FOLDER)})
+        return draft(self.anchor.folder(b""), folders, since_ns)
+
+    def _first(self) -> Outline:
+        """Only to know the folders, which have to be watched before they are listed."""
+        anchor, exclude = self.anchor, self.exclude
+        listed = list_with_find(anchor, exclude, UNLISTED, lambda _: None, _nothing)
+        return outline_of(_records_now(listed))
+
+    def _list(self, before: Outline) -> list[Listed]:
+        root = self.anchor.folder(b"")
+        self.watch.folders(root, before.spine or (b"",))
+
+        def prepare(text: bytes) -> None:
+            self.watch.folders(self.anchor.folder(b""), marked(text, FOLDER))
+
+        # Of a large tree the end is too far away for anything to be found out now.
+        small = sum(len(part.text) for part in before.parts) < _SOON
+        meanwhile = self.watch.complete if small else _nothing
+        return list_with_find(self.anchor, self.exclude, before, prepare, meanwhile)
+
+    def _against_known(self, listed: list[Listed]) -> tuple[dict[bytes, bytes], set[bytes]]:
+        now = set(_records_now(listed))
+        went: set[bytes] = set()
+        for path, seen in self.known.seen.items():
+            record = record_of(seen)
+            if record in now:
+                now.discard(record)
+            else:
+                went.add(path)
+        return {path_of(record): record[:1] for record in now}, went
+
+    def _differing(
+        self, doubtful: set[bytes], came: dict[bytes, bytes], listed: list[Listed]
+    ) -> set[bytes]:
+        self.known.load(doubtful)
+        seen = self.known.seen
+        mere = _mere_holders(listed) if doubtful else set[bytes]()
+        differing: set[bytes] = set()
+        for path in sorted(doubtful):
+            before = seen.get(path)
+            if before is None and path in came:
+                # Nobody knows it, so there is nothing to compare it with.
+                if came[path] in _CAPTURED and path not in mere:
+                    differing.add(path)
+                continue
+            status = None if path in mere else self._status(path)
+            same = before.still_is(status) if before and status else before is status
+            if not same:
+                differing.add(path)
+        return differing
+
+    def _status(self, path: bytes) -> Status | None:
+        status = status_at(self.anchor, path)
+        if status is None or status.kind is None:
+            return None
+        if (path, status.kind is Kind.DIR) in self.exclude:
+            return None
+        return None if any((p, True) in self.exclude for p in _parents(path)) else status
+
+
+def _nothing() -> None:
+    pass
+
+
+def _difference(listed: Iterable[Listed]) -> tuple[dict[bytes, bytes], set[bytes]]:
+    """What came, with the mark of its record, and what went; both for what changed."""
+    came: dict[bytes, bytes] = {}
+    went: set[bytes] = set()
+    for before, now in listed:
+        if before.text == now:
+            continue
+        old, new = set(records(before.text)), set(records(now))
+        came.update((path_of(record), record[:1]) for record in new - old)
+        went.update(map(path_of, old - new))
+    return came, went
+
+
+def _all_marked(listed: Iterable[Listed], mark: bytes) -> set[bytes]:
+    return {path for part in listed for path in marked(part.now, mark)}
+
+
+def _records_now(listed: Iterable[Listed]) -> list[bytes]:
+    return [record for part in listed for record in records(part.now)]
+
+
+def _outline_now(before: Outline, listed: list[Listed]) -> Outline:
+    """In the same parts, as long as these are all, and about what they were."""
+    size = sum(len(part.text) for part in before.parts)
+    grown = abs(sum(len(part.now) for part in listed) - size) > size * _GROWN
+    # What is new at the tops comes last.
+    count = len(before.parts)
+    if grown or any(part.now for part in listed[count:]):
+        return outline_of(_records_now(listed))
+    return Outline(before.spine, tuple(Part(p.before.tops, p.now) for p in listed[:count]))
+
+
+def _mere_holders(listed: list[Listed]) -> set[bytes]:
+    excluded = _all_marked(listed, EXCLUDED)
+    if not any(map(parent_of, excluded)):
+        return set()
+    found = {path_of(r) for r in _records_now(listed) if r[:1] in _CAPTURED}
+    return mere_holders(found, excluded)
+
+
+def _topmost(folders: Collection[bytes]) -> list[bytes]:
+    return [folder for folder in folders if not any(p in folders for p in _parents(folder))]
+
+
+def _parents(path: bytes) -> Iterable[bytes]:
+    while path := parent_of(path):
+        yield path

@@ -1,0 +1,124 @@
+"""Owns sifting a large tree: which of its paths are certainly what they were (ADR 0036).
+
+Git compares the status of every file with one that was written down for it, on all processors. We
+compare that of every folder: as long as it stands, nothing came to it or went from it. So nothing
+has to be listed but the folders that changed.
+"""
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cleveragents.infrastructure.files.entry import Kind
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import linked_files, status_at, walk
+from cleveragents.infrastructure.snapshots.changes.stat_index import Mark, Sieve, folder_status
+from cleveragents.infrastructure.snapshots.changes.stat_index_git import (
+    CannotSiftError,
+    compare,
+    paths_in,
+)
+from cleveragents.infrastructure.snapshots.changes.subprocesses import Programs
+from cleveragents.infrastructure.snapshots.changes.tracker import Known
+from cleveragents.infrastructure.snapshots.changes.watch import Watch
+
+# Beyond that it is faster to list everything anew.
+_MOST_FOLDERS = 200
+_MOST_PATHS = 2000
+
+
+class Sifted(NamedTuple):
+    """All paths that may differ, and some that do not."""
+
+    paths: set[bytes]
+    special: set[bytes]
+    linked: set[bytes]
+
+
+def sift(anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, sieve: Sieve) -> Sifted:
+    """Raises CannotSiftError, NotBelievedError or OSError."""
+    root = anchor.folder(b"")
+    with Programs(root) as programs:
+        changed: list[bytes] = []
+        first = [mark for mark in sieve.folders if mark.path < sieve.border]
+        for half, marks in zip(sieve.halves, (first, sieve.folders[len(first) :]), strict=True):
+            # Before anybody looks at what is in them.
+            watch.folders(root, (mark.path for mark in marks))
+            compare(programs, half)
+            changed += [mark.path for mark in marks if not _stands(root, mark)]
+        if len(changed) > _MOST_FOLDERS:
+            raise CannotSiftError
+        look = _Look(anchor, exclude, known, watch, {mark.path for mark in sieve.folders})
+        look.into_folders(changed)
+        answers = programs.answers()
+    files = [path for answer in answers for path in paths_in(answer)]
+    if len(files) > _MOST_PATHS:
+        raise CannotSiftError
+    look.at_paths(files)
+    return look.found
+
+
+def _stands(root: int, mark: Mark) -> bool:
+    try:
+        found = folder_status(root, mark.path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return (found.st_ino, found.st_dev, found.st_ctime_ns) == mark[1:]
+
+
+class _Look:
+    """At what changed. `sifted` are the folders that the sieve tells of."""
+
+    def __init__(
+        self, anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, sifted: set[bytes]
+    ) -> None:
+        self._anchor = anchor
+        self._exclude = exclude
+        self._known = known
+        self._watch = watch
+        self._sifted = sifted
+        self.found = Sifted(set(), set(), set())
+
+    def into_folders(self, folders: Iterable[bytes]) -> None:
+        for folder in folders:
+            if folder and not self._is_folder(folder):
+                self._look_at(folder)
+            else:
+                self._list(folder)
+
+    def at_paths(self, paths: Iterable[bytes]) -> None:
+        for path in paths:
+            self._look_at(path)
+
+    def _is_folder(self, path: bytes) -> bool:
+        status = status_at(self._anchor, path)
+        return status is not None and status.kind is Kind.DIR
+
+    def _list(self, folder: bytes) -> None:
+        if folder:
+            self.found.paths.add(folder)
+        prefix = folder + b"/" if folder else b""
+        names = os.listdir(self._anchor.folder(folder))
+        there = {prefix + os.fsencode(name) for name in names} - self._exclude.hidden
+        for path in there.union(self._known.children(folder)):
+            if path not in self._sifted:
+                self._look_at(path)
+
+    def _look_at(self, path: bytes) -> None:
+        """It may be anything now, and so may all that is, or was, below it."""
+        self.found.paths.add(path)
+        status = status_at(self._anchor, path)
+        if status is None or status.kind is not Kind.DIR:
+            self.found.paths.update(self._known.below(path))
+        if status is None:
+            return
+        if status.kind is None:
+            self.found.special.add(path)
+        elif status.kind is Kind.FILE and status.links > 1:
+            self.found.linked.add(path)
+        elif status.kind is Kind.DIR:
+            inner = walk(self._anchor, self._exclude, path, self._watch.folder)
+            self.found.paths.update(inner.found, self._known.below(path))
+            self.found.special.update(inner.special)
+            self.found.linked.update(linked_files(inner))

@@ -1,0 +1,85 @@
+"""Owns the question which paths may have changed since the last snapshot."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from cleveragents.infrastructure.files.entry import Seen
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.snapshots.changes.listing import Outline
+from cleveragents.infrastructure.snapshots.changes.stat_index import Draft, Sieve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Paths to look at again, `special` ones that cannot be captured, in path order.
+
+    Of the paths, `mapped` ones are written through memory by somebody, which nothing else shows.
+    `notes` tell people how they were found, if that was not the usual way. `outline` is the tree
+    as it was when they were found, and `sieve` its folders, if that is worth keeping. `excluded`
+    are the topmost paths that the excludes leave out, where they were seen on the way.
+    """
+
+    paths: tuple[bytes, ...]
+    special: tuple[bytes, ...] = ()
+    mapped: frozenset[bytes] = frozenset()
+    notes: tuple[str, ...] = ()
+    outline: Outline | None = None
+    sieve: Draft | None = None
+    excluded: frozenset[bytes] | None = None
+
+
+def _load_nothing(paths: Collection[bytes]) -> object:
+    """For a mapping that has everything already."""
+
+
+def _no_children(folder: bytes) -> Iterable[bytes]:  # noqa: ARG001 - one of many
+    return ()
+
+
+def _no_outline(exclude: Excludes) -> Outline | None:  # noqa: ARG001 - one of many
+    return None
+
+
+def _no_sieve(exclude: Excludes) -> Sieve | None:  # noqa: ARG001 - one of many
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All paths as they were last seen, and a way to those below one folder.
+
+    `load` says that many of them will be asked for. `outline` is one that was kept under the same
+    excludes, `sieve` one that was kept after it, and `touched` are the paths of which they may tell
+    another state than `seen` does. `children` are those in one folder itself.
+    """
+
+    seen: Mapping[bytes, Seen]
+    below: Callable[[bytes], Iterable[bytes]]
+    load: Callable[[Collection[bytes]], object] = _load_nothing
+    outline: Callable[[Excludes], Outline | None] = _no_outline
+    touched: Callable[[], set[bytes]] = set
+    sieve: Callable[[Excludes], Sieve | None] = _no_sieve
+    children: Callable[[bytes], Iterable[bytes]] = _no_children
+
+
+class ChangeTracker(Protocol):
+    """Names all paths that may differ from what is known: one too many is a hash, one too few a
+    file."""
+
+    def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
+        """Named again by the next call, unless `settled` is called in between."""
+        ...
+
+    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
+        """These will be looked at after this call: what happened to them until now is no news."""
+        ...
+
+    def settled(self, root: bytes, seen: Mapping[bytes, Seen]) -> None:
+        """Everything named is stored, and `seen` is what is known from now on."""
+        ...
+
+    def release(self, root: bytes) -> None:
+        """Nothing will be asked about this tree any more."""
+        ...

@@ -1,0 +1,123 @@
+"""Owns finding changes by watching: which trees are watched, and what to do where that fails."""
+
+import os
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+from cleveragents.infrastructure.files.entry import Seen
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.filesystems import is_local
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.snapshots.changes.folder_watches import (
+    FolderWatches,
+    LostTrackError,
+    open_watches,
+)
+from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL, look_at_all
+from cleveragents.infrastructure.snapshots.changes.mmap_writers import Bystanders
+from cleveragents.infrastructure.snapshots.changes.quiet_writes import QuietWrites
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known
+from cleveragents.infrastructure.snapshots.changes.watch import NoWatch
+from cleveragents.infrastructure.snapshots.changes.watched_tree import WatchedTree
+
+_ONCE = "compared the whole tree: {}"
+_ALWAYS = "compares the whole tree at every checkpoint: {}"
+
+
+class Watcher:
+    """The ChangeTracker. A tree is compared whole at first, and after any doubt (ADR 0014)."""
+
+    def __init__(
+        self,
+        scratch_dir: str,
+        open_watches: Callable[[str], FolderWatches] = open_watches,
+        small: int = SMALL,
+    ) -> None:
+        self._small = small
+        self._scratch_dir = scratch_dir
+        self._open_watches = open_watches
+        self._trees: dict[bytes, WatchedTree] = {}
+        self._unwatched: dict[bytes, str] = {}
+        self._bystanders = Bystanders()
+        self._quiet: dict[bytes, QuietWrites] = {}
+        self._pid = os.getpid()
+
+    def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
+        tree = self._tree(anchor.root)
+        notes: tuple[str, ...] = ()
+        if tree is not None and tree.is_of(anchor, exclude, known):
+            try:
+                return tree.candidates(anchor, known)
+            except LostTrackError as error:
+                notes = (_ONCE.format(error),)
+        if anchor.root not in self._unwatched:
+            self.release(anchor.root)
+            self._attach(anchor, exclude, known)
+        if (tree := self._tree(anchor.root)) is not None:
+            return replace(
+                tree.pending(),
+                notes=notes,
+                outline=tree.outline,
+                sieve=tree.sieve,
+                excluded=tree.excluded,
+            )
+        notes = (_ALWAYS.format(self._unwatched[anchor.root]),)
+        return replace(self._compare(anchor, exclude, known), notes=notes)
+
+    def _compare(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
+        look, quiet = (
+            look_at_all(anchor, exclude, known, NoWatch(), self._small),
+            self._quiet_in(anchor),
+        )
+        paths = look.paths | quiet.look(anchor, known, look.linked)
+        return replace(look._replace(paths=paths).candidates(), mapped=quiet.mapped)
+
+    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
+        tree = self._tree(anchor.root)
+        if tree is None:
+            return
+        try:
+            tree.look_again(anchor, known, paths)
+        except LostTrackError:
+            self.release(anchor.root)
+
+    def settled(self, root: bytes, seen: Mapping[bytes, Seen]) -> None:
+        tree = self._tree(root)
+        if tree is not None:
+            tree.settle(seen)
+        if (quiet := self._quiet.get(root)) is not None:
+            quiet.settled()
+
+    def release(self, root: bytes) -> None:
+        self._unwatched.pop(root, None)
+        tree = self._trees.pop(root, None)
+        if tree is not None:
+            tree.close()
+
+    def _tree(self, root: bytes) -> WatchedTree | None:
+        if self._pid != os.getpid():
+            # A fork shares the queue with its parent: one would take the other's events.
+            self._pid, self._trees, self._quiet = os.getpid(), {}, {}
+        return self._trees.get(root)
+
+    def _quiet_in(self, anchor: Anchor) -> QuietWrites:
+        return self._quiet.setdefault(anchor.root, QuietWrites(anchor.root, self._bystanders))
+
+    def _attach(self, anchor: Anchor, exclude: Excludes, known: Known) -> None:
+        if not is_local(anchor.folder(b"")):
+            self._unwatched[anchor.root] = "its file system may change without being told"
+            return
+        try:
+            watches = self._open_watches(self._scratch_dir)
+        except OSError as error:
+            self._unwatched[anchor.root] = f"nothing can be watched ({error.strerror})"
+            return
+        try:
+            watched = (watches, self._quiet_in(anchor))
+            self._trees[anchor.root] = WatchedTree(anchor, exclude, known, watched, self._small)
+        except LostTrackError as error:
+            watches.close()
+            self._unwatched[anchor.root] = str(error)
+        except BaseException:
+            watches.close()
+            raise

@@ -1,0 +1,1 @@
+"""Snapshots of a database file, by its pages."""

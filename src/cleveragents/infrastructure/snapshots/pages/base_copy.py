@@ -1,0 +1,174 @@
+"""Owns the private copy of a file as it was at its first snapshot; pages that never changed are
+read from here and stored nowhere else."""
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+
+from cleveragents.domain.errors import SnapshotDamagedError, StoreFullError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.snapshots.pages.layout import (
+    BLOCK,
+    PAGE,
+    read_block,
+    strong_hash,
+    strong_hashes,
+)
+from cleveragents.infrastructure.snapshots.store.disk_limits import bytes_of_others, refused
+
+_FICLONE = 0x40049409
+_NEW = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MENDED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_COPY_STEP = 1 << 30
+_SUFFIX = ".base"
+# What a file system says that cannot share or copy inside the kernel.
+_CANNOT = {errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM}
+
+
+class BaseFile:
+    """Pages are proven by the hash that was taken when the copy was made.
+
+    `limit_bytes` is what all files in the folder may take together; 0 for no limit.
+    """
+
+    def __init__(self, folder: str, resource: PlanResource, limit_bytes: int) -> None:
+        name = f"{resource.store_id}.{resource.resource_id}{_SUFFIX}"
+        self.path = os.path.join(folder, name)
+        self._folder = folder
+        self._resource = resource.name
+        self._limit = limit_bytes
+
+    def make(self, source: int, size: int) -> None:
+        """Durable when this returns; whatever an interrupted one left behind is replaced."""
+        draft = self.path + ".new"
+        self._refuse_beyond_limit(size)
+        try:
+            with _opened(draft, _NEW) as target:
+                copy_bytes(source, target, size)
+                os.fsync(target)
+            os.rename(draft, self.path)
+        except OSError as error:
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
+            what = f"the first snapshot of `{self._resource}` cannot be stored"
+            raise refused(what, self.path, error) from error
+        with _opened(self._folder, os.O_RDONLY | os.O_DIRECTORY) as folder:
+            os.fsync(folder)
+
+    def put(self, page: int, data: bytes) -> None:
+        """One page that is damaged; durable when this returns."""
+        try:
+            with _opened(self.path, _MENDED) as base:
+                os.pwrite(base, data, page * PAGE)
+                os.fsync(base)
+        except OSError as error:
+            what = f"the first snapshot of `{self._resource}` cannot be mended"
+            raise refused(what, self.path, error) from error
+
+    def _refuse_beyond_limit(self, size: int) -> None:
+        if not self._limit:
+            return
+        # The folder is there: the plan's snapshot file is open in it.
+        if bytes_of_others(self._folder, os.path.basename(self.path)) + size > self._limit:
+            raise StoreFullError(self._limit)
+
+    @contextmanager
+    def reading(self) -> Generator["BasePages"]:
+        """The file is opened with the first page that is asked for: most restores need none."""
+        pages = BasePages(self.path, self._resource)
+        try:
+            yield pages
+        finally:
+            pages.close()
+
+
+class BasePages:
+    def __init__(self, path: str, resource: str) -> None:
+        self._path = path
+        self._resource = resource
+        self._fd = -1
+
+    @property
+    def fd(self) -> int:
+        if self._fd < 0:
+            try:
+                self._fd = os.open(self._path, _READ)
+            except OSError as error:
+                raise SnapshotDamagedError(
+                    self._resource, f"{self._path}: {error.strerror}"
+                ) from error
+        return self._fd
+
+    def page(self, number: int, strong: bytes, size: int) -> bytes:
+        """One page of a base of this size. Raises SnapshotDamagedError."""
+        start = number * PAGE
+        data = os.pread(self.fd, max(0, min(PAGE, size - start)), start)
+        if strong_hash(data) != strong:
+            raise self._damaged(start)
+        return data
+
+    def check_block(self, block: int, hashes: list[bytes], size: int) -> None:
+        """The same for all pages of a block."""
+        if strong_hashes(read_block(self.fd, block, size)) != hashes:
+            raise self._damaged(block * BLOCK)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+
+    def _damaged(self, offset: int) -> SnapshotDamagedError:
+        return SnapshotDamagedError(
+            self._resource, f"{self._path} has other bytes at {offset} than were stored"
+        )
+
+
+def forget_bases(folder: str, plan_id: str) -> None:
+    with suppress(FileNotFoundError):
+        for name in os.listdir(folder):
+            if name.startswith(f"{plan_id}.") and name.endswith((_SUFFIX, _SUFFIX + ".new")):
+                os.unlink(os.path.join(folder, name))
+
+
+def copy_bytes(source: int, target: int, size: int) -> None:
+    """Fill an empty file; it shares its blocks with the source where the file system can."""
+    if _done(lambda: fcntl.ioctl(target, _FICLONE, source)):
+        os.ftruncate(target, size)
+        return
+    offset = 0
+    while offset < size:
+        step = min(_COPY_STEP, size - offset)
+        count = _copy_some(source, target, offset, step)
+        if not count:
+            raise OSError(errno.EIO, "the file ended while it was copied")
+        offset += count
+
+
+def _copy_some(source: int, target: int, offset: int, step: int) -> int:
+    try:
+        return os.copy_file_range(source, target, step, offset, offset)
+    except OSError as error:
+        if error.errno not in _CANNOT:
+            raise
+    return os.pwrite(target, os.pread(source, min(step, BLOCK), offset), offset)
+
+
+def _done(task: Callable[[], object]) -> bool:
+    try:
+        task()
+    except OSError as error:
+        if error.errno not in _CANNOT:
+            raise
+        return False
+    return True
+
+
+@contextmanager
+def _opened(path: str, flags: int) -> Generator[int]:
+    fd = os.open(path, flags, 0o600)
+    try:
+        yield fd
+    finally:
+        os.close(fd)

@@ -1,0 +1,291 @@
+"""Owns the bytes of files: stored once by hash, compressed, in chunks, or left in git's keeping.
+
+What is stored is there for all resources of a plan. What git keeps is there for those that have
+its repository: a checkout, and the branches of it that child plans work on, which have its name.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import zstandard
+
+from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.infrastructure.files.read_path import CHUNK
+from cleveragents.infrastructure.snapshots.store.codec import Codec
+from cleveragents.infrastructure.snapshots.store.content_writer import TABLES, Waiting, claim
+
+# Blobs come back from git whole; what is larger than this is stored here in chunks instead.
+GIT_LIMIT = 8 * CHUNK
+_BATCH_BYTES = 32 * CHUNK // 4
+_BATCH_COUNT = 1000
+
+
+class Blobs(Protocol):
+    """An object database that outlives the snapshots and holds some files' bytes anyway."""
+
+    @property
+    def algorithm(self) -> str: ...
+
+    def read(self, oids: Sequence[str]) -> Iterator[bytes | None]:
+        """The bytes of each, in this order; None for one that is not there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoBlobs:
+    algorithm: str = "sha1"
+
+    def read(self, oids: Sequence[str]) -> Iterator[bytes | None]:
+        return iter([None] * len(oids))
+
+
+class _Row(NamedTuple):
+    hash: bytes
+    size: int
+    codec: int
+    data: bytes | None
+
+
+class _InGit(NamedTuple):
+    hash: bytes
+    size: int
+    oid: str
+
+
+@dataclass(slots=True)
+class ContentStore:
+    """Contents of one plan's snapshots. `base` maps paths to blobs that `blobs` keeps for good."""
+
+    db: sqlite3.Connection
+    resource: str
+    blobs: Blobs = field(default_factory=NoBlobs)
+    base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
+    stored_bytes: int = 0
+    decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
+    _waiting: Waiting = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._waiting = Waiting(self.db, self.resource)
+
+    def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
+        """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""
+        if size > CHUNK:
+            return self._put_large(chunks, path, size)
+        return self._put_small(b"".join(chunks), self.base.get(path))
+
+    def put(self, data: bytes) -> bytes:
+        """Store some bytes, and nothing is put off."""
+        pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
+        key = self.put_file(pieces, b"", len(data))
+        self.flush()
+        return key
+
+    def begin_flush(self) -> None:
+        """Begin to compress what was put off, beside all that comes before `flush`."""
+        self._waiting.begin()
+
+    def flush(self) -> None:
+        """Store what was put off."""
+        self.stored_bytes += self._waiting.store()
+
+    def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+        """Each content, by hash, with the name to give it in an error.
+
+        The pieces must be used up before the next one is asked for. Raises SnapshotDamagedError at
+        the latest with the last piece.
+        """
+        in_git: list[_InGit] = []
+        for key, name in wanted.items():
+            row = self._row(key, name)
+            if isinstance(row, _InGit):
+                in_git.append(row)
+            else:
+                yield key, self._pieces(row, name)
+        for batch in _batches(in_git):
+            yield from self._read_git(batch, wanted)
+
+    def check(self, wanted: Mapping[bytes, str]) -> None:
+        """Read all of it; raises SnapshotDamagedError."""
+        for _, pieces in self.read(wanted):
+            for _ in pieces:
+                pass
+
+    def damaged(self, wanted: Mapping[bytes, str]) -> list[bytes]:
+        """Those of them that are not there whole; halves are looked at until it is known which."""
+        try:
+            self.check(wanted)
+        except SnapshotDamagedError:
+            items, middle = list(wanted.items()), len(wanted) // 2
+            if not middle:
+                return list(wanted)
+            halves = (dict(items[:middle]), dict(items[middle:]))
+            return [key for half in halves for key in self.damaged(half)]
+        return []
+
+    def renew(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:  # noqa: ARG002 - as put_file
+        """Store a file in place of what is stored of it, which is damaged; gives back its hash."""
+        digest = hashlib.sha256()
+        keys: list[bytes] = []
+        for chunk in chunks:
+            digest.update(chunk)
+            self._forget(hashlib.sha256(chunk).digest())
+            keys.append(self._put_small(chunk, None))
+            self.flush()
+        if size <= CHUNK:
+            return keys[0]
+        key = digest.digest()
+        self._forget(key)
+        self._list_chunks(key, size, keys)
+        return key
+
+    def get(self, key: bytes, name: str) -> bytes:
+        return b"".join(piece for _, pieces in self.read({key: name}) for piece in pieces)
+
+    def _put_small(self, data: bytes, known_oid: str | None) -> bytes:
+        key = hashlib.sha256(data).digest()
+        if known_oid is not None and known_oid == _blob_id(self.blobs.algorithm, len(data), [data]):
+            self._waiting.add_in_git(key, len(data), known_oid)
+        else:
+            self._waiting.add(key, data)
+            if self._waiting.size > _BATCH_BYTES:
+                self.flush()
+        return key
+
+    def _put_large(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
+        # Most large files of a first snapshot are as git has them, and need not be stored; that
+        # shows only at the end, so they are gathered, up to a limit that keeps memory flat.
+        known_oid = self.base.get(path)
+        if known_oid is not None and size <= GIT_LIMIT:
+            gathered = list(chunks)
+            if known_oid == _blob_id(self.blobs.algorithm, size, gathered):
+                return self._put_in_git(gathered, known_oid, size)
+            chunks = iter(gathered)
+        digest = hashlib.sha256()
+        keys: list[bytes] = []
+        for chunk in chunks:
+            digest.update(chunk)
+            keys.append(self._put_small(chunk, None))
+        key = digest.digest()
+        self._list_chunks(key, size, keys)
+        return key
+
+    def _list_chunks(self, key: bytes, size: int, keys: Sequence[bytes]) -> None:
+        if self._is_new(_Row(key, size, Codec.CHUNKS, None)):
+            rows = [(key, position, chunk) for position, chunk in enumerate(keys)]
+            self.db.executemany("INSERT INTO file_chunks VALUES (?, ?, ?)", rows)
+
+    def _forget(self, key: bytes) -> None:
+        for table in TABLES:
+            # Of a content that is gone the number may be another one's by now.
+            ids = f"(SELECT id FROM {table} WHERE hash=:key)"
+            self.db.execute(f"DELETE FROM contents WHERE id IN {ids} AND hash=:key", {"key": key})
+            self.db.execute(f"DELETE FROM {table} WHERE hash=?", (key,))
+        self.db.execute("DELETE FROM file_chunks WHERE hash=?", (key,))
+        self.db.execute(
+            "DELETE FROM git_contents WHERE resource=? AND hash=?", (self.resource, key)
+        )
+
+    def _put_in_git(self, pieces: Iterable[bytes], oid: str, size: int) -> bytes:
+        digest = hashlib.sha256()
+        for piece in pieces:
+            digest.update(piece)
+        key = digest.digest()
+        self._waiting.add_in_git(key, size, oid)
+        return key
+
+    def _is_new(self, row: _Row) -> bool:
+        """If it is, then it is stored now."""
+        numbers = claim(self.db, self.resource, (row.hash,))
+        for number in numbers.values():
+            self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", (number, *row))
+        return bool(numbers)
+
+    def _row(self, key: bytes, name: str) -> _Row | _InGit:
+        # First of git: what others have stored since then may be damaged where this is not.
+        found = self.db.execute(
+            "SELECT hash, size, oid FROM git_contents WHERE resource=? AND hash=?",
+            (self.resource, key),
+        ).fetchone()
+        if found is not None:
+            return _InGit(*found)
+        for table in TABLES:
+            found = self.db.execute(
+                f"SELECT c.hash, c.size, c.codec, c.data FROM {table} i"
+                " JOIN contents c ON c.id=i.id WHERE i.hash=?",
+                (key,),
+            ).fetchone()
+            if found is not None:
+                return _Row(*found)
+        raise self._damaged(name, "is missing")
+
+    def _pieces(self, row: _Row, name: str) -> Iterator[bytes]:
+        if row.codec != Codec.CHUNKS:
+            yield self._verified(self._unpacked(row, name), row.hash, name)
+            return
+        digest = hashlib.sha256()
+        keys = self.db.execute(
+            "SELECT chunk FROM file_chunks WHERE hash=? ORDER BY position", (row.hash,)
+        ).fetchall()
+        for (key,) in keys:
+            piece = self._verified(self._chunk(key, name), key, name)
+            digest.update(piece)
+            yield piece
+        if digest.digest() != row.hash:
+            raise self._damaged(name, "lacks a part")
+
+    def _chunk(self, key: bytes, name: str) -> bytes:
+        row = self._row(key, name)
+        if isinstance(row, _Row):
+            return self._unpacked(row, name)
+        # A file of the base commit happens to be what this part of a large one is.
+        return b"".join(piece for _, each in self._read_git([row], {key: name}) for piece in each)
+
+    def _unpacked(self, row: _Row, name: str) -> bytes:
+        data = row.data or b""
+        if row.codec == Codec.RAW:
+            return data
+        try:
+            return self.decompressor.decompress(data, max_output_size=row.size)
+        except zstandard.ZstdError as error:
+            raise self._damaged(name, "cannot be unpacked") from error
+
+    def _read_git(
+        self, batch: Sequence[_InGit], names: Mapping[bytes, str]
+    ) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+        found = self.blobs.read([row.oid for row in batch])
+        for row, data in zip(batch, found, strict=True):
+            name = names[row.hash]
+            if data is None:
+                raise self._damaged(name, f"is missing in git ({row.oid})")
+            yield row.hash, iter((self._verified(data, row.hash, name),))
+
+    def _verified(self, data: bytes, key: bytes, name: str) -> bytes:
+        if hashlib.sha256(data).digest() != key:
+            raise self._damaged(name, "has other bytes than were stored")
+        return data
+
+    def _damaged(self, name: str, what: str) -> SnapshotDamagedError:
+        return SnapshotDamagedError(self.resource, f"the content of {name!r} {what}")
+
+
+def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:
+    digest = hashlib.new(algorithm, b"blob %d\0" % size, usedforsecurity=False)
+    for piece in pieces:
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _batches(rows: Sequence[_InGit]) -> Iterator[Sequence[_InGit]]:
+    batch: list[_InGit] = []
+    size = 0
+    for row in rows:
+        if batch and (size + row.size > _BATCH_BYTES or len(batch) == _BATCH_COUNT):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row.size
+    if batch:
+        yield batch

@@ -1,0 +1,1 @@
+"""Snapshots of file trees: captured, compared, restored."""

@@ -1,0 +1,355 @@
+"""Owns snapshots of file trees: capture, restore, verify, compare and prune, one file per plan."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cleveragents.application.ports import Expected, Restored
+from cleveragents.domain.changes import FileChange
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
+from cleveragents.domain.ids import PlanId, ResourceId
+from cleveragents.domain.sandbox import PlanResource, Rebuilding
+from cleveragents.infrastructure.files.entry import Entry, shown
+from cleveragents.infrastructure.files.read_path import examine, examine_file, examine_mapped
+from cleveragents.infrastructure.snapshots.boots import boots_of
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ChangeTracker
+from cleveragents.infrastructure.snapshots.gc_pause import uncollected
+from cleveragents.infrastructure.snapshots.proof import Damages
+from cleveragents.infrastructure.snapshots.store.connections import Connections
+from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
+from cleveragents.infrastructure.snapshots.tree.diff import (
+    Change,
+    Difference,
+    file_changes,
+    footprint,
+    total_after,
+)
+from cleveragents.infrastructure.snapshots.tree.extra_state import SideState
+from cleveragents.infrastructure.snapshots.tree.history import Versions, sweep
+from cleveragents.infrastructure.snapshots.tree.inherit import adopted, wait_until_old
+from cleveragents.infrastructure.snapshots.tree.manifest import Delta, Manifest, enter, number_of
+from cleveragents.infrastructure.snapshots.tree.proof import tree_damages
+from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.restore.mending import mend_files
+from cleveragents.infrastructure.snapshots.tree.restore.partial import (
+    Chosen,
+    restore_chosen,
+    unknown_names,
+)
+from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging, staging
+from cleveragents.infrastructure.snapshots.tree.restore.whole import Outcome, restore
+from cleveragents.infrastructure.snapshots.tree.restore.writer import TreeWriter
+from cleveragents.infrastructure.snapshots.tree.session import (
+    Recorded,
+    Session,
+    open_sandbox,
+    open_session,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tree:
+    plan_id: PlanId
+    resource_id: ResourceId
+    root: bytes
+
+
+class TreeEngine:
+    """`side_of` says what belongs to a resource's state beside its files."""
+
+    def __init__(
+        self,
+        snapshots_dir: str,
+        scratch_dir: str,
+        side_of: Callable[[PlanResource], SideState],
+        tracker: ChangeTracker,
+        connections: Connections,
+    ) -> None:
+        self._snapshots_dir = snapshots_dir
+        self._scratch_dir = scratch_dir
+        self._side_of = side_of
+        self._tracker = tracker
+        self._connections = connections
+        self._present: dict[_Tree, Manifest] = {}
+
+    def capture(self, resource: PlanResource) -> Snapshot:
+        with self._working(resource) as session:
+            if session.head is None:
+                session.contents.base = session.side.base()
+            delta, found = self._captured(session)
+            recorded = session.record(delta, session.read_side())
+            row = recorded.row
+            since = recorded.changes if session.head else []
+            changes = _changes(session.versions, since, row.seq)
+            moved = session.head is not None and session.head.identity != row.identity
+            touched = footprint(since, whole=moved)
+        self._settle(session, recorded)
+        unchanged = row is session.head
+        return Snapshot(
+            ref=str(row.seq),
+            state_hash=row.state_hash,
+            sandbox_ref=row.sandbox_ref,
+            size_bytes=0 if unchanged else session.contents.stored_bytes,
+            changes=changes,
+            footprint=touched,
+            skipped=tuple(shown(path) for path in found.special),
+            notes=found.notes,
+        )
+
+    def known(self, resource: PlanResource, ref: str) -> Snapshot:
+        with self.reading(resource) as reader:
+            row = reader.session.snapshot(ref)
+        return Snapshot(ref=ref, state_hash=row.state_hash, sandbox_ref=row.sandbox_ref)
+
+    def adopt(
+        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, Any]
+    ) -> Snapshot:
+        if copied:
+            wait_until_old(copied)
+            with self._working(child) as session:
+                db = session.present.db
+                of_parent = number_of(db, str(parent.resource_id))
+                believed = not boots_of(db, parent).is_doubtful
+                recorded = session.record_copy(adopted(db, of_parent, copied, believed=believed))
+            self._settle(session, recorded)
+        # What could not be taken over, and whatever else is there.
+        return self.capture(child)
+
+    def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
+        with (
+            self._in_doubt(resource),
+            self._working(resource) as session,
+            self._staging(resource) as staged,
+        ):
+            target, by = session.snapshot(ref), (self._tracker, staged)
+            outcome = restore(session, target, *by, together=together)
+            changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
+        return self._restored(session, outcome, changes)
+
+    def newest(self, resource: PlanResource) -> str:
+        with self.reading(resource) as reader:
+            if reader.session.head is None:
+                raise SnapshotDamagedError(resource.name, "there is none")
+            return str(reader.session.head.seq)
+
+    def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
+        if not how.keeps_files:
+            return self.restore(resource, how.snapshot)
+        with self._in_doubt(resource), self._working(resource) as session:
+            target = session.snapshot(how.snapshot)
+            session.restore_side(target)
+        # The files are looked at by whoever comes next, which may find that they differ.
+        snapshot = Snapshot(
+            ref=how.snapshot, state_hash=target.state_hash, sandbox_ref=target.sandbox_ref
+        )
+        return Restored(snapshot=snapshot, changes=())
+
+    def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
+        with (
+            self._in_doubt(resource),
+            self._working(resource) as session,
+            self._staging(resource) as staged,
+        ):
+            target, (delta, _) = session.snapshot(ref), self._captured(session)
+            by = (self._tracker, staged)
+            outcome = restore_chosen(session, target, delta, Chosen.named(paths), by)
+            changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
+        return self._restored(session, outcome, changes)
+
+    def _restored(
+        self, session: Session, outcome: Outcome, changes: tuple[FileChange, ...]
+    ) -> Restored:
+        row = outcome.recorded.row
+        self._settle(session, outcome.recorded)
+        snapshot = Snapshot(
+            ref=str(row.seq),
+            state_hash=row.state_hash,
+            sandbox_ref=row.sandbox_ref,
+            size_bytes=0 if row is session.head else session.contents.stored_bytes,
+            changes=changes,
+        )
+        return Restored(snapshot=snapshot, changes=changes, notes=tuple(outcome.notes))
+
+    def compare(
+        self, resource: PlanResource, ref: str, paths: Collection[str] = ()
+    ) -> tuple[FileChange, ...]:
+        with self.reading(resource) as reader:
+            versions, target = reader.session.versions, reader.session.snapshot(ref)
+            back = [Difference(path, new, old) for path, old, new in reader.since(ref)]
+            return _changes(versions, Chosen.named(paths).of(back), target.seq)
+
+    def unknown_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Mapping[str, str | None]:
+        with self.reading(resource) as reader:
+            target = reader.session.snapshot(ref)
+            return unknown_names(reader.session, target, reader.now(), paths)
+
+    def damages(self, resource: PlanResource, snapshots: Collection[Expected]) -> Damages:
+        with self.reading(resource) as reader:
+            return tree_damages(reader, snapshots)
+
+    def verify_way_back(
+        self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
+    ) -> None:
+        with self.reading(resource) as reader:
+            target = reader.session.snapshot(ref)
+            newest = reader.session.head or target
+            back = reader.between(str(newest.seq), ref)
+            chosen = Chosen.named(paths)
+            entries = {item.path: item.new for item in back if item.path in chosen}
+            reader.refuse_damage(target, expected, total_after(newest.total, back), entries)
+            if not paths:
+                reader.refuse_damaged_side(target)
+
+    def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
+        with self.reading(resource) as reader:
+            versions, target = reader.session.versions, reader.session.snapshot(new)
+            return _changes(versions, reader.between(old, new), target.seq)
+
+    @contextmanager
+    def reading(self, resource: PlanResource) -> Generator[TreeReader]:
+        """A look at the snapshots of the tree and at the sandbox; nothing is written."""
+        with self._store(resource).reading() as db:
+            yield TreeReader(self._session(db, resource))
+
+    def put(
+        self,
+        resource: PlanResource,
+        wanted: Mapping[bytes, Entry | None],
+        fill: Callable[[Staging], None],
+    ) -> None:
+        """Make these paths of the sandbox what they are wanted to be; nothing is recorded.
+
+        `fill` puts the contents of the files into the staging folder.
+        """
+        with self.reading(resource) as reader:
+            exclude = reader.session.exclude
+        self._mend(resource, wanted)
+        with self._staging(resource) as staged, open_sandbox(resource, open_up=True) as anchor:
+            fill(staged)
+            try:
+                TreeWriter(anchor, staged, exclude).apply(wanted)
+            except OSError as error:
+                raise RestoreFailedError(resource.name, str(error)) from error
+
+    def _mend(self, resource: PlanResource, going: Collection[bytes]) -> None:
+        """Whatever is about to go is stored whole, as the newest snapshot says."""
+        with self._working(resource) as session, open_sandbox(resource) as anchor:
+            seen = session.manifest.seen.prefetch(going)
+            present = {path: found.entry for path in going if (found := seen.get(path))}
+            mend_files(session, anchor, present)
+
+    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+        store = self._store(resource)
+        with store.writing() as db:
+            before = _used_bytes(db)
+            session = self._session(db, resource)
+            if session.head is None:
+                return 0
+            # The newest mirrors the present, from which the next snapshot is told apart.
+            kept = {int(ref) for ref in refs if ref.isdecimal()} | {session.head.seq}
+            session.versions.keep_only(kept)
+            sweep(db)
+        store.compact()
+        with store.reading() as db:
+            return max(0, before - _used_bytes(db))
+
+    def forget(self, plan_id: PlanId) -> None:
+        for key in [key for key in list(self._present) if key.plan_id == plan_id]:
+            self._tracker.release(key.root)
+            del self._present[key]
+        PlanStore(self._snapshots_dir, plan_id, "", self._connections).remove()
+
+    def is_doubtful(self, resource: PlanResource) -> bool:
+        with self._store(resource).reading() as db:
+            return boots_of(db, resource).is_doubtful
+
+    def believe(self, resource: PlanResource) -> None:
+        self.capture(resource)  # by which every mark is one of today's
+        with self._store(resource).writing() as db:
+            boots_of(db, resource).believe()
+
+    def release(self, resource: PlanResource) -> None:
+        key = _key(resource)
+        self._tracker.release(key.root)
+        self._present.pop(key, None)
+
+    def _store(self, resource: PlanResource) -> PlanStore:
+        return PlanStore(self._snapshots_dir, resource.store_id, resource.name, self._connections)
+
+    @contextmanager
+    def _working(self, resource: PlanResource) -> Generator[Session]:
+        """One piece of work, durable if it ends well and undone if it raises."""
+        with uncollected(), self._store(resource).writing() as db:
+            enter(db, str(resource.resource_id))
+            boots_of(db, resource).begin()
+            session = self._session(db, resource)
+            yield session
+            session.finish()
+
+    def _session(self, db: sqlite3.Connection, resource: PlanResource) -> Session:
+        key = _key(resource)
+        session = open_session(db, resource, self._side_of(resource), self._present.get(key))
+        # Also if this piece of work fails: the tracker knows the tree by what it was told last.
+        self._present[key] = session.manifest
+        return session
+
+    def _settle(self, session: Session, recorded: Recorded) -> None:
+        """After the commit, and only then, what was recorded is what is known."""
+        if recorded.saved is not None:
+            session.manifest.move_on(recorded.saved)
+        self._tracker.settled(_key(session.resource).root, session.manifest.seen)
+
+    @contextmanager
+    def _in_doubt(self, resource: PlanResource) -> Generator[None]:
+        """If this fails half-way, then nothing is known of the tree: the tracker was told that
+        what happened to it is no news."""
+        try:
+            yield
+        except BaseException:
+            self.release(resource)
+            raise
+
+    def _staging(self, resource: PlanResource) -> AbstractContextManager[Staging]:
+        return staging(self._scratch_dir, resource)
+
+    def _captured(self, session: Session) -> tuple[Delta, Candidates]:
+        with open_sandbox(session.resource) as anchor:
+            found = self._tracker.candidates(anchor, session.exclude, session.known)
+            put, files = session.contents.put_file, session.likely_files(found.paths)
+            now = {
+                path: (examine_file if path in files else examine)(anchor, path, put)
+                for path in found.paths
+                if path not in found.mapped
+            }
+            mapped = (path for path in found.paths if path in found.mapped)
+            now |= {path: examine_mapped(anchor, path, put) for path in mapped}
+            return Delta(now=now, outline=found.outline, sieve=found.sieve), found
+
+
+def _key(resource: PlanResource) -> _Tree:
+    root = os.fsencode(resource.sandbox_path)
+    return _Tree(plan_id=resource.store_id, resource_id=resource.resource_id, root=root)
+
+
+def _changes(versions: Versions, changes: Sequence[Change], new_seq: int) -> tuple[FileChange, ...]:
+    """`changes` lead to the state at `new_seq`, and are all that does."""
+    brought = {path for path, old, _ in changes if old is None}
+
+    def new_has(path: bytes) -> bool:
+        return any(True for _ in versions.state(new_seq, path))
+
+    def old_has(path: bytes) -> bool:
+        return any(entry.path not in brought for entry in versions.state(new_seq, path))
+
+    return file_changes(changes, old_has, new_has)
+
+
+def _used_bytes(db: sqlite3.Connection) -> int:
+    pages = db.execute("PRAGMA page_count").fetchone()[0]
+    return pages * db.execute("PRAGMA page_size").fetchone()[0]

@@ -1,0 +1,102 @@
+"""Owns what belongs to a snapshot beside the files: for git HEAD, references, index, settings."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from cleveragents.infrastructure.snapshots.store.content_store import Blobs, NoBlobs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideRecord:
+    """The state beside the files as it was read.
+
+    `identity` is what counts as state, in one canonical spelling. `contents` is stored with it,
+    `inherited` are hashes of contents stored before that are needed still. An equal `fingerprint`
+    promises an equal identity; the empty one promises nothing.
+    """
+
+    identity: str = ""
+    sandbox_ref: str = ""
+    fingerprint: str = ""
+    contents: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    inherited: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSide:
+    """A side record as the store gives it back; `content` reads one of its contents by name."""
+
+    identity: str
+    sandbox_ref: str
+    hashes: Mapping[str, bytes]
+    content: Callable[[str], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Before:
+    """What is known of the present state when it is read again."""
+
+    stored: StoredSide
+    fingerprint: str
+
+
+class SideState(Protocol):
+    @property
+    def blobs(self) -> Blobs: ...
+
+    def base(self) -> Mapping[bytes, str]:
+        """Blobs that are kept for good anyway, by the path they were checked out to."""
+        ...
+
+    def hidden(self) -> frozenset[bytes]:
+        """Names at the top of the tree that are no content."""
+        ...
+
+    def read(self, before: Before | None) -> SideRecord | None:
+        """The present; None if it certainly is as it was `before`."""
+        ...
+
+    def copied(self, of: StoredSide) -> SideRecord | None:
+        """The present of a new branch of what that was; None if it has to be read."""
+        ...
+
+    def stands(self, target: StoredSide, before: Before) -> bool:
+        """True if it certainly is as `target` has it, and `write` would change nothing."""
+        ...
+
+    def prepare(self, target: StoredSide) -> None:
+        """Make sure that `write` can be done."""
+        ...
+
+    def write(self, target: StoredSide) -> None:
+        """Make it the present again."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoSide:
+    """Of a plain folder there is nothing to know but its files."""
+
+    blobs: Blobs = NoBlobs()
+
+    def base(self) -> Mapping[bytes, str]:
+        return {}
+
+    def hidden(self) -> frozenset[bytes]:
+        return frozenset()
+
+    def read(self, before: Before | None) -> SideRecord | None:
+        return SideRecord() if before is None else None
+
+    def copied(self, of: StoredSide) -> SideRecord | None:  # noqa: ARG002 - the port's name
+        return SideRecord()
+
+    def stands(self, target: StoredSide, before: Before) -> bool:  # noqa: ARG002 - the port's names
+        return True
+
+    def prepare(self, target: StoredSide) -> None:
+        """Nothing to do."""
+
+    def write(self, target: StoredSide) -> None:
+        """Nothing to do."""

@@ -1,0 +1,185 @@
+"""Owns the history of a tree: each path's versions by number, and the snapshots over them.
+
+The state of a path at k is its version with the greatest seq up to k; nothing is ever rewritten.
+"""
+
+import sqlite3
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from cleveragents.infrastructure.files.entry import Entry, entry_of
+from cleveragents.infrastructure.snapshots.store.recent_rows import pour
+
+_COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRow:
+    seq: int
+    total: int
+    state_hash: str
+    identity: str
+    sandbox_ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    db: sqlite3.Connection
+    tree: int
+
+    def newest(self) -> SnapshotRow | None:
+        return self._snapshot("ORDER BY seq DESC LIMIT 1", ())
+
+    def snapshot(self, seq: int) -> SnapshotRow | None:
+        return self._snapshot("AND seq=?", (seq,))
+
+    def add_snapshot(self, row: SnapshotRow, side: dict[str, bytes]) -> None:
+        self.db.execute(
+            "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                self.tree,
+                row.seq,
+                row.total.to_bytes(32, "big"),
+                row.state_hash,
+                row.identity,
+                row.sandbox_ref,
+            ),
+        )
+        self._add_side(row.seq, side)
+
+    def replace_side(self, seq: int, side: dict[str, bytes]) -> None:
+        values = (self.tree, seq)
+        self.db.execute("DELETE FROM side_contents WHERE tree=? AND seq=?", values)
+        self._add_side(seq, side)
+
+    def _add_side(self, seq: int, side: dict[str, bytes]) -> None:
+        self.db.executemany(
+            "INSERT INTO side_contents VALUES (?, ?, ?, ?)",
+            [(self.tree, seq, name, key) for name, key in side.items()],
+        )
+
+    def side_contents(self, seq: int) -> dict[str, bytes]:
+        rows = self.db.execute(
+            "SELECT name, hash FROM side_contents WHERE tree=? AND seq=?", (self.tree, seq)
+        )
+        return dict(rows.fetchall())
+
+    def at(self, path: bytes, seq: int) -> Entry | None:
+        for table, order in (("recent_paths", "generation"), ("versions", "seq")):
+            row = self.db.execute(
+                f"SELECT {_COLUMNS} FROM {table} WHERE tree=? AND path=? AND seq BETWEEN 1 AND ?"
+                f" ORDER BY {order} DESC LIMIT 1",
+                (self.tree, path, seq),
+            ).fetchone()
+            if row is not None:
+                return entry_of(row) if row[1] else None
+        return None
+
+    def state(self, seq: int, below: bytes | None = None) -> Iterator[Entry]:
+        """All entries at `seq` in path order, or those below one folder."""
+        where, values = "tree=? AND seq BETWEEN 1 AND ?", (self.tree, seq)
+        if below is not None:
+            # b"0" is what follows b"/".
+            where, values = where + " AND path>? AND path<?", (*values, below + b"/", below + b"0")
+        rows = self.db.execute(
+            f"SELECT {_COLUMNS}, seq FROM versions WHERE {where} UNION ALL"
+            f" SELECT {_COLUMNS}, seq FROM recent_paths WHERE {where} ORDER BY path, seq",
+            values * 2,
+        )
+        last = None
+        for row in rows:
+            if last is not None and last[0] != row[0] and last[1]:
+                yield entry_of(last)
+            last = row
+        if last is not None and last[1]:
+            yield entry_of(last)
+
+    def history(self, until: int) -> Iterator[tuple[int, Entry]]:
+        """Every version up to `until` with its number, the oldest first; one that is gone too."""
+        rows = self.db.execute(
+            f"SELECT {_COLUMNS}, seq, 0 AS generation FROM versions"
+            f" WHERE tree=? AND seq BETWEEN 1 AND ? UNION ALL"
+            f" SELECT {_COLUMNS}, seq, generation FROM recent_paths"
+            f" WHERE tree=? AND seq BETWEEN 1 AND ? ORDER BY seq, generation",
+            (self.tree, until) * 2,
+        )
+        return ((row[-2], entry_of(row)) for row in rows)
+
+    def touched(self, after: int, until: int) -> set[bytes]:
+        """Paths with a version in (after, until]: all that can differ between the two."""
+        # Not DISTINCT: the planner would then scan the whole primary key.
+        rows = self.db.execute(
+            "SELECT path FROM versions WHERE tree=? AND seq>? AND seq<=? UNION ALL"
+            " SELECT path FROM recent_paths WHERE tree=? AND seq>? AND seq<=?",
+            (self.tree, after, until) * 2,
+        )
+        return {path for (path,) in rows}
+
+    def keep_only(self, kept: Collection[int]) -> None:
+        """Delete the snapshots not in `kept`, and the versions that none of the rest sees."""
+        pour(self.db)
+        self.db.execute("CREATE TEMP TABLE kept (seq INTEGER PRIMARY KEY)")
+        self.db.executemany("INSERT INTO kept VALUES (?)", [(seq,) for seq in kept])
+        self.db.execute(
+            "DELETE FROM snapshots WHERE tree=? AND seq NOT IN (SELECT seq FROM kept)", (self.tree,)
+        )
+        self.db.execute(_DELETE_UNSEEN, (self.tree, self.tree))
+        # A path that begins with not being there says nothing.
+        self.db.execute(
+            "DELETE FROM versions AS v WHERE tree=? AND kind=0 AND NOT EXISTS (SELECT 1 FROM"
+            " versions w WHERE w.tree=v.tree AND w.path=v.path AND w.seq<v.seq)",
+            (self.tree,),
+        )
+        self.db.execute("DROP TABLE kept")
+
+    def _snapshot(self, condition: str, values: tuple[int, ...]) -> SnapshotRow | None:
+        row = self.db.execute(
+            "SELECT seq, total, state_hash, identity, sandbox_ref FROM snapshots"
+            f" WHERE tree=? {condition}",
+            (self.tree, *values),
+        ).fetchone()
+        if row is None:
+            return None
+        seq, total, state_hash, identity, sandbox_ref = row
+        return SnapshotRow(
+            seq=seq,
+            total=int.from_bytes(total, "big"),
+            state_hash=state_hash,
+            identity=identity,
+            sandbox_ref=sandbox_ref,
+        )
+
+
+_DELETE_UNSEEN = """
+DELETE FROM versions WHERE tree=? AND (path, seq) IN (
+    SELECT path, seq FROM (
+        SELECT path, seq, LEAD(seq) OVER (PARTITION BY path ORDER BY seq) AS next
+        FROM versions WHERE tree=?
+    ) AS v WHERE NOT EXISTS (
+        SELECT 1 FROM kept WHERE kept.seq>=v.seq AND kept.seq<COALESCE(v.next, 1 << 62)
+    )
+)
+"""
+
+
+def sweep(db: sqlite3.Connection) -> None:
+    """Delete the contents that no version, no chunk list, no side record and no page names."""
+    pour(db)
+    _sweep_unnamed(db)
+    # Chunk lists went with their files; now the chunks that only those named.
+    db.execute("DELETE FROM file_chunks WHERE hash NOT IN (SELECT hash FROM content_ids)")
+    _sweep_unnamed(db)
+
+
+_UNNAMED = """
+hash NOT IN (SELECT hash FROM versions) AND hash NOT IN (SELECT hash FROM side_contents)
+AND hash NOT IN (SELECT chunk FROM file_chunks) AND hash NOT IN (SELECT hash FROM page_versions)
+"""
+
+
+def _sweep_unnamed(db: sqlite3.Connection) -> None:
+    db.execute(f"DELETE FROM git_contents WHERE {_UNNAMED}")
+    db.execute(f"CREATE TEMP TABLE unnamed AS SELECT hash, id FROM content_ids WHERE {_UNNAMED}")
+    db.execute("DELETE FROM contents WHERE id IN (SELECT id FROM unnamed)")
+    db.execute("DELETE FROM content_ids WHERE hash IN (SELECT hash FROM unnamed)")
+    db.execute("DROP TABLE unnamed")

@@ -1,0 +1,132 @@
+"""Owns what a child's tree can take over from its parent's: entries of which a copy is proven."""
+
+import os
+import sqlite3
+import stat
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cleveragents.infrastructure.files.entry import (
+    KIND_BITS,
+    KINDS,
+    MODE_BITS,
+    NEVER,
+    RACY_NS,
+    SUM_MODULUS,
+    Kind,
+    Seen,
+    token,
+)
+from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL
+from cleveragents.infrastructure.snapshots.changes.listing import Outline, outline_of, record_of
+from cleveragents.infrastructure.snapshots.tree.entries import Entries
+from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow, Versions
+from cleveragents.infrastructure.snapshots.tree.manifest import Delta
+
+_SECOND = 1_000_000_000
+
+
+class Marks(NamedTuple):
+    """Of a copy that was found to have the kind, mode, size and time of its original.
+
+    `of_...` are the marks of the original when it was read, the rest those of the finished copy.
+    """
+
+    mode: int
+    size: int
+    mtime_ns: int
+    of_ctime_ns: int
+    of_ino: int
+    of_dev: int
+    ctime_ns: int
+    ino: int
+    dev: int
+    uid: int
+    gid: int
+
+
+def marks_of(found: os.stat_result, made: os.stat_result) -> Marks | None:
+    """None where the copy is not what the original was. Of a folder, size and time mean nothing."""
+    mode, size, mtime = found.st_mode, found.st_size, found.st_mtime_ns
+    told = (made.st_size, made.st_mtime_ns) == (size, mtime) or stat.S_ISDIR(mode)
+    if not told or made.st_mode != mode:
+        return None
+    return Marks(
+        *(mode, size, mtime, found.st_ctime_ns, found.st_ino, found.st_dev),
+        *(made.st_ctime_ns, made.st_ino, made.st_dev, made.st_uid, made.st_gid),
+    )
+
+
+@dataclass(slots=True)
+class Adopted:
+    """The copies that certainly hold what the parent's entries say, and the sum over them.
+
+    `newest` is the snapshot of the tree that they were made from.
+    """
+
+    tree: int
+    newest: SnapshotRow | None
+    total: int
+    seen: dict[bytes, Seen] = field(default_factory=dict[bytes, Seen])
+
+    def delta(self) -> Delta:
+        return Delta(now=self.seen, outline=self._outline(), told=True)
+
+    def _outline(self) -> Outline | None:
+        """So that the next look has something to compare the whole tree with."""
+        if len(self.seen) <= SMALL:
+            return None
+        return outline_of(record for seen in self.seen.values() if (record := record_of(seen)))
+
+
+def wait_until_old(copied: Mapping[bytes, Marks]) -> None:
+    """What was made just now might change without showing it, and would be read once more.
+
+    Reading a few is faster than waiting.
+    """
+    if len(copied) <= SMALL:
+        return
+    newest = max(marks.ctime_ns for marks in copied.values())
+    wait = newest + RACY_NS - time.time_ns()
+    if 0 <= wait <= RACY_NS:
+        time.sleep((wait + 1_000_000) / _SECOND)
+
+
+def adopted(
+    db: sqlite3.Connection, parent_tree: int, copied: Mapping[bytes, Marks], *, believed: bool
+) -> Adopted:
+    """The original still was what its entry says when it was read, so the copy has that content;
+    and if the copy is changed after it was finished, its marks show that. Whatever is left out
+    here the next capture looks at, as at any path that is not known.
+    """
+    newest = Versions(db, parent_tree).newest()
+    found = Adopted(parent_tree, newest, newest.total if newest else 0)
+    young = time.time_ns() - RACY_NS
+    of_parent = Entries()
+    of_parent.bind(db, parent_tree, believed=believed)
+    for _, seen in of_parent.items():
+        marks = copied.get(seen.path)
+        if marks is None or not _is_proven(seen, marks):
+            found.total -= token(seen)
+            continue
+        ctime = marks.ctime_ns
+        certain = NEVER if max(marks.mtime_ns, ctime) >= young else ctime
+        found.seen[seen.path] = Seen(*seen[:7], marks.uid, marks.gid, certain, marks.ino, marks.dev)
+    found.total %= SUM_MODULUS
+    return found
+
+
+def _is_proven(seen: Seen, marks: Marks) -> bool:
+    """The original is what was seen."""
+    mode = marks.mode
+    kind = KINDS.get(mode & KIND_BITS)
+    if kind != seen.kind:
+        return False
+    if kind is Kind.DIR:
+        return mode & MODE_BITS == seen.mode
+    of = (marks.of_ctime_ns, marks.of_ino, marks.of_dev, marks.mtime_ns)
+    if of != (seen.ctime_ns, seen.ino, seen.dev, seen.mtime_ns):
+        return False
+    return kind is Kind.LINK or (mode & MODE_BITS, marks.size) == (seen.mode, seen.size)

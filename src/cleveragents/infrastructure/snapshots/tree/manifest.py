@@ -1,0 +1,175 @@
+"""Owns what is known of a sandbox as it is now: its manifest, mirror of the newest snapshot."""
+
+import sqlite3
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cleveragents.infrastructure.files.entry import NEVER, Entry, Kind, Seen
+from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.snapshots.changes.listing import Outline
+from cleveragents.infrastructure.snapshots.changes.stat_index import Draft
+from cleveragents.infrastructure.snapshots.store.batching import insert_all
+from cleveragents.infrastructure.snapshots.store.recent_rows import STATE, is_few
+from cleveragents.infrastructure.snapshots.tree.entries import Entries
+from cleveragents.infrastructure.snapshots.tree.listing_store import Outlines
+from cleveragents.infrastructure.snapshots.tree.stat_index_store import Sieves
+
+_GONE = int(Kind.GONE)
+
+
+@dataclass(slots=True)
+class Manifest:
+    """All paths with their marks. `generation` tells whether the stored one has moved on."""
+
+    seen: Entries
+    generation: int = 0
+    fingerprint: str = ""
+
+    def move_on(self, saved: "Saved") -> None:
+        """Take over what was saved, in place: whoever knows this one knows the next."""
+        self.generation, self.fingerprint = saved.generation, saved.fingerprint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delta:
+    """Paths looked at again, with what is there now; `outline` and `sieve` as in Candidates.
+
+    `told` if the outline was made from `now`: then they agree wherever anything is certain.
+    """
+
+    now: Mapping[bytes, Seen | None]
+    outline: Outline | None = None
+    sieve: Draft | None = None
+    told: bool = False
+
+    def doubtful(self) -> Mapping[bytes, Seen | None]:
+        """What has to be compared with the outline."""
+        if not self.told:
+            return self.now
+        return {path: seen for path, seen in self.now.items() if seen and seen.ctime_ns == NEVER}
+
+    def entry(self, path: bytes, known: Mapping[bytes, Seen]) -> Entry | None:
+        seen = self.now[path] if path in self.now else known.get(path)
+        return seen.entry if seen else None
+
+
+class NewVersions(NamedTuple):
+    """Of the paths looked at, these have another state from the snapshot `seq` on."""
+
+    seq: int
+    paths: Container[bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """What a manifest becomes once the transaction that saved it is committed."""
+
+    generation: int
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    db: sqlite3.Connection
+    tree: int
+
+    def load(self, cached: Manifest | None, *, believed: bool) -> Manifest:
+        """The stored manifest; `cached` itself if that is still it."""
+        row = self.db.execute(
+            "SELECT generation, fingerprint FROM trees WHERE tree=?", (self.tree,)
+        ).fetchone()
+        generation, fingerprint = row or (0, "")
+        if cached is None or cached.generation != generation:
+            cached = Manifest(Entries(), generation, fingerprint)
+        cached.seen.bind(self.db, self.tree, believed=believed)
+        return cached
+
+    def save(
+        self,
+        before: Manifest,
+        delta: Delta,
+        versions: NewVersions,
+        exclude: Excludes,
+        fingerprint: str,
+    ) -> Saved:
+        """Write what was found; the result is true once the transaction is committed."""
+        generation = before.generation + 1
+        outlines = Outlines(self.db, self.tree)
+        if delta.outline is not None:
+            outlines.keep(delta.outline, exclude, delta.doubtful())
+        else:
+            outlines.note(generation, delta.now)
+        # One that is gone is said to be so, because an older row may say something else.
+        now = [seen or Seen(path, _GONE) for path, seen in delta.now.items()]
+        new = [seen for seen in now if seen[0] in versions.paths]
+        if is_few(self.db, len(now)):
+            self._save_few(generation, versions.seq, new)
+            self._save_few(generation, 0, [seen for seen in now if seen[0] not in versions.paths])
+        else:
+            self._save_many(now)
+            self._add_many(versions.seq, new, begins=not before.generation)
+        if delta.sieve is not None:
+            Sieves(self.db, self.tree).keep(delta.sieve)
+        self.db.execute(
+            "UPDATE trees SET generation=?, fingerprint=? WHERE tree=?",
+            (generation, fingerprint, self.tree),
+        )
+        return Saved(generation=generation, fingerprint=fingerprint)
+
+    def _save_few(self, generation: int, seq: int, now: Sequence[Seen]) -> None:
+        insert_all(self.db, "INSERT INTO recent_paths", now, (self.tree, generation, seq))
+
+    def _save_many(self, now: Sequence[Seen]) -> None:
+        insert_all(self.db, "INSERT OR REPLACE INTO entries", now, (self.tree,))
+        self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (self.tree,))
+
+    def _add_many(self, seq: int, new: Sequence[Seen], *, begins: bool) -> None:
+        """The versions to the entries. A tree begins with all that it has."""
+        if begins:
+            self.db.execute(
+                f"INSERT INTO versions SELECT tree, ?, path, {STATE} FROM entries WHERE tree=?",
+                (seq, self.tree),
+            )
+            return
+        insert_all(self.db, "INSERT INTO versions", [seen[:9] for seen in new], (self.tree, seq))
+
+    def below(self, folder: bytes) -> list[bytes]:
+        """The paths below a folder."""
+        return self._paths(*_below(folder))
+
+    def children(self, folder: bytes) -> list[bytes]:
+        """The paths in a folder, or at the top; those below them are not."""
+        condition, values = _below(folder) if folder else ("", ())
+        start = len(folder) + 2 if folder else 1
+        condition += " AND instr(substr(path, ?), x'2f')=0"
+        return self._paths(condition, (*values, start))
+
+    def _paths(self, condition: str, values: tuple[bytes | int, ...]) -> list[bytes]:
+        found: dict[bytes, int] = {}
+        for table, order in (("entries", "path"), ("recent_paths", "path, generation")):
+            rows = self.db.execute(
+                f"SELECT path, kind FROM {table} WHERE tree=? {condition} ORDER BY {order}",
+                (self.tree, *values),
+            )
+            # Of a path that comes several times the last one counts.
+            found.update(rows)
+        return [path for path, kind in found.items() if kind]
+
+
+def number_of(db: sqlite3.Connection, name: str) -> int:
+    """By which a tree is called in its rows; 0 for one that nothing is known of."""
+    row = db.execute("SELECT tree FROM trees WHERE name=?", (name,)).fetchone()
+    return row[0] if row else 0
+
+
+def enter(db: sqlite3.Connection, name: str) -> None:
+    """Give the tree a number, unless it has one."""
+    db.execute(
+        "INSERT OR IGNORE INTO trees (name, generation, fingerprint) VALUES (?, 0, '')", (name,)
+    )
+
+
+def _below(folder: bytes) -> tuple[str, tuple[bytes, ...]]:
+    # b"0" is what follows b"/".
+    return "AND path>? AND path<?", (folder + b"/", folder + b"0")

@@ -1,0 +1,99 @@
+"""Owns reading a tree's snapshots: what differs between two states, and the bytes of an entry."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.infrastructure.files.entry import Entry, same_state, shown, state_hash
+from cleveragents.infrastructure.files.read_path import examine, hash_only
+from cleveragents.infrastructure.snapshots.changes.full_scan import FullComparison
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
+from cleveragents.infrastructure.snapshots.tree.manifest import Delta
+from cleveragents.infrastructure.snapshots.tree.session import (
+    Session,
+    needed_contents,
+    open_sandbox,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeReader:
+    """One consistent view of the snapshots of one tree; differences come in path order."""
+
+    session: Session
+
+    def state_hash(self, ref: str) -> str:
+        return self.session.snapshot(ref).state_hash
+
+    def entry(self, path: bytes, ref: str) -> Entry | None:
+        return self.session.versions.at(path, self.session.snapshot(ref).seq)
+
+    def between(self, old: str, new: str) -> list[Difference]:
+        versions = self.session.versions
+        one, two = self.session.snapshot(old).seq, self.session.snapshot(new).seq
+        paths = versions.touched(min(one, two), max(one, two))
+        return _differing(
+            Difference(path, versions.at(path, one), versions.at(path, two))
+            for path in sorted(paths)
+        )
+
+    def since(self, old: str) -> list[Difference]:
+        """What the sandbox holds now against the snapshot; nothing is stored."""
+        session = self.session
+        start = session.snapshot(old).seq
+        now = self.now()
+        newest = session.head.seq if session.head else start
+        paths = session.versions.touched(start, newest) | now.now.keys()
+        session.manifest.seen.prefetch(paths)
+        return _differing(
+            Difference(
+                path, session.versions.at(path, start), now.entry(path, session.manifest.seen)
+            )
+            for path in sorted(paths)
+        )
+
+    def refuse_damage(
+        self, target: SnapshotRow, expected: str, total: int, entries: Mapping[bytes, Entry | None]
+    ) -> None:
+        """Raise SnapshotDamagedError unless this is the sum of the snapshot, whose hash has to be
+        the expected one, and the contents of these of its entries are there and unharmed."""
+        wrong = self.wrong_hash(target, expected, total)
+        if wrong is not None:
+            raise wrong
+        self.session.contents.check(needed_contents(entries))
+
+    def wrong_hash(
+        self, target: SnapshotRow, expected: str, total: int
+    ) -> SnapshotDamagedError | None:
+        """Unless this is the sum of the snapshot, and its hash the expected one."""
+        if {state_hash(total, target.identity), target.state_hash} == {expected}:
+            return None
+        return SnapshotDamagedError(
+            self.session.resource.name,
+            f"the hash of snapshot {target.seq} is not the one that was recorded",
+        )
+
+    def refuse_damaged_side(self, target: SnapshotRow) -> None:
+        side = self.session.versions.side_contents(target.seq)
+        self.session.contents.check({key: name for name, key in side.items()})
+
+    def contents(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
+        """Each content by hash, in pieces to be used up before the next; as ContentStore.read."""
+        return self.session.contents.read(wanted)
+
+    def content(self, entry: Entry) -> bytes:
+        return self.session.contents.get(entry.hash, shown(entry.path))
+
+    def now(self) -> Delta:
+        """What the sandbox holds that the newest snapshot does not; nothing is stored."""
+        # Not the engine's tracker: what that one has seen it may not report a second time, and
+        # the next capture needs it.
+        tracker = FullComparison()
+        with open_sandbox(self.session.resource) as anchor:
+            found = tracker.candidates(anchor, self.session.exclude, self.session.known)
+            return Delta(now={path: examine(anchor, path, hash_only) for path in found.paths})
+
+
+def _differing(compared: Iterator[Difference]) -> list[Difference]:
+    return [item for item in compared if not same_state(item.old, item.new)]

@@ -1,0 +1,1 @@
+"""A tree made again as a snapshot has it: whole, in part, mended."""

@@ -1,0 +1,118 @@
+"""Owns the files a restore is about to put in place: written and proven before anything changes."""
+
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager, suppress
+
+from cleveragents.domain.errors import RestoreFailedError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.read_path import CHUNK
+from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS
+from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Staging:
+    """A private folder outside of the sandbox with one file per content, named by its hash."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.fd = os.open(path, FOLDER_FLAGS)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+    def fill(
+        self, store: ContentStore, wanted: Mapping[bytes, str], near: Callable[[bytes], int | None]
+    ) -> None:
+        """Raises SnapshotDamagedError unless every content is there whole.
+
+        `near` may give a folder of the sandbox that a content will go to.
+        """
+        for key, pieces in store.read(wanted):
+            fd = self._new(key.hex(), near(key))
+            try:
+                for piece in pieces:
+                    _write(fd, piece)
+            finally:
+                os.close(fd)
+
+    def add(self, key: bytes, data: bytes) -> None:
+        """A content that is in no store yet."""
+        fd = self._new(key.hex(), None)
+        try:
+            _write(fd, data)
+        finally:
+            os.close(fd)
+
+    def _new(self, name: str, near: int | None) -> int:
+        # File systems place a file near the folder that it is made in, and ext4 is slow to make
+        # many where as many have just been deleted. So it is made, without a name, where it goes.
+        if near is not None:
+            with suppress(OSError):
+                return self._new_near(name, near)
+        return os.open(name, _NEW, 0o600, dir_fd=self.fd)
+
+    def _new_near(self, name: str, near: int) -> int:
+        fd = os.open(".", os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600, dir_fd=near)
+        try:
+            os.link(f"/proc/self/fd/{fd}", name, dst_dir_fd=self.fd, follow_symlinks=True)
+        except BaseException:
+            os.close(fd)
+            raise
+        return fd
+
+    def open(self, key: bytes) -> tuple[int, str]:
+        """The file of a content, and its name."""
+        return os.open(key.hex(), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd), key.hex()
+
+    def new_copy(self, source_name: str, folder: int) -> tuple[int, str]:
+        """A private copy of a file in here, open for writing, and its name in `folder`."""
+        name = f".cleveragents-{secrets.token_hex(8)}"
+        fd = os.open(name, _NEW, 0o600, dir_fd=folder)
+        # It may have got a mode by which we cannot read it; that of the copy comes later.
+        os.chmod(source_name, 0o600, dir_fd=self.fd)
+        source = os.open(source_name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd)
+        try:
+            _copy(source, fd)
+        except BaseException:
+            os.close(fd)
+            os.unlink(name, dir_fd=folder)
+            raise
+        finally:
+            os.close(source)
+        return fd, name
+
+
+@contextmanager
+def staging(scratch_dir: str, resource: PlanResource) -> Generator[Staging]:
+    """What an earlier, killed restore left behind is cleared away first."""
+    path = os.path.join(scratch_dir, f"restore-{resource.resource_id}")
+    shutil.rmtree(path, ignore_errors=True)
+    try:
+        os.makedirs(path, mode=0o700)
+        folder = Staging(path)
+    except OSError as error:
+        raise RestoreFailedError(resource.name, f"{path}: {error.strerror}") from error
+    try:
+        yield folder
+    finally:
+        folder.close()
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _write(fd: int, piece: bytes) -> None:
+    view = memoryview(piece)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _copy(source: int, target: int) -> None:
+    with (
+        os.fdopen(source, "rb", closefd=False) as one,
+        os.fdopen(target, "wb", closefd=False) as two,
+    ):
+        shutil.copyfileobj(one, two, CHUNK)

@@ -1,0 +1,198 @@
+"""Owns bringing a sandbox back to a snapshot: compare, prepare, write, prove."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError, SnapshotFailedError
+from cleveragents.infrastructure.files.entry import (
+    Entry,
+    Kind,
+    Seen,
+    parent_of,
+    same_state,
+    shown,
+)
+from cleveragents.infrastructure.files.read_path import examine, examine_file, hash_only
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import walk
+from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
+from cleveragents.infrastructure.snapshots.tree.diff import Difference, total_after
+from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
+from cleveragents.infrastructure.snapshots.tree.manifest import Delta
+from cleveragents.infrastructure.snapshots.tree.restore.mending import mend_files, mend_side
+from cleveragents.infrastructure.snapshots.tree.restore.restored_times import (
+    left_in_place,
+    may_be_stale,
+    times_now,
+)
+from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
+from cleveragents.infrastructure.snapshots.tree.restore.writer import FEW, TreeWriter
+from cleveragents.infrastructure.snapshots.tree.session import (
+    Recorded,
+    Session,
+    needed_contents,
+    open_sandbox,
+)
+
+_UNREADABLE = b"unreadable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """`notes` are for people."""
+
+    recorded: Recorded
+    differences: list[Difference]
+    notes: list[str]
+
+
+def restore(
+    session: Session,
+    target: SnapshotRow,
+    tracker: ChangeTracker,
+    staging: Staging,
+    *,
+    together: bool,
+) -> Outcome:
+    """Killed anywhere, it can be done again: what is on disk is compared anew each time.
+
+    `together` says that all else of the plan goes back too.
+    """
+    with open_sandbox(session.resource, open_up=True) as anchor:
+        exclude = session.exclude
+        delta, excluded = _present(session, anchor, tracker)
+        differences = differences_to(session, delta, target)
+        refuse_wrong_sum(session, delta, differences, target)
+        wanted = {item.path: item.new for item in differences}
+        notes = mend_files(session, anchor, replaced(session, delta, differences))
+        with told(session):
+            staging.fill(session.contents, needed_contents(wanted), near(anchor, wanted))
+        side = session.stored_side(target)
+        stands = session.side_stands(side)
+        if not stands:
+            notes += mend_side(session)
+            session.contents.check({key: name for name, key in side.hashes.items()})
+            session.side.prepare(side)
+        left = left_in_place(anchor, exclude, excluded) if wanted else []
+        notes += may_be_stale(session.resource.name, left)
+        times = None if together and not left else times_now(wanted.values())
+        # From here on the sandbox changes.
+        with told(session):
+            TreeWriter(anchor, staging, exclude, times).apply(wanted)
+    after = proven(session, delta, differences, tracker)
+    if not stands:
+        session.side.write(side)
+    recorded = session.record(after, None if stands else session.read_side_after(target))
+    if recorded.row.state_hash != target.state_hash:
+        raise RestoreFailedError(session.resource.name, _why(recorded.row, target))
+    return Outcome(recorded=recorded, differences=differences, notes=notes)
+
+
+@contextmanager
+def told(session: Session) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RestoreFailedError(session.resource.name, str(error)) from error
+
+
+def near(anchor: Anchor, wanted: Mapping[bytes, Entry | None]) -> Callable[[bytes], int | None]:
+    """For each content a folder that it goes to; for a few it would not pay."""
+    if len(wanted) <= FEW:
+        return lambda _: None
+    folders = {entry.hash: parent_of(path) for path, entry in wanted.items() if entry}
+
+    def near(key: bytes) -> int | None:
+        try:
+            return anchor.folder(folders[key])
+        except OSError:
+            return None
+
+    return near
+
+
+def _present(
+    session: Session, anchor: Anchor, tracker: ChangeTracker
+) -> tuple[Delta, frozenset[bytes] | None]:
+    candidates = tracker.candidates(anchor, session.exclude, session.known)
+    now = {path: _examined(anchor, path) for path in candidates.paths}
+    return Delta(now=now, outline=candidates.outline), candidates.excluded
+
+
+def _examined(anchor: Anchor, path: bytes) -> Seen | None:
+    """What cannot be read is not what the snapshot holds, and will be replaced."""
+    try:
+        return examine(anchor, path, hash_only)
+    except SnapshotFailedError:
+        return Seen(path=path, kind=Kind.FILE, hash=_UNREADABLE)
+
+
+def differences_to(session: Session, delta: Delta, target: SnapshotRow) -> list[Difference]:
+    newest = session.head.seq if session.head else target.seq
+    paths = session.versions.touched(target.seq, newest) | delta.now.keys()
+    session.manifest.seen.prefetch(paths)
+    compared = (
+        Difference(
+            path, delta.entry(path, session.manifest.seen), session.versions.at(path, target.seq)
+        )
+        for path in sorted(paths)
+    )
+    return [item for item in compared if not same_state(item.old, item.new)]
+
+
+def replaced(
+    session: Session, delta: Delta, differences: Sequence[Difference]
+) -> dict[bytes, Entry]:
+    """What goes with these that the newest snapshot has; the rest was never stored."""
+    seen = session.manifest.seen
+    return {
+        path: old
+        for path, old, _ in differences
+        if old is not None and (path not in delta.now or same_state(old, seen.get(path)))
+    }
+
+
+def refuse_wrong_sum(
+    session: Session, delta: Delta, differences: Sequence[Difference], target: SnapshotRow
+) -> None:
+    """The newest snapshot, plus what happened since, plus these must come to the target."""
+    before = session.head.total if session.head else 0
+    now = total_after(before, session.changes(delta))
+    if total_after(now, differences) != target.total:
+        raise SnapshotDamagedError(
+            session.resource.name, "its files would not have the hash of the snapshot"
+        )
+
+
+def proven(
+    session: Session, delta: Delta, differences: Sequence[Difference], tracker: ChangeTracker
+) -> Delta:
+    """Read back everything that was written, and compare it with what it had to become."""
+    now = dict(delta.now)
+    with open_sandbox(session.resource) as anchor:
+        tracker.look_again(anchor, session.known, {item.path for item in differences})
+        for path, _, wanted in differences:
+            look = examine_file if wanted and wanted.kind is Kind.FILE else examine
+            seen = look(anchor, path, hash_only)
+            if wanted is None and seen and _holds_only_excluded(session, anchor, seen):
+                seen = None
+            if not same_state(seen.entry if seen else None, wanted):
+                raise RestoreFailedError(
+                    session.resource.name, f"{shown(path)!r} is not what it should be"
+                )
+            now[path] = seen
+    return Delta(now=now, outline=delta.outline)
+
+
+def _holds_only_excluded(session: Session, anchor: Anchor, seen: Seen) -> bool:
+    if seen.kind != Kind.DIR:
+        return False
+    listing = walk(anchor, session.exclude, seen.path)
+    return bool(listing.excluded) and not listing.found
+
+
+def _why(row: SnapshotRow, target: SnapshotRow) -> str:
+    if row.total != target.total:
+        return "its files do not have the hash of the snapshot"
+    return "its git state (HEAD, branch, index) is not that of the snapshot"

@@ -1,0 +1,258 @@
+"""Owns one piece of work on one tree inside one transaction: what is known, and what is there."""
+
+import sqlite3
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.entry import (
+    Entry,
+    Kind,
+    same_state,
+    shown,
+    state_hash,
+)
+from cleveragents.infrastructure.files.excludes import Excludes, excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.snapshots.boots import boots_of
+from cleveragents.infrastructure.snapshots.changes.tracker import Known
+from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
+from cleveragents.infrastructure.snapshots.tree.diff import Change, total_after
+from cleveragents.infrastructure.snapshots.tree.extra_state import (
+    Before,
+    SideRecord,
+    SideState,
+    StoredSide,
+)
+from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow, Versions
+from cleveragents.infrastructure.snapshots.tree.inherit import Adopted
+from cleveragents.infrastructure.snapshots.tree.listing_store import Outlines
+from cleveragents.infrastructure.snapshots.tree.manifest import (
+    Delta,
+    Manifest,
+    NewVersions,
+    Present,
+    Saved,
+    number_of,
+)
+from cleveragents.infrastructure.snapshots.tree.stat_index_store import Sieves
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The snapshot that the present is now, what it changed in the one before, and how the
+    manifest goes on, if it does, once the transaction is committed."""
+
+    row: SnapshotRow
+    changes: list[Change]
+    saved: Saved | None
+
+
+@dataclass(slots=True)
+class Session:
+    """The tree of one resource. `manifest` is the present as of the newest snapshot, `head`; by
+    what it says of sizes and times only if that is `believed`."""
+
+    resource: PlanResource
+    side: SideState
+    contents: ContentStore
+    versions: Versions
+    present: Present
+    manifest: Manifest
+    head: SnapshotRow | None
+    believed: bool = True
+
+    @property
+    def exclude(self) -> Excludes:
+        return excludes(self.resource.exclude, self.side.hidden())
+
+    @property
+    def known(self) -> Known:
+        seen, present = self.manifest.seen, self.present
+        if not self.believed:
+            children = present.children
+            return Known(seen=seen, below=present.below, load=seen.prefetch, children=children)
+        outlines, sieves = Outlines(present.db, present.tree), Sieves(present.db, present.tree)
+        return Known(
+            seen=seen,
+            below=present.below,
+            load=seen.prefetch,
+            outline=outlines.load,
+            touched=outlines.touched,
+            sieve=sieves.load,
+            children=present.children,
+        )
+
+    def likely_files(self, paths: Collection[bytes]) -> Collection[bytes]:
+        """Those that were files when they were last seen; at first, those that git has."""
+        if self.head is None:
+            return self.contents.base
+        seen, file = self.manifest.seen.prefetch(paths), int(Kind.FILE)
+        return {path for path in paths if (s := seen.get(path)) is not None and s.kind == file}
+
+    def snapshot(self, ref: str) -> SnapshotRow:
+        # Other stores' refs are anything; ours are numbers that the database can hold.
+        ours = ref.isascii() and ref.isdecimal() and len(ref) < 18
+        row = self.versions.snapshot(int(ref)) if ours else None
+        if row is None:
+            raise SnapshotDamagedError(self.resource.name, f"there is no snapshot {ref!r}")
+        return row
+
+    def stored_side(self, row: SnapshotRow) -> StoredSide:
+        return self._stored(self.versions, row)
+
+    def _stored(self, versions: Versions, row: SnapshotRow) -> StoredSide:
+        hashes = versions.side_contents(row.seq)
+        return StoredSide(
+            identity=row.identity,
+            sandbox_ref=row.sandbox_ref,
+            hashes=hashes,
+            content=lambda name: self.contents.get(hashes[name], name),
+        )
+
+    def read_side(self) -> SideRecord | None:
+        """None if it certainly is as the newest snapshot has it."""
+        if self.head is None:
+            return self.side.read(None)
+        return self.side.read(self._before(self.head, self._fingerprint))
+
+    @property
+    def _fingerprint(self) -> str:
+        return self.manifest.fingerprint if self.believed else ""
+
+    def side_stands(self, target: StoredSide) -> bool:
+        """True if the side certainly is as `target` has it already."""
+        if self.head is None:
+            return False
+        return self.side.stands(target, self._before(self.head, self._fingerprint))
+
+    def read_side_after(self, target: SnapshotRow) -> SideRecord | None:
+        """The same after a restore: what `target` needs is stored already."""
+        return self.side.read(self._before(target, ""))
+
+    def restore_side(self, target: SnapshotRow) -> None:
+        """What is beside the files, whatever is there of it; nothing is recorded."""
+        side = self.stored_side(target)
+        self.contents.check({key: name for name, key in side.hashes.items()})
+        self.side.prepare(side)
+        self.side.write(side)
+
+    def _before(self, row: SnapshotRow, fingerprint: str) -> Before:
+        return Before(
+            stored=self.stored_side(row),
+            fingerprint=fingerprint,
+        )
+
+    def changes(self, delta: Delta) -> list[Change]:
+        """What `delta` changes in the state that the newest snapshot has."""
+        known = self.manifest.seen.prefetch(delta.now)
+        return [
+            (path, old, seen)
+            for path, seen in delta.now.items()
+            if not same_state(old := known.get(path), seen)
+        ]
+
+    def record(self, delta: Delta, side: SideRecord | None) -> Recorded:
+        """Store the present; it is the newest snapshot again if nothing of the state changed.
+
+        The contents of its files are stored by `finish`.
+        """
+        # They are compressed beside all that can be done without them.
+        self.contents.begin_flush()
+        changes = self.changes(delta)
+        row = self._row(changes, side)
+        saved = self._save(delta, NewVersions(row.seq, {path for path, _, _ in changes}), side)
+        if row is not self.head:
+            self.versions.add_snapshot(row, self._side_hashes(side))
+        return Recorded(row=row, changes=changes, saved=saved)
+
+    def finish(self) -> None:
+        """To be called at the end of the transaction."""
+        self.contents.flush()
+
+    def record_copy(self, copy: Adopted) -> Recorded:
+        """What is known of a tree that was copied is its first snapshot.
+
+        The sum over it is known, so no entry has to be looked at for that.
+        """
+        if self.head is not None or copy.newest is None:
+            return self.record(copy.delta(), self.read_side())
+        stored = self._stored(Versions(self.present.db, copy.tree), copy.newest)
+        side = self.side.copied(stored) or self.side.read(None) or SideRecord()
+        row = SnapshotRow(
+            seq=1,
+            total=copy.total,
+            state_hash=state_hash(copy.total, side.identity),
+            identity=side.identity,
+            sandbox_ref=side.sandbox_ref,
+        )
+        delta, versions = copy.delta(), NewVersions(row.seq, copy.seen)
+        saved = self.present.save(self.manifest, delta, versions, self.exclude, side.fingerprint)
+        self.versions.add_snapshot(row, self._side_hashes(side))
+        return Recorded(row=row, changes=[], saved=saved)
+
+    def _row(self, changes: list[Change], side: SideRecord | None) -> SnapshotRow:
+        head = self.head
+        identity = side.identity if side else head.identity if head else ""
+        if head and not changes and identity == head.identity:
+            return head
+        total = total_after(head.total if head else 0, changes)
+        return SnapshotRow(
+            seq=head.seq + 1 if head else 1,
+            total=total,
+            state_hash=state_hash(total, identity),
+            identity=identity,
+            sandbox_ref=side.sandbox_ref if side else head.sandbox_ref if head else "",
+        )
+
+    def _side_hashes(self, side: SideRecord | None) -> dict[str, bytes]:
+        if side is None:
+            return self.versions.side_contents(self.head.seq) if self.head else {}
+        stored = {name: self.contents.put(data) for name, data in side.contents.items()}
+        return {**side.inherited, **stored}
+
+    def _save(self, delta: Delta, versions: NewVersions, side: SideRecord | None) -> Saved | None:
+        manifest = self.manifest
+        fingerprint = side.fingerprint if side else manifest.fingerprint
+        unchanged = not delta.now and delta.outline is None and delta.sieve is None
+        if self.head and unchanged and fingerprint == manifest.fingerprint:
+            return None
+        return self.present.save(manifest, delta, versions, self.exclude, fingerprint)
+
+
+def open_session(
+    db: sqlite3.Connection, resource: PlanResource, side: SideState, cached: Manifest | None
+) -> Session:
+    tree = number_of(db, str(resource.resource_id))
+    versions = Versions(db, tree)
+    present = Present(db, tree)
+    believed = not boots_of(db, resource).is_doubtful
+    return Session(
+        resource=resource,
+        side=side,
+        contents=ContentStore(db, resource.name, side.blobs),
+        versions=versions,
+        present=present,
+        manifest=present.load(cached, believed=believed),
+        head=versions.newest(),
+        believed=believed,
+    )
+
+
+def open_sandbox(resource: PlanResource, *, open_up: bool = False) -> Anchor:
+    try:
+        return Anchor(resource.sandbox_path, open_up=open_up, sandbox=True)
+    except OSError as error:
+        raise SandboxMissingError(
+            resource.name, resource.sandbox_path, resource.store_id
+        ) from error
+
+
+def needed_contents(entries: Mapping[bytes, Entry | None]) -> dict[bytes, str]:
+    """The contents that these entries need, each with a path that it belongs to."""
+    return {
+        entry.hash: shown(path)
+        for path, entry in entries.items()
+        if entry is not None and entry.kind is Kind.FILE
+    }

@@ -1,0 +1,74 @@
+"""Owns keeping the sieve of a tree: made from its manifest, forgotten with its outline."""
+
+import sqlite3
+import struct
+from dataclasses import dataclass
+
+import zstandard
+
+from cleveragents.infrastructure.files.entry import Kind
+from cleveragents.infrastructure.files.excludes import Excludes, told_of
+from cleveragents.infrastructure.snapshots.changes.stat_index import Draft, Mark, Sieve
+from cleveragents.infrastructure.snapshots.changes.stat_index_file import CERTAIN, FIELDS, index_of
+from cleveragents.infrastructure.snapshots.store.recent_rows import NEWEST
+
+# Of more than so many, or of a larger share, looking at each takes longer than listing all.
+_MOST_YOUNG = 500
+_SHARE = 20
+# The number of a folder, that of its device, and when it last changed.
+_NUMBERS = struct.Struct("<QQq")
+_KINDS = f"kind IN ({int(Kind.FILE)}, {int(Kind.LINK)})"
+_FILES = f"""
+    SELECT * FROM ({NEWEST}) WHERE tree=:tree AND {_KINDS} UNION ALL
+    SELECT *, 0 FROM entries WHERE tree=:tree AND {_KINDS}
+        AND path NOT IN (SELECT path FROM recent_paths WHERE tree=:tree)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Sieves:
+    """The invariant: what a sieve tells of a path was true when it was made, and whatever was
+    stored since then is among the touched paths of the outline."""
+
+    db: sqlite3.Connection
+    tree: int
+
+    def load(self, exclude: Excludes) -> Sieve | None:
+        """None if there is none that was made under these excludes."""
+        row = self.db.execute(
+            "SELECT border, folders, marks, first, second FROM sieves JOIN outlines USING (tree)"
+            " WHERE tree=? AND exclude=?",
+            (self.tree, told_of(exclude)),
+        ).fetchone()
+        if row is None:
+            return None
+        border, *packed = row
+        try:
+            paths, numbers, *halves = map(zstandard.ZstdDecompressor().decompress, packed)
+            return Sieve(_marks(paths, numbers), border, (halves[0], halves[1]))
+        except zstandard.ZstdError:
+            return None  # damaged; without it everything is listed
+
+    def keep(self, draft: Draft) -> None:
+        """Of what the manifest tells now, if most of it is old enough."""
+        values = {"tree": self.tree, "since_ns": draft.since_ns}
+        ask = f"SELECT COUNT(*), IFNULL(SUM(NOT {CERTAIN}), 0) FROM ({_FILES})"
+        count, young = self.db.execute(ask, values).fetchone()
+        if young > min(_MOST_YOUNG, count // _SHARE):
+            return
+        rows = self.db.execute(f"SELECT {FIELDS} FROM ({_FILES}) ORDER BY path", values).fetchall()
+        middle = count // 2
+        border = rows[middle][0] if rows else b""
+        paths = b"\0".join(mark.path for mark in draft.folders)
+        numbers = b"".join(_NUMBERS.pack(*mark[1:]) for mark in draft.folders)
+        pack = zstandard.ZstdCompressor(level=1, write_checksum=True).compress
+        blobs = (paths, numbers, index_of(rows[:middle]), index_of(rows[middle:]))
+        self.db.execute(
+            "INSERT OR REPLACE INTO sieves VALUES (?, ?, ?, ?, ?, ?)",
+            (self.tree, border, *map(pack, blobs)),
+        )
+
+
+def _marks(paths: bytes, numbers: bytes) -> list[Mark]:
+    unpacked = _NUMBERS.iter_unpack(numbers)
+    return [Mark(path, *found) for path, found in zip(paths.split(b"\0"), unpacked, strict=True)]
