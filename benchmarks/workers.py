@@ -5,8 +5,8 @@ import tempfile
 
 from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.processes.own_work import OwnWork
-from cleveragents.infrastructure.sandbox.git_inside import GitInside
-from cleveragents.infrastructure.sandbox.git_views import GitViews
+from cleveragents.infrastructure.sandbox.git.inside import GitInside
+from cleveragents.infrastructure.sandbox.git.views import GitViews
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 

@@ -11,7 +11,7 @@ from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git_repository import make_repository
+from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")

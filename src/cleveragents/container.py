@@ -74,7 +74,7 @@ class Container(StoreWiring):
     def plan_queries(self) -> "PlanQueries":
         from cleveragents.application.services.plan_queries import PlanQueries
         from cleveragents.infrastructure.files.whereabouts import Whereabouts
-        from cleveragents.infrastructure.sandbox.sandbox_folder import SandboxPlaces
+        from cleveragents.infrastructure.sandbox.location import SandboxPlaces
 
         here, places = Whereabouts(self._cwd), SandboxPlaces(self._in_data_dir("sandboxes"))
         return PlanQueries(self._unit_of_work, self._locks, self._clock, here, places)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
     from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-    from cleveragents.infrastructure.sandbox.git_refs import Pins
-    from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
+    from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
+    from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
 
 
 class StoreWiring(ToolWiring):
@@ -35,7 +35,7 @@ class StoreWiring(ToolWiring):
 
     @cached_property
     def _sandboxes(self) -> "SandboxRegistry":
-        from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
+        from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
 
         return SandboxRegistry(
             self._in_data_dir("sandboxes"),
@@ -49,7 +49,7 @@ class StoreWiring(ToolWiring):
     @cached_property
     def _pins(self) -> "Pins":
         from cleveragents.infrastructure.database.installation import SqlInstallation
-        from cleveragents.infrastructure.sandbox.git_refs import Pins
+        from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
 
         return Pins(SqlInstallation(self._database).name)
 

@@ -15,8 +15,8 @@ from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git_refs import Pins
-from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
+from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
+from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
 
 PLAN = PlanId("01J00000000000000000000001")
 OTHER_PLAN = PlanId("01J00000000000000000000002")

@@ -12,7 +12,7 @@ from tests.support.kill_points import THOROUGH
 from cleveragents.domain.applying import PreparedApply
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox import git
+from cleveragents.infrastructure.sandbox.git import command as git
 
 __all__ = ["world"]
 

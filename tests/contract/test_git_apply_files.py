@@ -10,8 +10,8 @@ from git_world import Project, World, hook_ran, hostile, world
 from tests.support.runners import git_views
 
 from cleveragents.domain.applying import ApplyOptions
-from cleveragents.infrastructure.sandbox.git_apply import GitApply
-from cleveragents.infrastructure.sandbox.git_refs import Pins
+from cleveragents.infrastructure.sandbox.git.apply.prepare import GitApply
+from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
 
 __all__ = ["world"]
 

@@ -13,7 +13,7 @@ from cleveragents.domain.errors import (
     ResourceError,
     SandboxError,
 )
-from cleveragents.infrastructure.sandbox.git import Git, GitError
+from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 
 __all__ = ["world"]
 

@@ -13,8 +13,8 @@ from tests.support.runners import git_views
 from cleveragents.domain.confinement import Confinement, ConfinementMode
 from cleveragents.domain.errors import ApplyRefusedError, SandboxError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git import Git, GitError
-from cleveragents.infrastructure.sandbox.git_bring import Bringing
+from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
+from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 
 __all__ = ["world"]
 

@@ -13,8 +13,8 @@ from cleveragents.application.ports import Sandboxes
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git_refs import Pins
-from cleveragents.infrastructure.sandbox.sandboxes import SandboxRegistry
+from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
+from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
 
 __all__ = ["world"]
 

@@ -8,7 +8,7 @@ from git_world import Project, World, world
 from cleveragents.domain.applying import PreparedApply
 from cleveragents.domain.errors import ApplyConflictError, ApplyEditsKeptError, ApplyRefusedError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git.command import Git
 
 __all__ = ["world"]
 

@@ -11,7 +11,8 @@ import pytest
 from sqlite_world import JOURNALS, World, elsewhere, world
 
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError, ProjectMissingError
-from cleveragents.infrastructure.sandbox import sqlite_apply, sqlite_read
+from cleveragents.infrastructure.sandbox.sqlite import apply as sqlite_apply
+from cleveragents.infrastructure.sandbox.sqlite import read as sqlite_read
 
 __all__ = ["world"]
 

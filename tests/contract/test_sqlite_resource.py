@@ -11,7 +11,7 @@ from sqlite_world import JOURNALS, PLAN, World, elsewhere, world
 
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
-from cleveragents.infrastructure.sandbox import sqlite_read
+from cleveragents.infrastructure.sandbox.sqlite import read as sqlite_read
 
 __all__ = ["world"]
 

@@ -10,7 +10,8 @@ from fs_world import FolderWorld, inodes, tree
 from sqlite_world import World as DatabaseWorld
 
 from cleveragents.domain.errors import ApplyRefusedError
-from cleveragents.infrastructure.sandbox import sqlite_apply, sqlite_read
+from cleveragents.infrastructure.sandbox.sqlite import apply as sqlite_apply
+from cleveragents.infrastructure.sandbox.sqlite import read as sqlite_read
 
 BEGIN = (
     "echo one > one; echo two > two; mkdir -p gone/deep keep; echo x > gone/deep/x; chmod 700 gone;"

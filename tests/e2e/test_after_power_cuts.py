@@ -19,8 +19,8 @@ from tests.support.trees import tree_of
 from tests.support.world import CODE, PlanHandle, World, shell, write
 
 from cleveragents.infrastructure.clock import UlidSource
-from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.git_ref_locks import change_ref
+from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.repository.ref_locks import change_ref
 from cleveragents.infrastructure.sqlite.side_files import is_hot
 
 

@@ -16,7 +16,7 @@ from cleveragents.container import Container
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
 from cleveragents.infrastructure.files import read_path as examine
-from cleveragents.infrastructure.sandbox.git import Git
+from cleveragents.infrastructure.sandbox.git.command import Git
 
 
 class Family:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from cleveragents.infrastructure.files import filesystems
-from cleveragents.infrastructure.sandbox import git
+from cleveragents.infrastructure.sandbox.git import command as git
 
 _SQLITE = (".db", ".db-wal", ".db-shm", ".db-journal")
 _OF_GIT = ("objects", "refs")

@@ -11,10 +11,10 @@ from cleveragents.infrastructure.merging.checkouts import CheckoutMerge
 from cleveragents.infrastructure.merging.databases import DatabaseMerge, DatabaseStates
 from cleveragents.infrastructure.merging.text import TextMerge
 from cleveragents.infrastructure.merging.trees import TreeMerge, TreeSnapshots
-from cleveragents.infrastructure.sandbox.git_inside import GitInside
-from cleveragents.infrastructure.sandbox.git_state import GitState
-from cleveragents.infrastructure.sandbox.git_trees import nul_ended
-from cleveragents.infrastructure.sandbox.git_views import GitViews
+from cleveragents.infrastructure.sandbox.git.inside import GitInside
+from cleveragents.infrastructure.sandbox.git.repository.state import GitState
+from cleveragents.infrastructure.sandbox.git.trees import nul_ended
+from cleveragents.infrastructure.sandbox.git.views import GitViews
 
 
 class SandboxMerges:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.merging.paths import MergeText
-from cleveragents.infrastructure.sandbox.git import Git
-from cleveragents.infrastructure.sandbox.git_inside import GitInside, Inside, View
+from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.inside import GitInside, Inside, View
 
 _MOST_CONFLICTS = 127
 # No settings of the user's: the same three texts give the same result everywhere.

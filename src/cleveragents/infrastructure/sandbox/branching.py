@@ -11,9 +11,9 @@ from cleveragents.infrastructure.files.copy.btrfs import snapshot, snapshot_mark
 from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.sandbox.git_repository import branch_repository
-from cleveragents.infrastructure.sandbox.sandbox_folder import make_parent, remove_sandbox
-from cleveragents.infrastructure.sandbox.sqlite_database import DatabaseSnapshots, branch_settled
+from cleveragents.infrastructure.sandbox.git.repository.own_repository import branch_repository
+from cleveragents.infrastructure.sandbox.location import make_parent, remove_sandbox
+from cleveragents.infrastructure.sandbox.sqlite.sandbox import DatabaseSnapshots, branch_settled
 from cleveragents.infrastructure.snapshots.gc_pause import uncollected
 from cleveragents.infrastructure.snapshots.tree.inherit import Marks
 

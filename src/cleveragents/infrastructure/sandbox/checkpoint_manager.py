@@ -10,8 +10,8 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.sandbox import PlanResource, Rebuilding
-from cleveragents.infrastructure.sandbox.git_state import GitState
-from cleveragents.infrastructure.sandbox.git_views import GitViews
+from cleveragents.infrastructure.sandbox.git.repository.state import GitState
+from cleveragents.infrastructure.sandbox.git.views import GitViews
 from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
 from cleveragents.infrastructure.snapshots.pages.engine import PagesEngine
 from cleveragents.infrastructure.snapshots.proof import Damages

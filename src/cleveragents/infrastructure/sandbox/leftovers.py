@@ -15,20 +15,26 @@ from cleveragents.domain.ids import made_at
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.clock import machine_started_ns
 from cleveragents.infrastructure.files.lent_modes import LENT
-from cleveragents.infrastructure.sandbox.git import Git, Start, start_plainly
-from cleveragents.infrastructure.sandbox.git_folder import REPOSITORY, GitFolder
-from cleveragents.infrastructure.sandbox.git_inside import GitInside, Inside, View
-from cleveragents.infrastructure.sandbox.git_lfs import lfs_in
-from cleveragents.infrastructure.sandbox.git_modules import modules_in
-from cleveragents.infrastructure.sandbox.git_ref_files import (
+from cleveragents.infrastructure.sandbox.git.command import Git, Start, start_plainly
+from cleveragents.infrastructure.sandbox.git.inside import GitInside, Inside, View
+from cleveragents.infrastructure.sandbox.git.lfs import lfs_in
+from cleveragents.infrastructure.sandbox.git.repository.git_dir import REPOSITORY, GitFolder
+from cleveragents.infrastructure.sandbox.git.repository.pins import (
+    OURS,
+    Pins,
+    all_pins,
+    delete_ref,
+    pin,
+)
+from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
     existing,
     head_commit,
     objects_in,
     read_refs,
 )
-from cleveragents.infrastructure.sandbox.git_refs import OURS, Pins, all_pins, delete_ref, pin
-from cleveragents.infrastructure.sandbox.git_submodule import submodules_of
-from cleveragents.infrastructure.sandbox.sandbox_folder import remove_sandbox
+from cleveragents.infrastructure.sandbox.git.submodules.checked_out import modules_in
+from cleveragents.infrastructure.sandbox.git.submodules.records import submodules_of
+from cleveragents.infrastructure.sandbox.location import remove_sandbox
 
 _ULID_LENGTH = 26
 # Longer than it takes to make a plan: its pins come first, and then it is on record.

@@ -8,11 +8,11 @@ from pathlib import Path
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import BaseLostError, RepositoryNotTrustedError, SandboxError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.sandbox.git import Git, GitError
-from cleveragents.infrastructure.sandbox.git_inspect import where_it_is
-from cleveragents.infrastructure.sandbox.git_refs import Pins, is_base
-from cleveragents.infrastructure.sandbox.git_repository import folder_of, objects_of
-from cleveragents.infrastructure.sandbox.git_submodule import (
+from cleveragents.infrastructure.sandbox.git.command import Git, GitError
+from cleveragents.infrastructure.sandbox.git.inspect import where_it_is
+from cleveragents.infrastructure.sandbox.git.repository.own_repository import folder_of, objects_of
+from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, is_base
+from cleveragents.infrastructure.sandbox.git.submodules.records import (
     borrowing_folder,
     in_repository,
     submodules_of,

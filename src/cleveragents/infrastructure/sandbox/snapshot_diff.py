@@ -7,10 +7,10 @@ from cleveragents.domain.action import ResourceType
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.fs_diff import diff_of
-from cleveragents.infrastructure.sandbox.fs_directory import contents_of
-from cleveragents.infrastructure.sandbox.sqlite_diff import diff_of_databases
-from cleveragents.infrastructure.sandbox.sqlite_read import private_folder
+from cleveragents.infrastructure.sandbox.folder.diff import diff_of
+from cleveragents.infrastructure.sandbox.folder.sandbox import contents_of
+from cleveragents.infrastructure.sandbox.sqlite.diff import diff_of_databases
+from cleveragents.infrastructure.sandbox.sqlite.read import private_folder
 from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, place_of
 

@@ -17,7 +17,7 @@ from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git_repository import make_repository
+from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.infrastructure.sandbox.git_repository import make_repository
+from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 
 FORGET = "git reflog expire --expire=now --all; git gc -q --prune=now"
 

@@ -18,7 +18,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git_state import GitBlobs
+from cleveragents.infrastructure.sandbox.git.repository.state import GitBlobs
 from cleveragents.infrastructure.snapshots.pages.base_copy import BasePages
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
 

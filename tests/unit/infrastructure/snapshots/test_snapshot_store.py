@@ -10,7 +10,7 @@ import pytest
 
 from cleveragents.domain.changes import ChangeKind
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.infrastructure.sandbox.git_repository import make_repository
+from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 
 
 def _changes(result) -> dict[str, ChangeKind]:

@@ -1,0 +1,182 @@
+"""Owns bringing the result of a folder's sandbox into the real folder: checked, then all of it.
+
+Only paths that the plan changed are looked at and written; everything else keeps even its inode.
+"""
+
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any, Protocol
+
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.errors import (
+    ApplyConflictError,
+    ApplyEditsKeptError,
+    ApplyRefusedError,
+    SnapshotDamagedError,
+)
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.entry import Kind, shown
+from cleveragents.infrastructure.files.excludes import excludes
+from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.walk import walk
+from cleveragents.infrastructure.sandbox.folder.apply.carry_out import (
+    CarryOut,
+    EditsKeptError,
+    settle,
+)
+from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
+from cleveragents.infrastructure.sandbox.folder.apply.project_state import ProjectState, status_at
+from cleveragents.infrastructure.sandbox.folder.apply.update import MovedOnError
+from cleveragents.infrastructure.sandbox.folder.diff import diff_of, stored
+from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
+from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
+
+
+class FolderSnapshots(Protocol):
+    """What is needed of the engine that takes the snapshots of folders."""
+
+    def capture(self, resource: PlanResource) -> Snapshot: ...
+    def reading(self, resource: PlanResource) -> AbstractContextManager[TreeReader]: ...
+
+
+class FolderApply:
+    def __init__(self, snapshots: FolderSnapshots) -> None:
+        self._snapshots = snapshots
+
+    def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:  # noqa: ARG002 - a folder has no branches and no commits
+        """The token names two snapshots, and so everything that has to be written."""
+        base = base_of(resource)
+        result = self._snapshots.capture(resource).ref
+        with self._snapshots.reading(resource) as reader:
+            found = reader.between(base, result)
+            differences, strayed = without_strayed(resource, without_holders(resource, found))
+            _refuse_conflicts(resource, differences)
+            rest = (*left_behind(resource), *strayed)
+            diff = diff_of(differences, reader.content, reader.content, rest)
+            diff = replace(diff, notes=tuple(strayed_notes(resource, strayed)))
+        stays = {item.path for item in found} - {item.path for item in differences}
+        token = {
+            "base": base,
+            "result": result,
+            "stays": [path.hex() for path in sorted(stays)],
+            "diff": stored(diff),
+        }
+        return PreparedApply(
+            resource_id=resource.resource_id, token=token, diff=diff, snapshots=(base, result)
+        )
+
+    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
+        result = prepared.token["result"]
+        with self._snapshots.reading(resource) as reader:
+            differences = _named_by(reader, prepared.token)
+            if differences:
+                work = CarryOut(resource, reader, differences, ApplyJournal(resource, result))
+                with _reported(resource, "could not be changed and is as it was"):
+                    work.run()
+            return "folder:" + reader.state_hash(result)
+
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        journal = ApplyJournal(resource, prepared.token["result"])
+        with self._snapshots.reading(resource) as reader:
+            work = CarryOut(resource, reader, _named_by(reader, prepared.token), journal)
+            with _reported(resource, "could not be put back"):
+                return tuple(shown(path) for path in work.take_back())
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        settle(resource, ApplyJournal(resource, prepared.token["result"]))
+
+
+def base_of(resource: PlanResource) -> str:
+    if resource.base_snapshot is None:
+        raise ApplyRefusedError(
+            f"`{resource.name}` has not been worked on yet",
+            f"agents plan execute {resource.plan_id}",
+        )
+    return resource.base_snapshot
+
+
+def left_behind(resource: PlanResource) -> tuple[str, ...]:
+    """What is in the sandbox and is not applied, because the action excludes it."""
+    if not resource.exclude:
+        return ()
+    with open_sandbox(resource) as anchor:
+        found = walk(anchor, excludes(resource.exclude)).excluded
+    return tuple(sorted(shown(path) for path in found))
+
+
+def without_holders(
+    resource: PlanResource, differences: Sequence[Difference]
+) -> Sequence[Difference]:
+    """Without the folders that snapshots do not list because they hold only excluded paths."""
+    if not resource.exclude:
+        return differences
+    with open_sandbox(resource) as anchor:
+        return [
+            item
+            for item in differences
+            if item.new is not None
+            or item.old is None
+            or item.old.kind is not Kind.DIR
+            or status_at(anchor, item.path) is None
+        ]
+
+
+def _named_by(reader: TreeReader, token: Mapping[str, Any]) -> list[Difference]:
+    stays = {bytes.fromhex(text) for text in token["stays"]}
+    found = reader.between(token["base"], token["result"])
+    return [item for item in found if item.path not in stays]
+
+
+def _refuse_conflicts(resource: PlanResource, differences: Sequence[Difference]) -> None:
+    location = resource.location
+    try:
+        with Anchor(location) as anchor:
+            changes = {item.path: item for item in differences}
+            state = ProjectState(anchor, changes, excludes(resource.exclude))
+            conflicts = state.conflicts(accept_halfway=False)
+    except OSError as error:
+        raise ApplyRefusedError(
+            f"the folder {location} cannot be read ({error.strerror})",
+            "put it back if it was moved, or make it readable",
+        ) from error
+    if conflicts:
+        raise _conflict(resource, conflicts)
+    if differences and not os.access(location, os.W_OK | os.X_OK, effective_ids=True):
+        raise ApplyRefusedError(f"{location} cannot be written to", f"chmod u+wx {location}")
+
+
+@contextmanager
+def _reported(resource: PlanResource, what: str) -> Generator[None]:
+    try:
+        yield
+    except EditsKeptError as error:
+        cause = _told(resource, error.cause, what)
+        names = [shown(path) for path in error.paths]
+        raise ApplyEditsKeptError(resource.plan_id, str(cause), names) from error
+    except (MovedOnError, OSError, SnapshotDamagedError) as error:
+        raise _told(resource, error, what) from error
+
+
+def _told(resource: PlanResource, error: BaseException, what: str) -> BaseException:
+    if isinstance(error, MovedOnError):
+        return _conflict(resource, error.paths)
+    return ApplyRefusedError(
+        f"{resource.location} {what}: {error}", f"agents plan apply {resource.plan_id}"
+    )
+
+
+def _conflict(resource: PlanResource, paths: Sequence[bytes]) -> ApplyConflictError:
+    return ApplyConflictError(
+        resource.plan_id,
+        resource.name,
+        [shown(path) for path in paths],
+        "they are not as they were when the plan's copy was made",
+        f"bring these back to what they were, or move them out of the way, and run "
+        f"`agents plan apply {resource.plan_id}` again; the plan's own version is in "
+        f"{resource.sandbox_path}",
+    )

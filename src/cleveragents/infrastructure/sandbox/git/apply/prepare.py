@@ -1,0 +1,353 @@
+"""Owns preparing an apply: the merge of a sandbox into the user's checkout, computed and checked.
+
+Nothing of the user's changes here: objects are added, and one reference of ours that keeps them.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
+from cleveragents.infrastructure.sandbox.git.apply.carry_out import GitCarryOut
+from cleveragents.infrastructure.sandbox.git.apply.readiness import (
+    differing,
+    refuse_unready,
+    staged,
+)
+from cleveragents.infrastructure.sandbox.git.apply.switch import Means
+from cleveragents.infrastructure.sandbox.git.apply.user_commit import (
+    UserCommit,
+    unsigned_note,
+    user_commit,
+)
+from cleveragents.infrastructure.sandbox.git.apply.worktree_update import FileUpdate
+from cleveragents.infrastructure.sandbox.git.command import Git, GitError
+from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees, joined
+from cleveragents.infrastructure.sandbox.git.merge import merged_tree
+from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, value_of
+from cleveragents.infrastructure.sandbox.git.repository.ref_locks import change_ref
+from cleveragents.infrastructure.sandbox.git.sandbox import left_behind
+from cleveragents.infrastructure.sandbox.git.submodules.carry_out import (
+    NOTES,
+    diffs_of,
+    users_submodule,
+)
+from cleveragents.infrastructure.sandbox.git.submodules.contents import look
+from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import clear_workshop
+from cleveragents.infrastructure.sandbox.git.submodules.prepare import SubmoduleApply
+from cleveragents.infrastructure.sandbox.git.trees import (
+    GITLINK,
+    FolderTree,
+    TreeChange,
+    Trees,
+    own_commit,
+    text_of,
+    tree_changes,
+)
+from cleveragents.infrastructure.sandbox.git.views import GitViews, Held
+from cleveragents.infrastructure.sandbox.strayed import strayed_notes
+
+_UNSIGNED = "unsigned"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Merge:
+    """`ours` is a commit: HEAD, or one of ours that holds the working tree as it is. `apart`: there
+    is no merge, and `head` is where the plan began."""
+
+    head: str
+    ours: str
+    result: str
+    changes: tuple[TreeChange, ...]
+    apart: bool = False
+
+
+class GitApply:
+    def __init__(self, scratch_dir: str, pins: Pins, views: GitViews) -> None:
+        self._means = Means(trees=Trees(scratch_dir), views=views)
+        self._pins = pins
+
+    def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
+        git = _project(resource, options)
+        with self._means.views.of_files(resource) as held:
+            folder = held.trees.of_sandbox(held.git, resource.base, resource.cut_out)
+            looked = look(held.git, held.trees, resource, folder)
+            over = Bringing(views=self._means.views, held=held, resource=resource)
+            # First: what the project's commit is to name has to be there.
+            submodules = SubmoduleApply(self._means, over, options).prepare(looked)
+            try:
+                merge = self._merge(git, held, resource, looked.folder, options)
+                _refuse_removal(resource, options, merge)
+                _bring(git, over, merge)
+                token = self._token(git, held, resource, options, merge)
+            except BaseException:
+                clear_workshop(resource)
+                raise
+            inside = diffs_of(resource, submodules.steps)
+            diffs = (diff_of_trees(held.git, merge.ours, merge.result), *inside)
+            notes = [*submodules.notes, *_left_folders(resource, options, merge)]
+            notes += strayed_notes(resource, map(text_of, folder.strayed))
+            notes += _notes_on_commit(options, merge, token)
+            told = {NOTES: notes} if notes else {}
+            return PreparedApply(
+                resource_id=resource.resource_id,
+                token={**token, **submodules.token, **told},
+                diff=joined(diffs, left_behind(held.git, held.trees, resource, looked), notes),
+            )
+
+    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
+        return self._carrying_out(resource, prepared).run()
+
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        return self._carrying_out(resource, prepared).take_back()
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        if Path(resource.location).is_dir():  # else what was kept in it went with it
+            self._carrying_out(resource, prepared).settle()
+
+    def _carrying_out(self, resource: PlanResource, prepared: PreparedApply) -> GitCarryOut:
+        return GitCarryOut(Git(resource.location), self._means, resource, prepared.token)
+
+    def _merge(
+        self,
+        git: Git,
+        held: Held,
+        resource: PlanResource,
+        folder: FolderTree,
+        options: ApplyOptions,
+    ) -> _Merge:
+        head = value_of(git, "HEAD")
+        if head is None:
+            raise ApplyRefusedError(
+                f"{git.directory} has no commit to apply to", f"git -C {git.directory} status"
+            )
+        ours = head
+        if not options.commit:
+            tree = self._means.trees.of_checkout(git).tree
+            ours = own_commit(git, tree, "working tree", head)
+        try:
+            result = merged_tree(held, resource, ours, folder.tree)
+        except ApplyConflictError as error:
+            if options.branch is not None and not resource.details.get("included_uncommitted"):
+                return _at_its_start(held, resource, folder)
+            raise _with_what_helps(git, resource, head, ours, error) from error
+        changes = tree_changes(held.git, ours, result)
+        return _Merge(head=head, ours=ours, result=result, changes=changes)
+
+    def _token(
+        self, git: Git, held: Held, resource: PlanResource, options: ApplyOptions, merge: _Merge
+    ) -> dict[str, str]:
+        if not merge.changes:
+            return {"kind": "nothing", "head": merge.head}
+        if options.branch is not None:
+            ref = _new_branch(git, options.branch, merge.head)
+            made = user_commit(git, merge.head, merge.result, options.message)
+            token = {"kind": "branch", "head": merge.head, "ref": ref, "commit": made.commit}
+            token |= _unsigned(made)
+        elif options.commit:
+            refuse_unready(git, self._means.trees, resource.plan_id)
+            ref = _current_branch(git, resource)
+            in_index = staged(git, merge.head, merge.changes)
+            _refuse_overlaps(git, held, resource, merge, in_index)
+            made = user_commit(git, merge.head, merge.result, options.message)
+            token = {"kind": "commit", "head": merge.head, "ref": ref, "commit": made.commit}
+            token |= _unsigned(made)
+        else:
+            refuse_unready(git, self._means.trees, resource.plan_id)
+            dirty = _uncommitted(git, resource, merge)
+            _refuse_overlaps(git, held, resource, merge, dirty)
+            commit = own_commit(git, merge.result, "applied without a commit", merge.ours)
+            token = {"kind": "tree", "head": merge.head, "commit": commit}
+        pin(git, self._pins.result(resource), token["commit"])
+        return token
+
+
+def _at_its_start(held: Held, resource: PlanResource, folder: FolderTree) -> _Merge:
+    """On a branch of its own nothing has to be merged: git and its user can do that later."""
+    changes = tree_changes(held.git, resource.base, folder.tree)
+    base = resource.base
+    return _Merge(head=base, ours=base, result=folder.tree, changes=changes, apart=True)
+
+
+def _with_what_helps(
+    git: Git, resource: PlanResource, head: str, ours: str, error: ApplyConflictError
+) -> ApplyConflictError:
+    """Uncommitted work can be put away, commits cannot."""
+    plan_id = resource.plan_id
+    trees = {git.text("rev-parse", f"{commit}^{{tree}}") for commit in (head, ours)}
+    if len(trees) > 1:
+        return error
+    helps = (
+        f"agents plan apply {plan_id} --branch NAME puts the result on a branch that begins where"
+        " the plan did; then decide with git: git merge NAME"
+    )
+    if resource.details.get("included_uncommitted"):  # where it began is no commit of the user's
+        helps = f"take what you want of the plan's own version by hand: {resource.sandbox_path}"
+    why = "commits since the plan was made change the same lines"
+    return ApplyConflictError(plan_id, resource.name, error.files, why, helps)
+
+
+def _notes_on_commit(options: ApplyOptions, merge: _Merge, token: Mapping[str, str]) -> list[str]:
+    notes: list[str] = []
+    if merge.apart and merge.changes:
+        notes.append(
+            f"{options.branch} begins at {merge.head[:12]}, where the plan did, as commits since"
+            f" then change the same lines: git merge {options.branch}"
+        )
+    if reason := token.get(_UNSIGNED):
+        notes.append(unsigned_note(reason, options.branch))
+    return notes
+
+
+def _unsigned(made: UserCommit) -> dict[str, str]:
+    return {_UNSIGNED: made.unsigned} if made.unsigned else {}
+
+
+def _bring(git: Git, over: Bringing, merge: _Merge) -> None:
+    """The result into the user's repository; until here nothing of it is there."""
+    resource, inside = over.resource, over.held.git
+    ends = (merge.ours, resource.base)
+    # The trees by themselves too: of a commit alone, git leaves out what its history leads to.
+    known = [*ends, *(f"{end}^{{tree}}" for end in ends)]
+    try:
+        pack = over.pack(inside, merge.result, known)
+        over.unpack(pack, git, [merge.result, "--not", *known], strict=True)
+    except GitError as error:
+        raise ApplyRefusedError(
+            f"the result cannot be brought into {git.directory}: {error.stderr}",
+            f"agents plan diff {resource.plan_id}",
+        ) from error
+    blobs = [change.new_oid.decode() for change in merge.changes if change.is_file]
+    over.contents(inside, blobs, git)
+
+
+def _refuse_overlaps(
+    git: Git, held: Held, resource: PlanResource, merge: _Merge, dirty: set[bytes]
+) -> None:
+    files = FileUpdate(git, merge.ours, merge.result)
+    overlaps = sorted({*files.overlaps(held.over(git)), *dirty})
+    _refuse_in_submodules(resource, merge, overlaps)
+    if overlaps:
+        raise ApplyConflictError(
+            resource.plan_id,
+            resource.name,
+            [text_of(path) for path in overlaps],
+            "you have uncommitted work in files that the plan changes",
+        )
+
+
+def _refuse_in_submodules(resource: PlanResource, merge: _Merge, overlaps: list[bytes]) -> None:
+    """That folder is in the way, and what is in it is committed there."""
+    for path in _removed(resource, merge):
+        inside = [text_of(one) for one in overlaps]
+        found = [one for one in inside if f"{one}/".startswith(f"{path}/")]
+        if found:
+            place = resource.location
+            raise ApplyConflictError(
+                resource.plan_id,
+                resource.name,
+                found,
+                f"the submodule {path} is checked out there, and the plan puts files in its place",
+                f"take it out of the way, git -C {place} submodule deinit {path}, and apply again;"
+                " or keep the result on a branch with --branch NAME",
+            )
+
+
+def _refuse_removal(resource: PlanResource, options: ApplyOptions, merge: _Merge) -> None:
+    """Of a submodule that is checked out: what says that it is gone is the index, or a commit."""
+    removed = _removed(resource, merge)
+    if removed and not options.commit:
+        raise ApplyRefusedError(
+            f"the plan removes the submodule {removed[0]}, which only a commit can do",
+            f"agents plan apply {resource.plan_id}, or with --branch NAME",
+        )
+
+
+def _left_folders(resource: PlanResource, options: ApplyOptions, merge: _Merge) -> list[str]:
+    if options.branch is not None:
+        return []
+    return [
+        f"the submodule {path} is removed; its folder stays, with all that is in it"
+        for path in _removed(resource, merge)
+    ]
+
+
+def _removed(resource: PlanResource, merge: _Merge) -> list[str]:
+    """The submodules to be removed that the user has checked out."""
+    gone = [c for c in merge.changes if c.old_mode == GITLINK and c.new_mode != GITLINK]
+    return [text_of(c.path) for c in gone if users_submodule(resource, c.name) is not None]
+
+
+def _project(resource: PlanResource, options: ApplyOptions) -> Git:
+    if options.branch is not None and not options.commit:
+        raise ApplyRefusedError(
+            "a branch holds commits, so --branch and --no-commit exclude each other",
+            f"agents plan apply {resource.plan_id} --branch {options.branch}",
+        )
+    if not Path(resource.location).is_dir():
+        raise ApplyRefusedError(
+            f"the project {resource.location} is not there any more",
+            "put the folder back if it was moved",
+        )
+    return Git(resource.location)
+
+
+def _uncommitted(git: Git, resource: PlanResource, merge: _Merge) -> set[bytes]:
+    """Paths to be changed that hold uncommitted work which the plan does not know about."""
+    dirty = differing(git, "diff-tree", "-r", merge.head, merge.ours)
+    dirty |= differing(git, "diff-index", "--cached", merge.head)
+    if resource.details.get("included_uncommitted"):
+        dirty &= differing(git, "diff-tree", "-r", resource.base, merge.ours)
+    return _touched(merge) & dirty
+
+
+def _touched(merge: _Merge) -> set[bytes]:
+    return {change.path for change in merge.changes}
+
+
+def _current_branch(git: Git, resource: PlanResource) -> str:
+    found = git.run("symbolic-ref", "--quiet", "HEAD", check=False)
+    if found.code != 0:
+        raise ApplyRefusedError(
+            f"HEAD is detached in {git.directory}: there is no branch to commit to",
+            f"agents plan apply {resource.plan_id} --branch NAME",
+        )
+    return os.fsdecode(found.stdout.removesuffix(b"\n"))
+
+
+def _new_branch(git: Git, name: str, commit: str) -> str:
+    ref = f"refs/heads/{name}"
+    invalid = name.startswith("-") or name == "HEAD" or not git.succeeds("check-ref-format", ref)
+    if invalid:
+        raise ApplyRefusedError(f"{name!r} is not a valid branch name", "choose another --branch")
+    if value_of(git, ref) is not None:
+        raise ApplyRefusedError(
+            f"there is already a branch {name} in {git.directory}", "choose another --branch"
+        )
+    _refuse_unborn(git, ref, name)
+    # A rehearsal: another branch may be in the way as a folder or a file of that name.
+    steps = f"start\ncreate {ref} {commit}\nprepare\nabort\n"
+    try:
+        change_ref(git, ref, commit, "--stdin", told=os.fsencode(steps))
+    except GitError as error:
+        raise ApplyRefusedError(
+            f"the branch {name} cannot be made: {error.stderr}", "choose another --branch"
+        ) from error
+    return ref
+
+
+def _refuse_unborn(git: Git, ref: str, name: str) -> None:
+    """A branch without a commit is no reference yet, and still somebody's."""
+    listed = git.run("worktree", "list", "--porcelain", "-z").stdout.split(b"\0\0")
+    for worktree in listed:
+        lines = worktree.split(b"\0")
+        if b"branch " + os.fsencode(ref) in lines:
+            place = os.fsdecode(lines[0].removeprefix(b"worktree "))
+            raise ApplyRefusedError(
+                f"the worktree {place} is on the branch {name}, which has no commit yet",
+                "choose another --branch",
+            )

@@ -1,0 +1,43 @@
+"""Owns whether a checkout of the user's can take a result: nothing half done, nothing staged."""
+
+from collections.abc import Collection
+from pathlib import Path
+
+from cleveragents.domain.errors import ApplyRefusedError
+from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.sandbox.git.apply.user_index import UserIndex
+from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.trees import TreeChange, Trees
+
+_IN_PROGRESS = {
+    "MERGE_HEAD": "merge",
+    "CHERRY_PICK_HEAD": "cherry-pick",
+    "REVERT_HEAD": "revert",
+    "rebase-merge": "rebase",
+    "rebase-apply": "rebase",
+    "sequencer": "cherry-pick or revert",
+    "BISECT_LOG": "bisect",
+}
+
+
+def refuse_unready(git: Git, trees: Trees, plan_id: PlanId) -> None:
+    """Raises ApplyRefusedError."""
+    git_dir = Path(git.text("rev-parse", "--absolute-git-dir"))
+    going_on = [text for name, text in _IN_PROGRESS.items() if (git_dir / name).exists()]
+    if going_on or git.run("ls-files", "--unmerged", "-z").stdout:
+        what = going_on[0] if going_on else "merge"
+        raise ApplyRefusedError(
+            f"a {what} is in progress in {git.directory}",
+            "finish or abort it first, or keep the result on a branch with --branch NAME",
+        )
+    UserIndex(git, trees, plan_id).refuse_if_locked()
+
+
+def staged(git: Git, head: str, changes: Collection[TreeChange]) -> set[bytes]:
+    """Paths to be changed whose entry in the user's index is not the one of HEAD."""
+    return {change.path for change in changes} & differing(git, "diff-index", "--cached", head)
+
+
+def differing(git: Git, command: str, *args: str) -> set[bytes]:
+    listed = git.run(command, "-z", "--name-only", "--no-renames", *args).stdout
+    return set(listed.split(b"\0")[:-1])

@@ -1,0 +1,108 @@
+"""Owns the difference between two trees as people see it, and the ignored files beside it."""
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import PurePosixPath
+
+from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
+from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.trees import Trees, text_of
+
+# Plumbing: nothing of the user's taste in diffs (colours, prefixes, tools) reaches it.
+_DIFF = (
+    "diff-tree",
+    "-r",
+    "--no-renames",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-color",
+    "--submodule=short",
+    "--ignore-submodules=none",
+)
+_KINDS = {b"A": ChangeKind.ADDED, b"D": ChangeKind.DELETED}
+
+
+def diff_of_trees(git: Git, old: str, new: str, *, below: str = "") -> ResourceDiff:
+    """`below` is where the trees have their place in the project."""
+    top = f"{below}/" if below else ""
+    places = (f"--src-prefix=a/{top}", f"--dst-prefix=b/{top}")
+    patch = git.run(*_DIFF, *places, "--patch", old, new).stdout
+    files = _files(git.run(*_DIFF, "-z", "--raw", "--numstat", old, new).stdout)
+    shown = text_of(os.fsencode(top))
+    return ResourceDiff(
+        files=tuple(replace(file, path=shown + file.path) for file in files),
+        patch=patch.decode("utf-8", "backslashreplace"),
+    )
+
+
+def joined(
+    parts: Iterable[ResourceDiff], left_behind: Sequence[str] = (), notes: Sequence[str] = ()
+) -> ResourceDiff:
+    """The diffs of a project and of its submodules as one."""
+    found = list(parts)
+    return ResourceDiff(
+        files=tuple(file for part in found for file in part.files),
+        patch="".join(part.patch for part in found),
+        left_behind=tuple(left_behind),
+        notes=tuple(notes),
+    )
+
+
+def ignored_files(git: Git, trees: Trees, tree: str, include: Sequence[str]) -> tuple[str, ...]:
+    """Ignored files of a sandbox that were not brought along; whole folders as one entry."""
+    brought = [PurePosixPath(path) for path in include]
+    with trees.private_index(git) as private:
+        private.run("read-tree", tree)
+        found = [path for path in _ignored(private, "--directory") if not _within(path, brought)]
+        return tuple(text for path in found for text in _without_brought(private, path, brought))
+
+
+def _without_brought(private: Git, path: bytes, brought: list[PurePosixPath]) -> list[str]:
+    """A folder that holds something brought along is listed file by file, without that."""
+    folder = _pure(path)
+    if not any(item.is_relative_to(folder) for item in brought):
+        return [text_of(path)]
+    literal = private.with_env({"GIT_LITERAL_PATHSPECS": "1"})
+    inside = _ignored(literal, "--", str(folder))
+    return [text_of(item) for item in inside if not _within(item, brought)]
+
+
+def _ignored(private: Git, *args: str) -> list[bytes]:
+    listed = private.run(
+        "ls-files", "--others", "--ignored", "--exclude-standard", "-z", *args
+    ).stdout
+    return listed.split(b"\0")[:-1]
+
+
+def _within(path: bytes, brought: list[PurePosixPath]) -> bool:
+    return any(_pure(path).is_relative_to(item) for item in brought)
+
+
+def _pure(path: bytes) -> PurePosixPath:
+    return PurePosixPath(path.decode("utf-8", "surrogateescape"))
+
+
+def _files(raw: bytes) -> tuple[FileDiff, ...]:
+    """Of `--raw --numstat -z`: first `:… STATUS NUL path`, then `added TAB deleted TAB path`."""
+    kinds: dict[bytes, ChangeKind] = {}
+    files: list[FileDiff] = []
+    fields = iter(raw.split(b"\0")[:-1])
+    for field in fields:
+        if field.startswith(b":"):
+            kinds[next(fields)] = _KINDS.get(field[-1:], ChangeKind.MODIFIED)
+            continue
+        added, deleted, path = field.split(b"\t", 2)
+        files.append(
+            FileDiff(
+                path=text_of(path),
+                kind=kinds[path],
+                insertions=_count(added),
+                deletions=_count(deleted),
+            )
+        )
+    return tuple(files)
+
+
+def _count(number: bytes) -> int | None:
+    return None if number == b"-" else int(number)

@@ -1,0 +1,56 @@
+"""Owns the merge of a plan's result with what the project has become: trees, and no files.
+
+Inside, since drivers may be configured for it, which are programs, and read what a step wrote.
+"""
+
+import re
+
+from cleveragents.domain.errors import ApplyConflictError
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.trees import own_commit, text_of
+from cleveragents.infrastructure.sandbox.git.views import Held
+
+_ATTRIBUTES = b".gitattributes"
+
+
+def merged_tree(held: Held, resource: PlanResource, ours: str, result: str) -> str:
+    """Three-way merge of trees with exactly the plan's base between them. Conflicts raise."""
+    git = held.git
+    base, present = _tree(git, resource.base), _tree(git, ours)
+    if result == base:
+        return present
+    if present == base:
+        return result
+    # Made-up children of the base: HEAD may have been rewound, or know nothing of the base.
+    mine = own_commit(git, present, "ours", resource.base)
+    theirs = own_commit(git, result, "theirs", resource.base)
+    args = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages", mine, theirs)
+    with held.trees.folder() as place:
+        held.trees.materialise(git, ours, _needed(git, ours), place)
+        there = git.at(str(place)).with_env({"GIT_WORK_TREE": str(place)})
+        merged = there.run(*args, check=False)
+        if merged.code not in (0, 1):
+            there.run(*args)  # the same again, for its error
+    tree, *files = merged.stdout.split(b"\0")[:-1]
+    if merged.code == 1:
+        # Where file and folder collide, git makes up a second name out of ours.
+        made_up = re.compile(f"~({mine}|{theirs})(_[0-9]+)?$")
+        names = sorted({made_up.sub("", text_of(path)) for path in files if path})
+        why = "the project changed the same lines since the plan was made"
+        raise ApplyConflictError(resource.plan_id, resource.name, names, why)
+    return tree.decode()
+
+
+def _needed(git: Git, ours: str) -> list[bytes]:
+    """What git reads in the folder that it merges in: attributes, and whatever a driver needs."""
+    listed = git.run("ls-tree", "-r", "-z", "--full-tree", ours).stdout.split(b"\0")[:-1]
+    files = [line for line in listed if not line.startswith(b"160000")]
+    paths = [line.partition(b"\t")[2] for line in files]
+    if git.succeeds("config", "--get-regexp", r"^merge\..*\.driver$"):
+        return paths
+    return [path for path in paths if path.rpartition(b"/")[2] == _ATTRIBUTES]
+
+
+def _tree(git: Git, commit: str) -> str:
+    return git.text("rev-parse", "--verify", f"{commit}^{{tree}}")

@@ -1,0 +1,136 @@
+"""Owns the objects that only a sandbox's repository has: stored with a snapshot, as packs.
+
+A step may run a `git gc` there, or remove the repository altogether. The same for the repository
+of a submodule, whose packs are told from others in the snapshot by its place.
+"""
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
+
+_EMPTY_PACK = 0
+_PACK, _TIPS, _FIRST_REFS, _COMMIT = "pack", "tips", "first-refs", "commit"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What is to be stored, and the hashes of what is needed still and is stored already."""
+
+    contents: Mapping[str, bytes]
+    inherited: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Packs:
+    """Of the project's repository, or of that of a submodule at a `place` below it."""
+
+    place: str = ""
+
+    def first_refs(self, stored: StoredSide) -> bytes | None:
+        """The references that it had from the user's, whose objects are not stored."""
+        name = self._name(_FIRST_REFS)
+        return stored.content(name) if name in stored.hashes else None
+
+    def commit(self, stored: StoredSide) -> str | None:
+        """The one that it stood at; None if the snapshot has nothing of it."""
+        name = self._name(_COMMIT)
+        return stored.content(name).decode("ascii") if name in stored.hashes else None
+
+    def with_commit(self, stored: Stored, commit: str) -> Stored:
+        told = {**stored.contents, self._name(_COMMIT): commit.encode("ascii")}
+        return Stored(contents=told, inherited=stored.inherited)
+
+    def all_of(self, stored: StoredSide) -> Mapping[str, bytes]:
+        """The hashes of all that a snapshot has of it."""
+        return {k: v for k, v in stored.hashes.items() if self._is_own(k)}
+
+    def store(
+        self,
+        git: Git,
+        tips: Sequence[str],
+        base: Sequence[str],
+        first_refs: bytes,
+        before: StoredSide | None,
+    ) -> Stored | None:
+        """Packs that, with those of the snapshot before and `base`, which is kept for us in the
+        user's repository, hold all of `tips`. None if the repository is not whole."""
+        told = {self._name(_TIPS): "\n".join(tips).encode("ascii")}
+        kept: dict[str, bytes] = {}
+        if before is None:
+            told[self._name(_FIRST_REFS)] = first_refs
+        else:
+            kept[self._name(_FIRST_REFS)] = before.hashes[self._name(_FIRST_REFS)]
+            known = [*base, *self._tips(before)]
+            if (pack := _pack(git, revisions(tips, known))) is not None:
+                packs = {name: before.hashes[name] for name in self._packs(before)}
+                return Stored(contents={**told, **self._named(pack)}, inherited={**kept, **packs})
+        # The first, or what the one before had is gone from the repository: pack all of it.
+        for known in (base, ()):
+            if (pack := _pack(git, revisions(tips, known))) is not None:
+                return Stored(contents={**told, **self._named(pack)}, inherited=kept)
+        return None
+
+    def put_back(self, git: Git, base: Sequence[str], target: StoredSide) -> bool:
+        """Into a repository that may have lost them; False if it is not whole then."""
+        request = revisions(self._tips(target), base)
+        if _is_whole(git, request):
+            return True
+        for name in self._packs(target):
+            git.run("index-pack", "--stdin", "--fix-thin", input=target.content(name))
+        return _is_whole(git, request)
+
+    def _tips(self, stored: StoredSide) -> list[str]:
+        return lines_of(stored.content(self._name(_TIPS)))
+
+    def _packs(self, stored: StoredSide) -> list[str]:
+        begin = self._name(_PACK) + ":"
+        return sorted(name for name in stored.hashes if name.startswith(begin))
+
+    def _named(self, pack: bytes) -> dict[str, bytes]:
+        # "PACK", version, number of objects: four bytes each.
+        if int.from_bytes(pack[8:12], "big") == _EMPTY_PACK:
+            return {}
+        return {f"{self._name(_PACK)}:{hashlib.sha256(pack).hexdigest()}": pack}
+
+    def _name(self, kind: str) -> str:
+        # The store takes no name that is not UTF-8.
+        place = os.fsencode(self.place).decode("latin-1")
+        return f"{kind}@{place}" if place else kind
+
+    def _is_own(self, name: str) -> bool:
+        own = [self._name(kind) for kind in (_TIPS, _FIRST_REFS, _COMMIT)]
+        return name in own or name.startswith(self._name(_PACK) + ":")
+
+
+def places_in(stored: StoredSide) -> list[str]:
+    """Of the submodules that a snapshot has, outer ones first."""
+    begin = f"{_TIPS}@"
+    found = [name.removeprefix(begin) for name in stored.hashes if name.startswith(begin)]
+    return sorted(os.fsdecode(place.encode("latin-1")) for place in found)
+
+
+def is_pack(name: str) -> bool:
+    return name.startswith((f"{_PACK}:", f"{_PACK}@"))
+
+
+def revisions(wanted: Sequence[str], known: Sequence[str]) -> bytes:
+    return "".join([*(f"{oid}\n" for oid in wanted), *(f"^{oid}\n" for oid in known)]).encode()
+
+
+def lines_of(data: bytes) -> list[str]:
+    return data.decode("ascii", "replace").split()
+
+
+def _pack(git: Git, request: bytes) -> bytes | None:
+    done = git.run("pack-objects", "--revs", "--stdout", "-q", input=request, check=False)
+    return done.stdout if done.code == 0 else None
+
+
+def _is_whole(git: Git, request: bytes) -> bool:
+    return (
+        git.run("rev-list", "--objects", "--quiet", "--stdin", input=request, check=False).code == 0
+    )

@@ -1,0 +1,1 @@
+"""Repositories inside a checkout, on every level."""

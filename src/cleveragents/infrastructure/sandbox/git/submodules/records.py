@@ -1,0 +1,126 @@
+"""Owns the submodules that a project had checked out when a plan was made, and their sandboxes.
+
+Each has in the sandbox what it has in the project: its files, and a repository below that of the
+sandbox, which borrows the objects of the user's (ADR 0048). Which ones there are is in the plan's
+records: what a step writes into `.gitmodules` or a `.git` does not lead us anywhere.
+"""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.files.durable_files import make_folder
+from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
+from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
+
+_DETAIL = "submodules"
+_LINKS = re.compile(rb"(?:^|\0)160000 commit ([0-9a-f]+)\t([^\0]*)")
+_TOLD = r"^submodule\..*\.(path|url)$"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submodule:
+    """`path` is below the top of the project, and `within` that of the submodule it is part of;
+    its repository has its `place` below the project's. The plan's base names `commit` for it."""
+
+    path: str
+    name: str
+    within: str
+    place: str
+    git_dir: str
+    commit: str
+
+    def repository(self, project: str) -> str:
+        """The folder of the user's repository of it."""
+        return os.path.join(project, self.git_dir)
+
+
+def to_details(found: Sequence[Submodule]) -> Mapping[str, Any]:
+    return {_DETAIL: [asdict(item) for item in found]} if found else {}
+
+
+def submodules_of(resource: PlanResource) -> Sequence[Submodule]:
+    """Outer ones before those inside of them."""
+    return [Submodule(**item) for item in resource.details.get(_DETAIL, ())]
+
+
+def inside(resource: PlanResource, path: str = "") -> Sequence[Submodule]:
+    """Those of the project itself, or of the submodule at this path."""
+    return [module for module in submodules_of(resource) if module.within == path]
+
+
+def submodule_folder(resource: PlanResource, module: Submodule) -> GitFolder:
+    """Its files and its repository in the sandbox."""
+    own = GitFolder(resource.sandbox_path)
+    return GitFolder(os.path.join(own.sandbox, module.path), own.file(module.place))
+
+
+def borrowing_folder(resource: PlanResource, module: Submodule) -> GitFolder:
+    """The same, where the repository can hold and find objects."""
+    folder = submodule_folder(resource, module)
+    make_folder(GitFolder(resource.sandbox_path).path, module.place)
+    folder.make(os.path.join(module.repository(resource.location), "objects"))
+    return folder
+
+
+def in_repository(project: str, module: Submodule) -> Git:
+    """The user's repository of it."""
+    return repository_git(module.repository(project))
+
+
+def repository_git(place: str) -> Git:
+    """A repository of the user's, for references, settings and objects."""
+    # The folder of its files may be gone, which would stop git.
+    return Git(place, {"GIT_DIR": place, "GIT_WORK_TREE": place})
+
+
+def submodule_git(resource: PlanResource, module: Submodule) -> Git:
+    """Git over its files in the sandbox; settings and filters are those of the user's repository,
+    new objects go to the sandbox's."""
+    folder = borrowing_folder(resource, module)
+    places = {
+        "GIT_DIR": module.repository(resource.location),
+        "GIT_SHALLOW_FILE": folder.file("shallow"),
+        **folder.as_work_tree(),
+    }
+    return Git(folder.sandbox, places, settings=UNSYNCED)
+
+
+def links_in(git: Git, tree: str) -> dict[str, str]:
+    """The commits that a tree names for its submodules; by path."""
+    listed = git.run("ls-tree", "-r", "-z", "--full-tree", tree).stdout
+    return {os.fsdecode(path): commit.decode() for commit, path in _LINKS.findall(listed)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What `.gitmodules` says of a submodule."""
+
+    name: str
+    address: str = ""
+
+
+def named_in(git: Git, tree: str) -> dict[str, Named]:
+    """The submodules that `.gitmodules` of a tree knows; by path."""
+    asked = ("config", f"--blob={tree}:.gitmodules", "-z", "--get-regexp", _TOLD)
+    listed = git.run(*asked, check=False).stdout.split(b"\0")[:-1]
+    told: dict[str, dict[str, str]] = {}
+    for line in listed:
+        key, _, value = os.fsdecode(line).partition("\n")
+        name, _, what = key.removeprefix("submodule.").rpartition(".")
+        told.setdefault(name, {})[what] = value
+    return {
+        one["path"]: Named(name=name, address=one.get("url", ""))
+        for name, one in told.items()
+        if "path" in one
+    }
+
+
+def is_safe(name: str) -> bool:
+    """As git itself wants it: a path that stays below where it begins."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and parts[0] != "/" and ".." not in parts and "\n" not in name

@@ -1,0 +1,138 @@
+"""Owns the views that git gets of what steps have written, each with what it may write.
+
+Settings and filters are those of the user's repository, not of the sandbox's: a step could have
+put a program of its own there. What a filter of the user's runs may still be a step's, since it
+is looked for in the sandbox too. So all of this is held inside (ADR 0046).
+"""
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
+from cleveragents.infrastructure.sandbox.git.inside import GitInside, Inside, View
+from cleveragents.infrastructure.sandbox.git.lfs import lend, lfs_in
+from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, quoted
+from cleveragents.infrastructure.sandbox.git.repository.own_repository import (
+    folder_of,
+    objects_of,
+    require_sandbox,
+)
+from cleveragents.infrastructure.sandbox.git.trees import Trees, TreesInside
+
+# Objects that go with the room need not survive anything.
+_PASSING = {**UNSYNCED, "core.looseCompression": "0"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Git inside; `trees` and `room` are where it may write."""
+
+    git: Git
+    trees: Trees
+    room: Path
+
+    def over(self, user: Git) -> "Held":
+        """The same inside, with a look at a checkout of the user's."""
+        objects = user.text("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        git = self.git.at(user.directory).with_env(_checkout(user.directory, objects))
+        return replace(self, git=git)
+
+
+class GitViews:
+    def __init__(self, inside: GitInside) -> None:
+        self._inside = inside
+
+    @contextmanager
+    def of_files(self, resource: PlanResource) -> Generator[Held]:
+        """Over the files of the sandbox, which it cannot write. New objects go with the room.
+
+        Raises SandboxMissingError.
+        """
+        require_sandbox(resource)
+        with self._inside.opened(_view(resource, resource.sandbox_path)) as inside:
+            lend(Git(resource.location), objects_of(resource), inside.room)
+            env = {
+                **_checkout(resource.location, objects_of(resource)),
+                "GIT_WORK_TREE": resource.sandbox_path,
+            }
+            yield _held(inside, resource.sandbox_path, env)
+
+    @contextmanager
+    def of_checkout(self, resource: PlanResource, user: Git, *writable: str) -> Generator[Held]:
+        """Over a checkout of the user's in which files of the plan may be already. It cannot write
+        there but in the folders `writable`."""
+        objects = user.text("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        with self._inside.opened(_view(resource, user.directory, *writable)) as inside:
+            lend(user, objects, inside.room)
+            yield _held(inside, user.directory, _checkout(user.directory, objects))
+
+    @contextmanager
+    def into(self, resource: PlanResource, user: Git) -> Generator[Git]:
+        """Over the objects of a repository of the user's, to add some; no other file of it can be
+        written."""
+        args = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        objects = os.path.realpath(user.text(*args))
+        with self._inside.opened(_view(resource, user.directory, objects)) as inside:
+            place = user.env.get("GIT_DIR") or os.path.join(user.directory, ".git")
+            yield Git(user.directory, {"GIT_DIR": place}, inside.start)
+
+    @contextmanager
+    def of_state(self, resource: PlanResource) -> Generator[Git]:
+        """Over the index and the objects of the sandbox's own repository, which it may write.
+
+        References are not to be written.
+        """
+        folder = folder_of(resource)
+        folder.make(objects_of(resource))
+        folder.clear()
+        with self._inside.opened(_view(resource, resource.sandbox_path, folder.path)) as inside:
+            own = _own_repository(resource, folder)
+            yield Git(resource.sandbox_path, own, inside.start, UNSYNCED)
+
+
+def _held(inside: Inside, folder: str, env: Mapping[str, str]) -> Held:
+    room = inside.room
+    (room / "objects").mkdir()
+    own = {"GIT_INDEX_FILE": str(room / "index"), "GIT_OBJECT_DIRECTORY": str(room / "objects")}
+    git = Git(folder, {**own, **env}, inside.start, {**_PASSING, **lfs_in(room)})
+    return Held(git=git, trees=TreesInside(str(room)), room=room)
+
+
+def _checkout(folder: str, objects: str) -> dict[str, str]:
+    return {
+        "GIT_DIR": os.path.join(folder, ".git"),
+        "GIT_WORK_TREE": folder,
+        "GIT_ALTERNATE_OBJECT_DIRECTORIES": alternate(objects),
+    }
+
+
+def alternate(path: str) -> str:
+    """As the variable takes it: in quotes only if need be, since not all readers know them."""
+    return quoted(path) if os.pathsep in path or path.startswith('"') else path
+
+
+def _view(resource: PlanResource, folder: str, *writable: str) -> View:
+    return View(
+        confinement=resource.confinement,
+        plan_id=resource.plan_id,
+        folder=folder,
+        writable=writable,
+    )
+
+
+def _own_repository(resource: PlanResource, folder: GitFolder) -> Mapping[str, str]:
+    own = {
+        "GIT_DIR": f"{resource.location}/.git",
+        "GIT_WORK_TREE": resource.sandbox_path,
+        "GIT_INDEX_FILE": folder.file("index"),
+        "GIT_OBJECT_DIRECTORY": folder.file("objects"),
+        "GIT_SHALLOW_FILE": folder.file("shallow"),
+    }
+    if folder.has_split_index():
+        # Its halves find each other only in the folder of the repository.
+        own["GIT_DIR"] = folder.path
+    return own

@@ -1,0 +1,238 @@
+"""Owns the sandbox of a SQLite database: a consistent copy of it in a folder of its own.
+
+The user's database and the folder around it are only read here.
+"""
+
+import hashlib
+import os
+import sqlite3
+import stat
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from cleveragents.domain.action import ResourceSpec
+from cleveragents.domain.changes import FileChange, ResourceDiff
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
+from cleveragents.infrastructure.sandbox.folder.diff import recalled
+from cleveragents.infrastructure.sandbox.location import (
+    is_there,
+    make_parent,
+    own_folder,
+    remove_sandbox,
+)
+from cleveragents.infrastructure.sandbox.sqlite.diff import diff_of_databases
+from cleveragents.infrastructure.sandbox.sqlite.read import (
+    MAGIC,
+    BusyError,
+    copy_database,
+    is_busy,
+    private_folder,
+    probe,
+)
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, place_of
+
+_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class DatabaseSnapshots(Protocol):
+    """The snapshots that diffs and applies are told from."""
+
+    def capture(self, resource: PlanResource) -> Snapshot: ...
+    def changes_between(
+        self, resource: PlanResource, old: str, new: str
+    ) -> tuple[FileChange, ...]: ...
+    def copy_of(
+        self, resource: PlanResource, ref: str, draft: str
+    ) -> AbstractContextManager[str]: ...
+    def copy_present(self, resource: PlanResource, target: int) -> int: ...
+    def strangers(self, resource: PlanResource) -> tuple[str, ...]: ...
+
+
+class SqliteDatabases:
+    def __init__(
+        self,
+        sandboxes_dir: str,
+        scratch_dir: str,
+        snapshots: DatabaseSnapshots,
+        workers: DatabaseWorkers,
+    ) -> None:
+        self._sandboxes = Path(sandboxes_dir)
+        self._scratch = scratch_dir
+        self._snapshots = snapshots
+        self._workers = workers
+
+    def inspect(
+        self,
+        spec: ResourceSpec,
+        plan_id: PlanId,  # noqa: ARG002 - nothing is pinned
+        *,
+        include_uncommitted: bool,  # noqa: ARG002 - what is committed in a database is all of it
+    ) -> ResourceInspection:
+        path = _existing_file(spec)
+        self._refuse_own(path)
+        _refuse_other_content(path)
+        try:
+            mode = probe(path)
+        except sqlite3.Error as error:
+            raise ResourceError(
+                f"{path} cannot be opened as a database: {error}",
+                f'look at it: sqlite3 {path} "PRAGMA quick_check"',
+            ) from error
+        size = os.stat(path).st_size
+        return ResourceInspection(
+            location=path, base=_identity(path), details={"journal_mode": mode, "bytes": size}
+        )
+
+    def _refuse_own(self, path: str) -> None:
+        data = self._sandboxes.parent.resolve()
+        if Path(path).is_relative_to(data):
+            raise ResourceError(
+                f"{path} is inside the data directory {data}, where the sandboxes are",
+                "use another database, or another data directory with --data-dir",
+            )
+
+    def create(self, resource: PlanResource) -> None:
+        folder = Path(resource.sandbox_path).parent
+        remove_sandbox(self._sandboxes, folder)
+        try:
+            copy_settled(resource.location, resource)
+        except BaseException:
+            remove_sandbox(self._sandboxes, folder)
+            raise
+
+    def check(self, resource: PlanResource) -> None:
+        """Raises SandboxMissingError."""
+        if not is_there(self._sandboxes, resource):
+            folder = str(own_folder(resource))
+            raise SandboxMissingError(resource.name, folder, resource.store_id)
+
+    def make_room(self, resource: PlanResource, how: Rebuilding) -> None:  # noqa: ARG002 - the file is all it has
+        folder = own_folder(resource)
+        remove_sandbox(self._sandboxes, folder)
+        make_parent(folder)
+        folder.mkdir(mode=0o700)
+
+    def remove(self, resource: PlanResource) -> None:
+        folder = Path(resource.sandbox_path).parent
+        remove_sandbox(self._sandboxes, folder)
+        with suppress(OSError):  # another sandbox of the plan may still be there
+            folder.parent.rmdir()
+
+    def secure(self, resource: PlanResource) -> bool:  # noqa: ARG002 - the same for every one
+        """A capture reads everything."""
+        return True
+
+    def release(self, resource: PlanResource) -> None:
+        """Nothing was pinned."""
+
+    def diff(self, resource: PlanResource) -> ResourceDiff:
+        if resource.base_snapshot is None:
+            return ResourceDiff()
+        strangers = self._snapshots.strangers(resource)
+        with (
+            private_folder(self._scratch) as folder,
+            self._snapshots.copy_of(
+                resource, resource.base_snapshot, os.path.join(folder, "base.db")
+            ) as base,
+        ):
+            return diff_of_databases(self._workers, base, place_of(resource), strangers)
+
+    def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
+        return recalled(resource.details["apply"]["diff"])
+
+
+def copy_settled(source: str, resource: PlanResource) -> None:
+    """Fill the sandbox, of which there is nothing yet, with a consistent and durable copy of the
+    user's database."""
+    path = Path(resource.sandbox_path)
+    with _reported(resource):
+        make_parent(path.parent)
+        path.parent.mkdir(mode=0o700)
+        copy_database(source, str(path))
+        _settle(path, os.stat(source).st_mode)
+
+
+def branch_settled(
+    parent: PlanResource, resource: PlanResource, snapshots: DatabaseSnapshots
+) -> None:
+    """The same from another sandbox, where a step may have written: that one is bytes to us."""
+    path = Path(resource.sandbox_path)
+    with _reported(resource):
+        make_parent(path.parent)
+        path.parent.mkdir(mode=0o700)
+        fd = os.open(path, _NEW, 0o600)
+        try:
+            mode = snapshots.copy_present(parent, fd)
+        finally:
+            os.close(fd)
+        _settle(path, mode)
+
+
+def _existing_file(spec: ResourceSpec) -> str:
+    path = os.path.realpath(spec.location)
+    try:
+        found = os.stat(path)
+    except OSError as error:
+        raise ResourceError(
+            f"there is no database at {spec.location}: {error.strerror}",
+            f"correct `path`, or make an empty one: sqlite3 {spec.location} VACUUM",
+        ) from error
+    if not stat.S_ISREG(found.st_mode):
+        what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"
+        raise ResourceError(f"{path} is {what}", "name the database file itself as `path`")
+    if not os.access(path, os.R_OK):
+        raise ResourceError(f"{path} cannot be read", f"ls -l {path}")
+    return path
+
+
+def _refuse_other_content(path: str) -> None:
+    with open(path, "rb") as file:
+        start = file.read(len(MAGIC))
+    if start and start != MAGIC:  # an empty file is an empty database
+        raise ResourceError(
+            f"{path} is not a SQLite database, or is encrypted",
+            "name an unencrypted SQLite 3 database as `path`",
+        )
+
+
+def _identity(path: str) -> str:
+    """A name for the state the files were in; the content itself is fixed by the first snapshot."""
+    digest = hashlib.sha256()
+    for name in (path, path + "-wal"):
+        with suppress(FileNotFoundError), open(name, "rb") as file:
+            found = os.fstat(file.fileno())
+            facts = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+            digest.update(repr(facts).encode() + file.read(100))
+    return f"sqlite:{digest.hexdigest()}"
+
+
+@contextmanager
+def _reported(resource: PlanResource) -> Generator[None]:
+    try:
+        yield
+    except (BusyError, sqlite3.Error, OSError) as error:
+        if is_busy(error):
+            raise SandboxError(
+                f"{resource.location} is locked by another process",
+                f"let it finish or stop it, then `agents plan resume {resource.plan_id}`",
+            ) from error
+        raise SandboxError(
+            f"the sandbox of `{resource.name}` cannot be made: {resource.location}: {error}",
+            f"check the database, then `agents plan resume {resource.plan_id}`",
+        ) from error
+
+
+def _settle(path: Path, mode: int) -> None:
+    """The user's permission bits, as far as we can still work; and on disk for good."""
+    path.chmod(stat.S_IMODE(mode) | 0o600)
+    for name, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
+        fd = os.open(name, flags)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
