@@ -52,7 +52,7 @@ class Watch:
 
 
 def measured(llm: LlmWorld, replies: list[Reply]) -> list[float]:
-    from cleveragents.infrastructure.actors.llm_client import ModelClient
+    from cleveragents.infrastructure.actors.llm.client import ModelClient
     from cleveragents.infrastructure.tools.toolbox import ToolBox
 
     watch = Watch()

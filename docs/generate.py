@@ -20,7 +20,7 @@ from cleveragents.domain.checkpoint import DEFAULT_TRIGGERS, TRIGGER_ALIASES, Tr
 from cleveragents.domain.errors import PlanError
 from cleveragents.infrastructure.actionfile.json_schema import action_json_schema
 from cleveragents.infrastructure.database.schema import metadata
-from cleveragents.infrastructure.tools.built_in import BUILT_IN
+from cleveragents.infrastructure.tools.builtin.specs import BUILT_IN
 
 DOCS = Path(__file__).resolve().parent
 REFERENCE = DOCS / "reference"

@@ -302,7 +302,7 @@ class Container(StoreWiring):
         from cleveragents.application.services.subplan_merger import SubplanMerger
         from cleveragents.application.services.subplan_service import SubplanService
         from cleveragents.application.services.subplan_spawner import SubplanSpawner
-        from cleveragents.infrastructure.merging.merges import SandboxMerges
+        from cleveragents.infrastructure.merging.registry import SandboxMerges
 
         workplace = (self._sandboxes, self._snapshots, self.subplan_care)
         chronicle = (self._clock, self._ids)

@@ -84,7 +84,7 @@ class ToolWiring(ABC):
     @staticmethod
     def tell_hook(folder: str, message: Mapping[str, Any]) -> str:
         """What a coding agent's hook has to tell its plan; why it may not go on, if so."""
-        from cleveragents.infrastructure.hook_client import NobodyListensError, tell
+        from cleveragents.infrastructure.actors.command.hook_client import NobodyListensError, tell
 
         try:
             return tell(folder, message)
@@ -99,7 +99,7 @@ class ToolWiring(ABC):
 
     @cached_property
     def _actors(self) -> "ActorRegistry":
-        from cleveragents.infrastructure.actors.llm_setup import LlmKind
+        from cleveragents.infrastructure.actors.llm.factory import LlmKind
         from cleveragents.infrastructure.actors.registry import (
             ActorKind,
             ActorRegistry,

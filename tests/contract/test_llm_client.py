@@ -18,9 +18,9 @@ from pydantic_ai.tools import ToolDefinition
 from tests.support.chat_server import ChatServer, refuse
 
 from cleveragents.domain.errors import ModelRefusedError
-from cleveragents.infrastructure.actors.llm_client import ModelClient, Patience, Question
-from cleveragents.infrastructure.actors.llm_models import make_model
-from cleveragents.infrastructure.actors.llm_setup import ModelAddress
+from cleveragents.infrastructure.actors.llm.client import ModelClient, Patience, Question
+from cleveragents.infrastructure.actors.llm.factory import ModelAddress
+from cleveragents.infrastructure.actors.llm.models import make_model
 from cleveragents.infrastructure.clock import SystemClock
 
 MODELS = {"openai": "gpt-4o", "anthropic": "claude-test", "google": "gemini-test"}

@@ -9,9 +9,9 @@ from pydantic_ai.messages import ModelRequest, UserPromptPart
 from tests.support.chat_server import ChatServer, Reply
 
 from cleveragents.domain.errors import ModelUnreachableError
-from cleveragents.infrastructure.actors.llm_client import ModelClient, Patience, Question
-from cleveragents.infrastructure.actors.llm_models import make_model
-from cleveragents.infrastructure.actors.llm_setup import ModelAddress
+from cleveragents.infrastructure.actors.llm.client import ModelClient, Patience, Question
+from cleveragents.infrastructure.actors.llm.factory import ModelAddress
+from cleveragents.infrastructure.actors.llm.models import make_model
 from cleveragents.infrastructure.clock import SystemClock
 
 

@@ -11,7 +11,7 @@ from tests.support.agents import Agents
 
 from cleveragents.infrastructure.actionfile.json_schema import action_json_schema
 from cleveragents.infrastructure.actionfile.key_docs import KEYS
-from cleveragents.infrastructure.tools.built_in import BUILT_IN
+from cleveragents.infrastructure.tools.builtin.specs import BUILT_IN
 
 pytest.importorskip("jsonschema", reason="this .venv is older than pyproject.toml; `make test`")
 from jsonschema import Draft202012Validator

@@ -23,7 +23,7 @@ from cleveragents.domain.action import Action, ActorSpec, Step, ToolSpec, Valida
 from cleveragents.domain.decision import DecisionType, ToolCallStatus
 from cleveragents.domain.errors import BudgetExhaustedError, PlanStateError, ToolError
 from cleveragents.domain.plan import State
-from cleveragents.infrastructure.actors.given import GivenSteps
+from cleveragents.infrastructure.actors.prepended_steps import GivenSteps
 from cleveragents.infrastructure.actors.validating import ValidatingActor
 
 Think = Callable[[Sequence[str]], Step | None]

@@ -23,13 +23,13 @@ from cleveragents.domain.action import (
     ToolSpec,
     Validation,
 )
-from cleveragents.domain.actioncodec import (
+from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
+from cleveragents.infrastructure.database.action_codec import (
     action_from_json,
     action_to_json,
     step_from_json,
     step_to_json,
 )
-from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 
 TEXTS = st.text(max_size=12)
 NAMES = st.text(min_size=1, max_size=12)

@@ -11,8 +11,8 @@ from tests.support.runners import runner_with
 from cleveragents.application.ports import ToolContext
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.ids import PlanId
-from cleveragents.infrastructure.tools.file_tools import run
-from cleveragents.infrastructure.tools.search_tool import search
+from cleveragents.infrastructure.tools.builtin.file_tools import run
+from cleveragents.infrastructure.tools.builtin.search_tool import search
 
 MOST = 100_000
 SECRET = "the secret of somebody else\n"

@@ -14,7 +14,6 @@ from cleveragents.domain.action import (
     Step,
     ToolSpec,
 )
-from cleveragents.domain.actioncodec import action_from_json, action_to_json
 from cleveragents.domain.errors import ActionFileError
 from cleveragents.infrastructure.actionfile.actors import LlmShape
 from cleveragents.infrastructure.actionfile.shapes import (
@@ -24,6 +23,7 @@ from cleveragents.infrastructure.actionfile.shapes import (
     StepShape,
     ToolShape,
 )
+from cleveragents.infrastructure.database.action_codec import action_from_json, action_to_json
 
 __all__ = ["world"]
 

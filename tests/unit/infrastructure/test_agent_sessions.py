@@ -16,6 +16,7 @@ from tests.support.runners import runner_with
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ActorError
+from cleveragents.infrastructure.actors.command.hook_client import FOLDER_VARIABLE
 from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder
 from cleveragents.infrastructure.actors.command.pauses import Pauses
 from cleveragents.infrastructure.actors.command.process import (
@@ -23,9 +24,8 @@ from cleveragents.infrastructure.actors.command.process import (
     AgentEnd,
     AgentProcess,
 )
+from cleveragents.infrastructure.actors.command.quiet_detection import Stillness
 from cleveragents.infrastructure.actors.command.sessions import AgentSession, Rest
-from cleveragents.infrastructure.actors.command.stillness import Stillness
-from cleveragents.infrastructure.hook_client import FOLDER_VARIABLE
 
 Start = Callable[..., AgentSession]
 CALL = """printf '{"tool_name": "T"}' | """ + f"{sys.executable} -m cleveragents hook "

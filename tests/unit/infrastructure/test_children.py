@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cleveragents.infrastructure.tools import http_child, python_child
+from cleveragents.infrastructure.tools.builtin import http_child, python_child
 
 Called = Callable[..., tuple[int, str, str]]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cleveragents.infrastructure.actors.command.hook_client import NobodyListensError, tell
 from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder, HookKind
-from cleveragents.infrastructure.hook_client import NobodyListensError, tell
 
 
 def test_a_hook_waits_for_its_answer(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from cleveragents.domain.action import Action, ActorSpec
 from cleveragents.domain.errors import ActorUnavailableError, ModelKeyMissingError
-from cleveragents.infrastructure.actors.llm_models import make_model
-from cleveragents.infrastructure.actors.llm_setup import LlmKind, ModelAddress
+from cleveragents.infrastructure.actors.llm.factory import LlmKind, ModelAddress
+from cleveragents.infrastructure.actors.llm.models import make_model
 from cleveragents.infrastructure.actors.registry import ActorRegistry, ReadyKind
 from cleveragents.infrastructure.actors.scripted import ScriptedActor
 

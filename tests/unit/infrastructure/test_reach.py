@@ -14,7 +14,7 @@ from cleveragents.domain.action import (
     Validation,
 )
 from cleveragents.domain.footprint import EVERYTHING, NO_REACH, UNKNOWN, Reach
-from cleveragents.infrastructure.tools.built_in import BUILT_IN
+from cleveragents.infrastructure.tools.builtin.specs import BUILT_IN
 from cleveragents.infrastructure.tools.reach import reach_of
 
 ALL = (EVERYTHING,)

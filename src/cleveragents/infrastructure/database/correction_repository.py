@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Collection, Sequence
 
-from cleveragents.domain.actioncodec import step_from_json, step_to_json
 from cleveragents.domain.correction import (
     Correction,
     CorrectionMode,
@@ -14,6 +13,7 @@ from cleveragents.domain.correction import (
 from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import CorrectionNotFoundError, DatabaseUnusableError
 from cleveragents.domain.ids import CorrectionId, DecisionId, GroupId, PlanId
+from cleveragents.infrastructure.database.action_codec import step_from_json, step_to_json
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,

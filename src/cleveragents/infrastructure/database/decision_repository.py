@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 
-from cleveragents.domain.actioncodec import step_from_json, step_to_json
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.decision import (
     Decided,
@@ -19,6 +18,7 @@ from cleveragents.domain.decision import (
 from cleveragents.domain.errors import DecisionNotFoundError
 from cleveragents.domain.footprint import Footprint, Reach, Touched
 from cleveragents.domain.ids import DecisionId, PlanId, ToolCallId
+from cleveragents.infrastructure.database.action_codec import step_from_json, step_to_json
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,

@@ -14,7 +14,7 @@ from cleveragents.infrastructure.database.decision_repository import (
 from cleveragents.infrastructure.database.effect_repository import SqlEffects
 from cleveragents.infrastructure.database.engine import Database
 from cleveragents.infrastructure.database.message_repository import SqlMessages
-from cleveragents.infrastructure.database.repositories import SqlPlans, SqlResources
+from cleveragents.infrastructure.database.plan_repository import SqlPlans, SqlResources
 from cleveragents.infrastructure.database.subplan_repository import SqlSubplans
 
 

@@ -22,17 +22,17 @@ from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.domain.toolschema import fits
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, Place
-from cleveragents.infrastructure.tools import file_tools, search_tool
-from cleveragents.infrastructure.tools.built_in import BUILT_IN
-from cleveragents.infrastructure.tools.git_tools import GIT_TOOLS
-from cleveragents.infrastructure.tools.mcp_servers import McpServers
-from cleveragents.infrastructure.tools.python_tools import (
+from cleveragents.infrastructure.tools.builtin import file_tools, search_tool
+from cleveragents.infrastructure.tools.builtin.git_tools import GIT_TOOLS
+from cleveragents.infrastructure.tools.builtin.python_tools import (
     entry_point_problem,
     http_request,
     run_function,
 )
+from cleveragents.infrastructure.tools.builtin.specs import BUILT_IN
+from cleveragents.infrastructure.tools.builtin.sql_tools import SQL_TOOLS
+from cleveragents.infrastructure.tools.mcp.servers import McpServers
 from cleveragents.infrastructure.tools.reach import PLACEHOLDER, reach_of
-from cleveragents.infrastructure.tools.sql_tools import SQL_TOOLS
 
 _FILE_TOOLS = (*file_tools.FILE_TOOLS, search_tool.NAME)
 _NOT_COMMANDS = (*_FILE_TOOLS, *SQL_TOOLS)

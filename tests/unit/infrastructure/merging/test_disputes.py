@@ -10,7 +10,7 @@ from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
 from cleveragents.infrastructure.merging.disputes import Dispute, is_marked
-from cleveragents.infrastructure.merging.paths import Answer, Merged, PathMerge, Trees
+from cleveragents.infrastructure.merging.path_merge import Answer, Merged, PathMerge, Trees
 from cleveragents.infrastructure.snapshots.tree.diff import Difference
 
 Files = Mapping[str, str]

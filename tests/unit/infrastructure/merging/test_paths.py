@@ -16,8 +16,8 @@ from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
-from cleveragents.infrastructure.merging.paths import Merged, PathMerge, Trees
-from cleveragents.infrastructure.merging.text import TextMerge
+from cleveragents.infrastructure.merging.path_merge import Merged, PathMerge, Trees
+from cleveragents.infrastructure.merging.text_merge import TextMerge
 from cleveragents.infrastructure.snapshots.tree.diff import Difference
 
 Files = Mapping[str, str]

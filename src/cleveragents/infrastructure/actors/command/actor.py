@@ -26,6 +26,7 @@ from cleveragents.domain.action import Action, Step
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ActorError, ToolError
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.actors.command.hook_client import FOLDER_VARIABLE
 from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder
 from cleveragents.infrastructure.actors.command.memory import MemoryFolder
 from cleveragents.infrastructure.actors.command.pauses import Pauses
@@ -34,9 +35,8 @@ from cleveragents.infrastructure.actors.command.process import (
     AgentEnd,
     AgentProcess,
 )
+from cleveragents.infrastructure.actors.command.quiet_detection import Stillness
 from cleveragents.infrastructure.actors.command.sessions import AgentSession, Rest
-from cleveragents.infrastructure.actors.command.stillness import Stillness
-from cleveragents.infrastructure.hook_client import FOLDER_VARIABLE
 from cleveragents.infrastructure.processes.runner import ProcessRunner, last_lines
 
 MEMORY_VARIABLE = "CLEVERAGENTS_MEMORY"

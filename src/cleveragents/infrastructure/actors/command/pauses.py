@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from cleveragents.domain.errors import ActorError
-from cleveragents.infrastructure.actors.command.stillness import Stillness
+from cleveragents.infrastructure.actors.command.quiet_detection import Stillness
 
 
 class Pauses:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_ai.messages import ModelResponse
 
-from cleveragents.infrastructure.actors.llm_whole import as_stream, is_whole
+from cleveragents.infrastructure.actors.llm.whole_answers import as_stream, is_whole
 
 _DONE = (b"data: [DONE]", b"data:[DONE]")
 _REASON = "finish_reason"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.merging.paths import MergeText
+from cleveragents.infrastructure.merging.path_merge import MergeText
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.inside import GitInside, Inside, View
 

@@ -29,9 +29,9 @@ from cleveragents.domain.errors import (
     ModelDeclinedError,
 )
 from cleveragents.domain.events import ActorThinking
-from cleveragents.infrastructure.actors.llm_client import ModelClient, Question
-from cleveragents.infrastructure.actors.llm_memory import Conversation, Doing, from_text
-from cleveragents.infrastructure.actors.llm_prompts import (
+from cleveragents.infrastructure.actors.llm.client import ModelClient, Question
+from cleveragents.infrastructure.actors.llm.conversation import Conversation, Doing, from_text
+from cleveragents.infrastructure.actors.llm.prompts import (
     ABANDONED,
     CUT_OFF,
     EMPTY,
@@ -42,8 +42,8 @@ from cleveragents.infrastructure.actors.llm_prompts import (
     result_of,
     rules_for,
 )
-from cleveragents.infrastructure.actors.llm_sound import sound_text
-from cleveragents.infrastructure.actors.llm_tools import Offer, UnusableCallError
+from cleveragents.infrastructure.actors.llm.sound_answers import sound_text
+from cleveragents.infrastructure.actors.llm.tool_offer import Offer, UnusableCallError
 
 _MOST_UNUSABLE = 3
 # As many as plans run at the same time, and a few more.

@@ -12,7 +12,7 @@ from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
-from cleveragents.infrastructure.merging.paths import (
+from cleveragents.infrastructure.merging.path_merge import (
     Merged,
     MergeText,
     PathMerge,

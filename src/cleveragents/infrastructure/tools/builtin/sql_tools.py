@@ -14,7 +14,7 @@ from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.infrastructure.sqlite.answers import Found, RefusedInsideError
 from cleveragents.infrastructure.sqlite.messages import BUSY, RULE, TIME
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, Place
-from cleveragents.infrastructure.tools.sql_table import as_table
+from cleveragents.infrastructure.tools.builtin.sql_table import as_table
 
 Arguments = Mapping[str, Any]
 _MOST_ROWS = 1000

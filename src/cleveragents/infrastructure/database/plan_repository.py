@@ -6,7 +6,6 @@ from dataclasses import asdict, replace
 
 from cleveragents.domain.acting import PlacedStep, grown
 from cleveragents.domain.action import ResourceType
-from cleveragents.domain.actioncodec import action_from_json, action_to_json, step_from_json
 from cleveragents.domain.errors import (
     DatabaseUnusableError,
     PlanNotFoundError,
@@ -20,6 +19,11 @@ from cleveragents.domain.ids import (
 from cleveragents.domain.places import PlacedPlan, folder_of
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.infrastructure.database.action_codec import (
+    action_from_json,
+    action_to_json,
+    step_from_json,
+)
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,

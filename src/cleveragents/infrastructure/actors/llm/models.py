@@ -2,8 +2,8 @@
 
 from pydantic_ai.models import Model
 
-from cleveragents.infrastructure.actors.llm_endings import listen
-from cleveragents.infrastructure.actors.llm_setup import ModelAddress
+from cleveragents.infrastructure.actors.llm.endings import listen
+from cleveragents.infrastructure.actors.llm.factory import ModelAddress
 
 # Each library is loaded only by those whose model needs it.
 # ruff: noqa: PLC0415

@@ -39,9 +39,9 @@ from cleveragents.domain.errors import (
     ModelUnreachableError,
 )
 from cleveragents.domain.events import ActorWaiting
-from cleveragents.infrastructure.actors.llm_endings import Ending
-from cleveragents.infrastructure.actors.llm_loop import RequestLoop, Say
-from cleveragents.infrastructure.actors.llm_tools import name_to_send
+from cleveragents.infrastructure.actors.llm.endings import Ending
+from cleveragents.infrastructure.actors.llm.request_thread import RequestLoop, Say
+from cleveragents.infrastructure.actors.llm.tool_offer import name_to_send
 
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 30.0

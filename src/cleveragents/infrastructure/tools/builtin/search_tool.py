@@ -13,7 +13,7 @@ from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.infrastructure.processes.own_work import Work
 from cleveragents.infrastructure.processes.runner import ProcessRunner, last_lines
-from cleveragents.infrastructure.tools.confinement import resolve_folder
+from cleveragents.infrastructure.tools.sandbox_paths import resolve_folder
 
 NAME = "file.search"
 _CHILD = str(Path(__file__).with_name("search_child.py"))

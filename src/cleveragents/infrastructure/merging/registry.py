@@ -7,10 +7,10 @@ from cleveragents.application.subplan_ports import Decide, PreparedMerge, undeci
 from cleveragents.domain.action import MergeStrategy, ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource
-from cleveragents.infrastructure.merging.checkouts import CheckoutMerge
-from cleveragents.infrastructure.merging.databases import DatabaseMerge, DatabaseStates
-from cleveragents.infrastructure.merging.text import TextMerge
-from cleveragents.infrastructure.merging.trees import TreeMerge, TreeSnapshots
+from cleveragents.infrastructure.merging.checkout_merge import CheckoutMerge
+from cleveragents.infrastructure.merging.database_merge import DatabaseMerge, DatabaseStates
+from cleveragents.infrastructure.merging.text_merge import TextMerge
+from cleveragents.infrastructure.merging.tree_merge import TreeMerge, TreeSnapshots
 from cleveragents.infrastructure.sandbox.git.inside import GitInside
 from cleveragents.infrastructure.sandbox.git.repository.state import GitState
 from cleveragents.infrastructure.sandbox.git.trees import nul_ended

@@ -1,10 +1,10 @@
 """Owns putting the actor together that asks a language model."""
 
 from cleveragents.domain.action import ActorSpec
-from cleveragents.infrastructure.actors.llm_actor import Budget, LlmActor
-from cleveragents.infrastructure.actors.llm_client import ModelClient, Patience
-from cleveragents.infrastructure.actors.llm_models import make_model
-from cleveragents.infrastructure.actors.llm_setup import LlmSettings, ModelAddress, Surroundings
+from cleveragents.infrastructure.actors.llm.actor import Budget, LlmActor
+from cleveragents.infrastructure.actors.llm.client import ModelClient, Patience
+from cleveragents.infrastructure.actors.llm.factory import LlmSettings, ModelAddress, Surroundings
+from cleveragents.infrastructure.actors.llm.models import make_model
 
 
 def make_llm_actor(

@@ -13,7 +13,7 @@ from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.sandbox import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
-from cleveragents.infrastructure.merging.trees import PreparedTree, TreeMerge, TreeSnapshots
+from cleveragents.infrastructure.merging.tree_merge import PreparedTree, TreeMerge, TreeSnapshots
 from cleveragents.infrastructure.sandbox.git.repository.packs import Packs, places_in
 from cleveragents.infrastructure.sandbox.git.submodules.records import submodules_of
 from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide

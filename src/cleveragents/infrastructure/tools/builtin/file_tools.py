@@ -11,8 +11,8 @@ from typing import IO, Any
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError
-from cleveragents.infrastructure.tools.confinement import Place, place, resolve_folder
-from cleveragents.infrastructure.tools.search_child import files_below
+from cleveragents.infrastructure.tools.builtin.search_child import files_below
+from cleveragents.infrastructure.tools.sandbox_paths import Place, place, resolve_folder
 
 Arguments = Mapping[str, Any]
 _MOST_EDITED = 256 << 20

@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 from cleveragents.domain.errors import ToolError
 from cleveragents.domain.foreign_json import NotJsonError, read_json
 from cleveragents.infrastructure.processes.running import Running, Tail
-from cleveragents.infrastructure.tools.mcp_pipe import McpPipe, PipeClosedError
+from cleveragents.infrastructure.tools.mcp.pipe import McpPipe, PipeClosedError
 
 PROTOCOL = "2025-06-18"
 _CHUNK = 1 << 16

@@ -16,7 +16,7 @@ from pydantic_ai.messages import (
 )
 
 from cleveragents.domain.acting import HEAD, Memory, Message
-from cleveragents.infrastructure.actors.llm_sound import sound, told_apart
+from cleveragents.infrastructure.actors.llm.sound_answers import sound, told_apart
 
 _HEARD, _CALLS, _DOING, _USAGE = "heard", "calls", "doing", "usage"
 _SUMMARY = "summary"

@@ -19,7 +19,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.foreign_json import TooMuchGivenBackError
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.processes.running import Running, Tail
-from cleveragents.infrastructure.tools.mcp_session import McpError, McpSession, shortened
+from cleveragents.infrastructure.tools.mcp.session import McpError, McpSession, shortened
 
 Key = tuple[str, str]
 

@@ -21,7 +21,7 @@ from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 
 GROUP = "cleveragents.tools"
 _CHILD = Path(__file__).with_name("python_child.py")
-_HTTP = "cleveragents.infrastructure.tools.http_child:request"
+_HTTP = "cleveragents.infrastructure.tools.builtin.http_child:request"
 # A byte of an answer can take so many as JSON: half as many bytes, and room for its headers.
 _SPELLED_OUT = 8
 

@@ -1,0 +1,1 @@
+"""The actor that asks a language model."""
