@@ -12,29 +12,29 @@ from cleveragents.config import Settings
 from cleveragents.container_stores import StoreWiring
 
 if TYPE_CHECKING:
-    from cleveragents.application.ports import ActionReader, EventSink
-    from cleveragents.application.services.append_service import AppendService
-    from cleveragents.application.services.apply_service import ApplyService
-    from cleveragents.application.services.checkpoint_service import CheckpointService
-    from cleveragents.application.services.compensations import Compensations
-    from cleveragents.application.services.correction_service import CorrectionService
-    from cleveragents.application.services.doctor_service import DoctorService
-    from cleveragents.application.services.effect_ledger import EffectLedger
-    from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
-    from cleveragents.application.services.plan_diff_service import PlanDiffService
-    from cleveragents.application.services.plan_executor import PlanExecutor
-    from cleveragents.application.services.plan_queries import PlanQueries
-    from cleveragents.application.services.plan_resume_service import PlanResumeService
-    from cleveragents.application.services.plan_service import PlanService
-    from cleveragents.application.services.project_care import ProjectCare
-    from cleveragents.application.services.prompt_service import PromptService
-    from cleveragents.application.services.rebuilding import SandboxRebuilding
-    from cleveragents.application.services.rollback_service import RollbackService
-    from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
-    from cleveragents.application.services.store_service import StoreService
-    from cleveragents.application.services.subplan_care import SubplanCare
-    from cleveragents.application.services.subplan_conflicts import SubplanConflicts
-    from cleveragents.application.services.subplan_service import SubplanService
+    from cleveragents.application.ports.runtime import ActionReader, EventSink
+    from cleveragents.application.services.apply.apply_service import ApplyService
+    from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+    from cleveragents.application.services.checkpoints.manual_checkpoints import ManualCheckpoints
+    from cleveragents.application.services.corrections.append_service import AppendService
+    from cleveragents.application.services.corrections.correction_service import CorrectionService
+    from cleveragents.application.services.effects.compensations import Compensations
+    from cleveragents.application.services.effects.effect_ledger import EffectLedger
+    from cleveragents.application.services.execute.plan_executor import PlanExecutor
+    from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
+    from cleveragents.application.services.maintenance.doctor_service import DoctorService
+    from cleveragents.application.services.maintenance.store_service import StoreService
+    from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
+    from cleveragents.application.services.plans.plan_queries import PlanQueries
+    from cleveragents.application.services.plans.plan_service import PlanService
+    from cleveragents.application.services.plans.prompt_service import PromptService
+    from cleveragents.application.services.rollback.rollback_service import RollbackService
+    from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
+    from cleveragents.application.services.sandboxes.project_care import ProjectCare
+    from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
+    from cleveragents.application.services.subplans.conflicts import SubplanConflicts
+    from cleveragents.application.services.subplans.sandboxes import SubplanCare
+    from cleveragents.application.services.subplans.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
     from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
 
@@ -50,7 +50,7 @@ class Container(StoreWiring):
 
     @cached_property
     def plan_service(self) -> "PlanService":
-        from cleveragents.application.services.plan_service import PlanService
+        from cleveragents.application.services.plans.plan_service import PlanService
 
         return PlanService(
             self._unit_of_work,
@@ -63,7 +63,7 @@ class Container(StoreWiring):
 
     @cached_property
     def sandbox_cleanup(self) -> "SandboxCleanup":
-        from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
+        from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
         from cleveragents.domain.sandbox import CleanupPolicy
 
         policy = CleanupPolicy(self._settings.sandbox_cleanup)
@@ -72,7 +72,7 @@ class Container(StoreWiring):
 
     @cached_property
     def plan_queries(self) -> "PlanQueries":
-        from cleveragents.application.services.plan_queries import PlanQueries
+        from cleveragents.application.services.plans.plan_queries import PlanQueries
         from cleveragents.infrastructure.files.whereabouts import Whereabouts
         from cleveragents.infrastructure.sandbox.location import SandboxPlaces
 
@@ -81,7 +81,7 @@ class Container(StoreWiring):
 
     @cached_property
     def plan_diff_service(self) -> "PlanDiffService":
-        from cleveragents.application.services.plan_diff_service import PlanDiffService
+        from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
         from cleveragents.infrastructure.sandbox.snapshot_diff import SnapshotComparison
 
         scratch = self._in_data_dir("scratch")
@@ -90,11 +90,11 @@ class Container(StoreWiring):
 
     @cached_property
     def checkpoint_service(self) -> "CheckpointService":
-        from cleveragents.application.services.checkpoint_service import (
+        from cleveragents.application.services.checkpoints.checkpoint_service import (
             CheckpointPolicy,
             CheckpointService,
         )
-        from cleveragents.application.services.pruning import RetentionLimits
+        from cleveragents.application.services.checkpoints.pruning import RetentionLimits
         from cleveragents.domain.checkpoint import Trigger
 
         age = self._settings.checkpoint_max_age
@@ -112,7 +112,9 @@ class Container(StoreWiring):
 
     @cached_property
     def manual_checkpoints(self) -> "ManualCheckpoints":
-        from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
+        from cleveragents.application.services.checkpoints.manual_checkpoints import (
+            ManualCheckpoints,
+        )
 
         return ManualCheckpoints(
             self._unit_of_work, self.checkpoint_service, self.rollback_service, self._locks
@@ -120,7 +122,7 @@ class Container(StoreWiring):
 
     @cached_property
     def rollback_service(self) -> "RollbackService":
-        from cleveragents.application.services.rollback_service import RollbackService
+        from cleveragents.application.services.rollback.rollback_service import RollbackService
 
         return RollbackService(
             self._unit_of_work,
@@ -133,7 +135,7 @@ class Container(StoreWiring):
 
     @cached_property
     def project_care(self) -> "ProjectCare":
-        from cleveragents.application.services.project_care import ProjectCare
+        from cleveragents.application.services.sandboxes.project_care import ProjectCare
 
         return ProjectCare(self._unit_of_work, self._projects, self._events)
 
@@ -145,14 +147,14 @@ class Container(StoreWiring):
 
     @cached_property
     def sandbox_rebuilding(self) -> "SandboxRebuilding":
-        from cleveragents.application.services.rebuilding import SandboxRebuilding
+        from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
 
         places = (self._sandboxes, self._snapshots)
         return SandboxRebuilding(self._unit_of_work, places, self._locks, self._events)
 
     @cached_property
     def plan_resume_service(self) -> "PlanResumeService":
-        from cleveragents.application.services.plan_resume_service import PlanResumeService
+        from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
 
         return PlanResumeService(
             self._unit_of_work,
@@ -165,7 +167,9 @@ class Container(StoreWiring):
 
     @cached_property
     def correction_service(self) -> "CorrectionService":
-        from cleveragents.application.services.correction_service import CorrectionService
+        from cleveragents.application.services.corrections.correction_service import (
+            CorrectionService,
+        )
 
         return CorrectionService(
             self._unit_of_work,
@@ -178,7 +182,7 @@ class Container(StoreWiring):
 
     @cached_property
     def append_service(self) -> "AppendService":
-        from cleveragents.application.services.append_service import AppendService
+        from cleveragents.application.services.corrections.append_service import AppendService
 
         return AppendService(
             self._unit_of_work,
@@ -191,7 +195,7 @@ class Container(StoreWiring):
 
     @cached_property
     def prompt_service(self) -> "PromptService":
-        from cleveragents.application.services.prompt_service import PromptService
+        from cleveragents.application.services.plans.prompt_service import PromptService
 
         return PromptService(
             self._unit_of_work,
@@ -203,7 +207,7 @@ class Container(StoreWiring):
 
     @cached_property
     def apply_service(self) -> "ApplyService":
-        from cleveragents.application.services.apply_service import ApplyService
+        from cleveragents.application.services.apply.apply_service import ApplyService
 
         return ApplyService(
             self._unit_of_work,
@@ -216,7 +220,7 @@ class Container(StoreWiring):
 
     @cached_property
     def store_service(self) -> "StoreService":
-        from cleveragents.application.services.store_service import StoreService
+        from cleveragents.application.services.maintenance.store_service import StoreService
         from cleveragents.infrastructure.snapshots.store.maintenance import SnapshotFiles
 
         folders = (self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
@@ -225,13 +229,13 @@ class Container(StoreWiring):
 
     @cached_property
     def subplan_care(self) -> "SubplanCare":
-        from cleveragents.application.services.subplan_care import SubplanCare
+        from cleveragents.application.services.subplans.sandboxes import SubplanCare
 
         return SubplanCare(self._unit_of_work, self._sandboxes)
 
     @cached_property
     def doctor_service(self) -> "DoctorService":
-        from cleveragents.application.services.doctor_service import DoctorService
+        from cleveragents.application.services.maintenance.doctor_service import DoctorService
         from cleveragents.infrastructure.sandbox.leftovers import SandboxLeftovers
 
         left = SandboxLeftovers(self._in_data_dir("sandboxes"), self._pins, self._git_inside)
@@ -248,11 +252,11 @@ class Container(StoreWiring):
 
     @cached_property
     def _executor(self) -> "PlanExecutor":
-        from cleveragents.application.services.plan_executor import PlanExecutor
-        from cleveragents.application.services.step_boundary import StepBoundary
-        from cleveragents.application.services.subplan_service import StepRunners
-        from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
-        from cleveragents.application.services.turns import ActingLimits, Turns
+        from cleveragents.application.services.execute.plan_executor import PlanExecutor
+        from cleveragents.application.services.execute.step_boundary import StepBoundary
+        from cleveragents.application.services.execute.step_source import ActingLimits, Turns
+        from cleveragents.application.services.execute.tool_runner import RunLimits, ToolRunner
+        from cleveragents.application.services.subplans.subplan_service import StepRunners
 
         runner = ToolRunner(
             self.tools,
@@ -279,29 +283,29 @@ class Container(StoreWiring):
 
     @cached_property
     def _compensations(self) -> "Compensations":
-        from cleveragents.application.services.compensations import Compensations
+        from cleveragents.application.services.effects.compensations import Compensations
 
         timeout = self._settings.tool_timeout
         return Compensations(self._unit_of_work, self._ledger, self.tools, self._clock, timeout)
 
     @cached_property
     def _ledger(self) -> "EffectLedger":
-        from cleveragents.application.services.effect_ledger import EffectLedger
+        from cleveragents.application.services.effects.effect_ledger import EffectLedger
 
         return EffectLedger(self._unit_of_work, self._ids, self._clock)
 
     @cached_property
     def subplan_conflicts(self) -> "SubplanConflicts":
-        from cleveragents.application.services.subplan_conflicts import SubplanConflicts
+        from cleveragents.application.services.subplans.conflicts import SubplanConflicts
 
         return SubplanConflicts(self._unit_of_work, self._subplan_service.merger, self._locks)
 
     @cached_property
     def _subplan_service(self) -> "SubplanService":
-        from cleveragents.application.services.subplan_crew import SubplanCrew
-        from cleveragents.application.services.subplan_merger import SubplanMerger
-        from cleveragents.application.services.subplan_service import SubplanService
-        from cleveragents.application.services.subplan_spawner import SubplanSpawner
+        from cleveragents.application.services.subplans.merger import SubplanMerger
+        from cleveragents.application.services.subplans.runner import SubplanCrew
+        from cleveragents.application.services.subplans.spawner import SubplanSpawner
+        from cleveragents.application.services.subplans.subplan_service import SubplanService
         from cleveragents.infrastructure.merging.registry import SandboxMerges
 
         workplace = (self._sandboxes, self._snapshots, self.subplan_care)

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cleveragents.application.events import PlanEvents
+from cleveragents.application.plan_events import PlanEvents
 from cleveragents.config import Settings
 
 if TYPE_CHECKING:
-    from cleveragents.application.ports import EventSink, Tools
+    from cleveragents.application.ports.runtime import EventSink, Tools
     from cleveragents.domain.ids import PlanId
     from cleveragents.infrastructure.actors.command.actor import CommandActor
     from cleveragents.infrastructure.actors.registry import ActorRegistry

@@ -9,7 +9,7 @@ import pytest
 from git_world import OTHER_PLAN, PLAN, Project, World, changed, hook_ran, hostile, world
 from tests.support.runners import git_views
 
-from cleveragents.application.ports import Sandboxes
+from cleveragents.application.ports.runtime import Sandboxes
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.domain.sandbox import PlanResource

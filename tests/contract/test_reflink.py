@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fs_world import FolderWorld
 
-from cleveragents.application.ports import Expected
+from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource

@@ -11,7 +11,7 @@ import pytest
 from tests.support.trees import tree_of
 from tests.support.world import World, shell
 
-from cleveragents.application.ports import Sandboxes, SnapshotStore
+from cleveragents.application.ports.runtime import Sandboxes, SnapshotStore
 from cleveragents.container import Container
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.sandbox import PlanResource, SandboxStatus

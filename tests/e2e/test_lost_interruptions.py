@@ -33,7 +33,7 @@ AT_IMPORT = """
 import sys, time
 class Trap:
     def find_spec(self, name, *_):
-        if name == "cleveragents.application.services.plan_executor" and not self.sprung:
+        if name == "cleveragents.application.services.execute.plan_executor" and not self.sprung:
             self.sprung = True
             exec(TRAP, dict(wait=self.wait))
     sprung = waited = False

@@ -7,11 +7,11 @@ from tests.support.containers import make_container
 from tests.support.trees import tree_of
 from tests.support.world import World, action, shell, write
 
-from cleveragents.application.services.checkpoint_service import CheckpointService
-from cleveragents.application.services.plan_executor import PlanExecutor
-from cleveragents.application.services.subplan_merger import SubplanMerger
-from cleveragents.application.services.subplan_service import StepRunners, SubplanService
-from cleveragents.application.services.tool_runner import ToolRunner
+from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.execute.plan_executor import PlanExecutor
+from cleveragents.application.services.execute.tool_runner import ToolRunner
+from cleveragents.application.services.subplans.merger import SubplanMerger
+from cleveragents.application.services.subplans.subplan_service import StepRunners, SubplanService
 from cleveragents.domain.plan import State
 
 

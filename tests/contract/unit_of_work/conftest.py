@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.application.ports import UnitOfWorkFactory
+from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.infrastructure.database.engine import Database
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 

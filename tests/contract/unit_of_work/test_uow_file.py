@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from uow_values import FULL_CALL, FULL_FORK, FULL_GROUP, FULL_RESOURCE, PLAN, ROOT_DECISION, fill
 
-from cleveragents.application.ports import UnitOfWork
+from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.domain.errors import DatabaseTooNewError, DatabaseUnusableError, DataDirError
 from cleveragents.infrastructure.database import engine
 from cleveragents.infrastructure.database.engine import Database

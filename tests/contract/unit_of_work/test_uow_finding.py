@@ -23,7 +23,7 @@ from uow_values import (
     ulid,
 )
 
-from cleveragents.application.ports import UnitOfWork, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import UnitOfWork, UnitOfWorkFactory
 from cleveragents.domain.checkpoint import PrunedCheckpoint
 from cleveragents.domain.decision import Fork, Position
 from cleveragents.domain.errors import (

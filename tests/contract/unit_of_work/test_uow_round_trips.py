@@ -34,7 +34,7 @@ from uow_values import (
     ulid,
 )
 
-from cleveragents.application.ports import UnitOfWorkFactory
+from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.domain.acting import Message
 from cleveragents.domain.action import ResourceType, Step
 from cleveragents.domain.changes import ChangeKind

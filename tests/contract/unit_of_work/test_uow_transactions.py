@@ -18,7 +18,7 @@ from uow_values import (
     fill,
 )
 
-from cleveragents.application.ports import UnitOfWorkFactory
+from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.domain.errors import DatabaseBusyError, DatabaseUnusableError
 from cleveragents.infrastructure.database import engine
 from cleveragents.infrastructure.database.engine import Database

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
-from cleveragents.application.ports import UnitOfWorkFactory
+from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.domain.action import (
     Action,
     Parameter,

@@ -7,8 +7,8 @@ from typing import Any
 from fake_sandboxes import Files, MemoryDisk
 from fakes import Faults
 
-from cleveragents.application.actor_ports import Actor
-from cleveragents.application.ports import ToolContext
+from cleveragents.application.ports.actors import Actor
+from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
 from cleveragents.domain.action import Action, Parameter, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult

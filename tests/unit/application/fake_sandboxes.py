@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from fakes import Faults
 
-from cleveragents.application.ports import Expected, Restored
+from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.applying import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff

@@ -10,25 +10,28 @@ from fake_sandboxes import Files, MemoryDisk, MemorySandboxes, MemorySnapshots, 
 from fake_tables import Tables
 from fakes import CountingIds, EventLog, Faults, Killed, MemoryLocks, TickingClock
 
-from cleveragents.application.actor_ports import Actor
-from cleveragents.application.services.apply_service import ApplyResult, ApplyService
-from cleveragents.application.services.checkpoint_service import CheckpointPolicy, CheckpointService
-from cleveragents.application.services.compensations import Compensations
-from cleveragents.application.services.effect_ledger import EffectLedger
-from cleveragents.application.services.manual_checkpoints import ManualCheckpoints
-from cleveragents.application.services.plan_diff_service import PlanDiffService
-from cleveragents.application.services.plan_executor import PlanExecutor
-from cleveragents.application.services.plan_queries import PlanQueries
-from cleveragents.application.services.plan_resume_service import PlanResumeService
-from cleveragents.application.services.plan_service import PlanService
-from cleveragents.application.services.project_care import ProjectCare
-from cleveragents.application.services.pruning import RetentionLimits
-from cleveragents.application.services.rebuilding import SandboxRebuilding
-from cleveragents.application.services.rollback_service import RollbackService
-from cleveragents.application.services.sandbox_cleanup import SandboxCleanup
-from cleveragents.application.services.step_boundary import StepBoundary
-from cleveragents.application.services.tool_runner import RunLimits, ToolRunner
-from cleveragents.application.services.turns import ActingLimits, Turns
+from cleveragents.application.ports.actors import Actor
+from cleveragents.application.services.apply.apply_service import ApplyResult, ApplyService
+from cleveragents.application.services.checkpoints.checkpoint_service import (
+    CheckpointPolicy,
+    CheckpointService,
+)
+from cleveragents.application.services.checkpoints.manual_checkpoints import ManualCheckpoints
+from cleveragents.application.services.checkpoints.pruning import RetentionLimits
+from cleveragents.application.services.effects.compensations import Compensations
+from cleveragents.application.services.effects.effect_ledger import EffectLedger
+from cleveragents.application.services.execute.plan_executor import PlanExecutor
+from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
+from cleveragents.application.services.execute.step_boundary import StepBoundary
+from cleveragents.application.services.execute.step_source import ActingLimits, Turns
+from cleveragents.application.services.execute.tool_runner import RunLimits, ToolRunner
+from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
+from cleveragents.application.services.plans.plan_queries import PlanQueries
+from cleveragents.application.services.plans.plan_service import PlanService
+from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
+from cleveragents.application.services.sandboxes.project_care import ProjectCare
+from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
 from cleveragents.domain.applying import ApplyOptions
 from cleveragents.domain.checkpoint import (

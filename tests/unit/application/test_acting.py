@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from service_world import DEFAULT_TIMEOUT, ServiceWorld, after, append
 
-from cleveragents.application.services.prompt_service import PromptService
+from cleveragents.application.services.plans.prompt_service import PromptService
 from cleveragents.domain.acting import (
     HEAD,
     Finished,

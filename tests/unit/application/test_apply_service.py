@@ -7,7 +7,7 @@ from fake_tables import Tables
 from fakes import Killed
 from service_world import CODE, DOCS, OPTIONS, TWO_PLACES, ServiceWorld, after, append
 
-from cleveragents.application.services.apply_service import ApplyQuestion
+from cleveragents.application.services.apply.apply_service import ApplyQuestion
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Trigger
 from cleveragents.domain.errors import (

@@ -3,7 +3,10 @@
 import pytest
 from service_world import CODE, DOCS, ServiceWorld, append
 
-from cleveragents.application.services.correction_service import Advice, CorrectionService
+from cleveragents.application.services.corrections.correction_service import (
+    Advice,
+    CorrectionService,
+)
 from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.errors import DeclinedError, RestoreFailedError, RollbackPendingError
 from cleveragents.domain.plan import State

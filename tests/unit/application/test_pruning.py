@@ -7,7 +7,7 @@ import pytest
 from fakes import Killed
 from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, add_correction, append
 
-from cleveragents.application.services.pruning import pins
+from cleveragents.application.services.checkpoints.pruning import pins
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.decision import Position

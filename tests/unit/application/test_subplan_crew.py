@@ -9,8 +9,8 @@ from fake_database import MemoryDatabase
 from fake_sandboxes import MemoryDisk
 from fakes import EventLog, Faults
 
-from cleveragents.application.events import PlanEvents
-from cleveragents.application.services.subplan_crew import SubplanCrew
+from cleveragents.application.plan_events import PlanEvents
+from cleveragents.application.services.subplans.runner import SubplanCrew
 from cleveragents.domain.action import Action, Subplans
 from cleveragents.domain.decision import Position
 from cleveragents.domain.effects import EffectChoice

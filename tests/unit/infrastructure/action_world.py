@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.application.ports import ActionReader
+from cleveragents.application.ports.runtime import ActionReader
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.errors import ActionFileError
 from cleveragents.infrastructure.actionfile.reader import YamlActionReader

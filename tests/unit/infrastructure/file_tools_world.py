@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.runners import runner_with
 
-from cleveragents.application.ports import ToolContext
+from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.tools.builtin.file_tools import run

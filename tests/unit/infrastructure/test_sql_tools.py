@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.runners import database_workers, runner_with
 
-from cleveragents.application.ports import ToolContext
+from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.domain.ids import PlanId

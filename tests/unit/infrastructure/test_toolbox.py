@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.support.runners import database_workers, runner_with
 
-from cleveragents.application.ports import ToolContext
+from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.action import (
     Action,
     Parameter,

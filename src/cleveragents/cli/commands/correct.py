@@ -4,7 +4,10 @@ from collections.abc import Mapping
 
 import click
 
-from cleveragents.application.services.correction_service import Advice, CorrectionQuestion
+from cleveragents.application.services.corrections.correction_service import (
+    Advice,
+    CorrectionQuestion,
+)
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.commands.plan import finished

@@ -21,8 +21,8 @@ from cleveragents.domain.ids import CorrectionId, PlanId
 from cleveragents.domain.plan import Plan, State
 
 if TYPE_CHECKING:
-    from cleveragents.application.services.apply_service import ApplyQuestion
-    from cleveragents.application.services.plan_queries import PlanStatus
+    from cleveragents.application.services.apply.apply_service import ApplyQuestion
+    from cleveragents.application.services.plans.plan_queries import PlanStatus
 
 EFFECTS = click.option(
     "--effects",

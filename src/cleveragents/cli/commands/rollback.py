@@ -2,7 +2,7 @@
 
 import click
 
-from cleveragents.application.services.rollback_aim import RollbackQuestion
+from cleveragents.application.services.rollback.target import RollbackQuestion
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import AgentsCommand, examples

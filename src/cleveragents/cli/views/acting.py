@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from cleveragents.application.services.plan_queries import PlanStatus
-    from cleveragents.application.services.subplan_queries import ChildStatus
+    from cleveragents.application.services.plans.plan_queries import PlanStatus
+    from cleveragents.application.services.subplans.queries import ChildStatus
     from cleveragents.domain.plan import Plan
 
 _COUNTS = ("requests", "input_tokens", "output_tokens")

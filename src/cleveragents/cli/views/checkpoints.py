@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cleveragents.application.services.pruning import Explained
+from cleveragents.application.services.checkpoints.pruning import Explained
 from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
 from cleveragents.cli.views.words import clock_time, count, size, stamp, toned
 from cleveragents.domain.changes import FileChange

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from cleveragents.application.services.subplan_queries import ChildStatus
+from cleveragents.application.services.subplans.queries import ChildStatus
 from cleveragents.cli.render.blocks import Cell, Grid
 from cleveragents.cli.views.conflicts import conflict_data
 from cleveragents.cli.views.words import toned

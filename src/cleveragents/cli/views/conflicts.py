@@ -8,7 +8,7 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.subplan import ChildPlan, Conflict, MergeOutcome
 
 if TYPE_CHECKING:
-    from cleveragents.application.services.subplan_queries import ChildStatus
+    from cleveragents.application.services.subplans.queries import ChildStatus
 
 
 def conflict_data(conflict: Conflict) -> Mapping[str, Any]:

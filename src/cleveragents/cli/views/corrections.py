@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cleveragents.application.services.append_service import Appended
-from cleveragents.application.services.correction_impact import CorrectionImpact
-from cleveragents.application.services.correction_service import (
+from cleveragents.application.services.corrections.append_service import Appended
+from cleveragents.application.services.corrections.correction_impact import CorrectionImpact
+from cleveragents.application.services.corrections.correction_service import (
     CorrectionPreview,
     CorrectionResult,
 )
-from cleveragents.application.services.plan_queries import PlanStatus
-from cleveragents.application.services.prompt_service import Told
+from cleveragents.application.services.plans.plan_queries import PlanStatus
+from cleveragents.application.services.plans.prompt_service import Told
 from cleveragents.cli.render.blocks import Block, Cell, Fields, Grid, Outcome
 from cleveragents.cli.views.plans import status
 from cleveragents.cli.views.words import count, toned

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from cleveragents.application.services.plan_queries import DecisionHistory
+from cleveragents.application.services.plans.plan_queries import DecisionHistory
 from cleveragents.cli.render.blocks import Branch, Cell, Outcome, Tree
 from cleveragents.cli.views.children import standing
 from cleveragents.cli.views.words import count

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cleveragents.application.services.plan_queries import (
+from cleveragents.application.services.plans.plan_queries import (
     ExplainedDecision,
     PlanRecord,
 )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cleveragents.application.services.doctor_service import Diagnosis, Treated
+from cleveragents.application.services.maintenance.doctor_service import Diagnosis, Treated
 from cleveragents.cli.render.blocks import Cell, Grid, Outcome, Tone
 from cleveragents.cli.views.words import count
 from cleveragents.domain.doctor import Finding, Leftover, removing

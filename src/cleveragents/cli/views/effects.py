@@ -8,8 +8,8 @@ from cleveragents.cli.views.words import clock_time, stamp, toned
 from cleveragents.domain.effects import Effect, EffectState, Passage
 
 if TYPE_CHECKING:
-    from cleveragents.application.services.plan_queries import PlanEffects
-    from cleveragents.application.services.tool_runner import Crossing
+    from cleveragents.application.services.execute.tool_runner import Crossing
+    from cleveragents.application.services.plans.plan_queries import PlanEffects
 
 _WORDS = {
     Passage.RUN: "would be run again",

@@ -8,7 +8,7 @@ from cleveragents.cli.views.children import nested_name
 from cleveragents.cli.views.words import clock_time, stamp, toned
 
 if TYPE_CHECKING:  # the service behind it is slow to import
-    from cleveragents.application.services.plan_queries import PlanList
+    from cleveragents.application.services.plans.plan_queries import PlanList
 
 
 def listed(found: "PlanList") -> Outcome:

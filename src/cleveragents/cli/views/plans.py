@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cleveragents.application.services.subplan_queries import counting
+from cleveragents.application.services.subplans.queries import counting
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
 from cleveragents.cli.views import confinement, unchecked
 from cleveragents.cli.views.acting import acting_data, acting_rows
@@ -19,10 +19,10 @@ from cleveragents.domain.places import place_of
 from cleveragents.domain.plan import Phase, Plan
 
 if TYPE_CHECKING:  # the services behind these are slow to import, and `plan status` needs none
-    from cleveragents.application.services.apply_service import ApplyQuestion, ApplyResult
-    from cleveragents.application.services.plan_queries import PlanStatus
-    from cleveragents.application.services.plan_service import CancelledPlan, UsedAction
-    from cleveragents.application.services.sandbox_cleanup import Discarded
+    from cleveragents.application.services.apply.apply_service import ApplyQuestion, ApplyResult
+    from cleveragents.application.services.plans.plan_queries import PlanStatus
+    from cleveragents.application.services.plans.plan_service import CancelledPlan, UsedAction
+    from cleveragents.application.services.sandboxes.cleanup import Discarded
 
 
 def used(result: "UsedAction") -> Outcome:

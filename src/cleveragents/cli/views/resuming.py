@@ -8,7 +8,7 @@ from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views.conflicts import conflict_data, conflict_title
 
 if TYPE_CHECKING:
-    from cleveragents.application.services.plan_resume_service import ResumePoint
+    from cleveragents.application.services.execute.plan_resume_service import ResumePoint
 
 
 def resume_point(point: "ResumePoint") -> Outcome:

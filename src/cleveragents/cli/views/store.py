@@ -1,6 +1,10 @@
 """Owns how the store as a whole looks."""
 
-from cleveragents.application.services.store_service import PlanShare, StoreCheck, StoreStatus
+from cleveragents.application.services.maintenance.store_service import (
+    PlanShare,
+    StoreCheck,
+    StoreStatus,
+)
 from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
 from cleveragents.cli.views.words import count, size, toned
 from cleveragents.domain.errors import SnapshotDamagedError

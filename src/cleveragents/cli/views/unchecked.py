@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from cleveragents.cli.views.words import count
 
 if TYPE_CHECKING:
-    from cleveragents.application.services.unchecked_steps import UncheckedStep
+    from cleveragents.application.services.rollback.unchecked_steps import UncheckedStep
 
 # More sentences than these nobody reads; the data has all of them.
 _MOST_SENTENCES = 3

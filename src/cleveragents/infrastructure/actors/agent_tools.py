@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from cleveragents.application.ports import ToolContext, Tools
+from cleveragents.application.ports.runtime import ToolContext, Tools
 from cleveragents.domain.acting import AGENT_TOOL
 from cleveragents.domain.action import Action, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from cleveragents.application.actor_ports import Actor
+from cleveragents.application.ports.actors import Actor
 from cleveragents.domain.action import SCRIPTED, Action, ActorSpec
 from cleveragents.domain.errors import ActorUnavailableError
 from cleveragents.infrastructure.actors.prepended_steps import GivenSteps

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cleveragents.application.actor_ports import Actor
+from cleveragents.application.ports.actors import Actor
 from cleveragents.domain.acting import (
     Finished,
     Memory,

@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 
-from cleveragents.application.ports import Clock
+from cleveragents.application.ports.runtime import Clock
 from cleveragents.domain.errors import (
     DataDirError,
     InvalidIdError,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from cleveragents.application.subplan_ports import Decide, PreparedMerge
+from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.sandbox import PlanResource

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from cleveragents.application.subplan_ports import Decide, PreparedMerge, undecided
+from cleveragents.application.ports.merging import Decide, PreparedMerge, undecided
 from cleveragents.domain.action import MergeStrategy, ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.sandbox import PlanResource

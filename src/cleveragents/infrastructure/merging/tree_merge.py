@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from cleveragents.application.subplan_ports import Decide, PreparedMerge
+from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.sandbox import PlanResource

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from cleveragents.application.ports import Expected, Restored
+from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from cleveragents.application.ports import Expected
+from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.errors import SnapshotDamagedError
 
 Damages = dict[Expected, SnapshotDamagedError]

@@ -6,7 +6,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from cleveragents.application.ports import ToolContext
+from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.action import Action, ResourceType, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import (

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.support.runners import database_workers, git_views
 
-from cleveragents.application.ports import Expected
+from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId

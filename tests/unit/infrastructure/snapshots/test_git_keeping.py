@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.application.ports import Expected
+from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.sandbox import PlanResource

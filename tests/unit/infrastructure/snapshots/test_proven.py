@@ -12,7 +12,7 @@ import pytest
 from pages_world import FILE, PLAN, Database, database
 from tests.support.runners import database_workers, git_views
 
-from cleveragents.application.ports import Expected
+from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.ids import ResourceId

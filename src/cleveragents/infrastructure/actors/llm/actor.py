@@ -11,7 +11,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from cleveragents.application.ports import EventSink, Tools
+from cleveragents.application.ports.runtime import EventSink, Tools
 from cleveragents.domain.acting import (
     HEAD,
     Finished,

@@ -31,7 +31,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from cleveragents.application.ports import EventSink, PatientClock
+from cleveragents.application.ports.runtime import EventSink, PatientClock
 from cleveragents.domain.errors import (
     ActorError,
     ContextOverflowError,

@@ -6,8 +6,8 @@ from importlib.util import find_spec
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from cleveragents.application.actor_ports import Actor
-from cleveragents.application.ports import EventSink, PatientClock, Tools
+from cleveragents.application.ports.actors import Actor
+from cleveragents.application.ports.runtime import EventSink, PatientClock, Tools
 from cleveragents.domain.action import Action
 from cleveragents.domain.errors import ActorUnavailableError, ModelKeyMissingError
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
-from cleveragents.application.ports import Expected, Restored
+from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing, suppress
 
-from cleveragents.application.store_ports import StoreShare
+from cleveragents.application.ports.store import StoreShare
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.snapshots.store.disk_limits import size_of
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cleveragents.application.ports import Expected, Restored
+from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from cleveragents.application.ports import Expected
+from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.entry import SUM_MODULUS, Entry, Kind, shown, token
 from cleveragents.infrastructure.snapshots.proof import (

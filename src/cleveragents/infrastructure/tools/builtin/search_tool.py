@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cleveragents.application.ports import ToolContext
+from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.infrastructure.processes.own_work import Work

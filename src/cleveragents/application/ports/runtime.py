@@ -1,0 +1,398 @@
+"""Owns the needs of the use cases, as Protocols; adapters in `infrastructure` meet them.
+
+Every call may be repeated after a crash, and raises if it did not do its work.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from cleveragents.application.ports.database import (
+    CheckpointRepository,
+    CorrectionRepository,
+    DecisionRepository,
+    EffectRepository,
+    MessageRepository,
+    PlanRepository,
+    ResourceRepository,
+    TimelineRepository,
+    ToolCallRepository,
+)
+from cleveragents.application.ports.merging import SubplanRepository
+from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step, ToolSpec
+from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.changes import FileChange, ResourceDiff
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.confinement import Confinement, Enforcement
+from cleveragents.domain.decision import ToolResult
+from cleveragents.domain.events import Event
+from cleveragents.domain.footprint import Reach
+from cleveragents.domain.ids import (
+    PlanId,
+)
+from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The present moment in UTC."""
+        ...
+
+
+class PatientClock(Clock, Protocol):
+    def pause(self, seconds: float) -> None: ...
+
+
+class IdSource(Protocol):
+    def new(self) -> str:
+        """A ULID that was never given out before."""
+        ...
+
+
+class EventSink(Protocol):
+    def emit(self, event: Event) -> None: ...
+
+
+class Whereabouts(Protocol):
+    def around(self) -> Sequence[str]:
+        """The folders one stands in: the innermost first, up to the top of the repository, or of
+        everything."""
+        ...
+
+
+class PlanLocks(Protocol):
+    def hold(self, plan_id: PlanId, operation: str) -> AbstractContextManager[None]:
+        """Be the plan's only writer, or raise PlanLockedError naming who is."""
+        ...
+
+    def stop_owner(self, plan_id: PlanId) -> None:
+        """Ask whoever executes the plan in another process to stop, and wait until they have.
+
+        Nothing happens if nobody does. Raises PlanLockedError if they do not let go.
+        """
+        ...
+
+    def owner(self, plan_id: PlanId) -> str | None:
+        """Who is working on the plan now, in words; None if nobody is."""
+        ...
+
+
+# --- database -----------------------------------------------------------------------------------
+
+
+class UnitOfWork(Protocol):
+    """One transaction: leaving it undoes it, only `commit` keeps it."""
+
+    @property
+    def plans(self) -> PlanRepository: ...
+    @property
+    def resources(self) -> ResourceRepository: ...
+    @property
+    def decisions(self) -> DecisionRepository: ...
+    @property
+    def tool_calls(self) -> ToolCallRepository: ...
+    @property
+    def checkpoints(self) -> CheckpointRepository: ...
+    @property
+    def timelines(self) -> TimelineRepository: ...
+    @property
+    def effects(self) -> EffectRepository: ...
+    @property
+    def subplans(self) -> SubplanRepository: ...
+    @property
+    def corrections(self) -> CorrectionRepository: ...
+    @property
+    def messages(self) -> MessageRepository: ...
+    def commit(self) -> None: ...
+
+
+class UnitOfWorkFactory(Protocol):
+    def __call__(self) -> AbstractContextManager[UnitOfWork]:
+        """A transaction that may write; it is alone in writing from its first line on."""
+        ...
+
+    def reading(self) -> AbstractContextManager[UnitOfWork]:
+        """One consistent view that never waits for a writer."""
+        ...
+
+
+# --- sandboxes and snapshots --------------------------------------------------------------------
+
+
+class Sandboxes(Protocol):
+    """Makes and removes the isolated copies, and brings results back. One adapter per type."""
+
+    def inspect(
+        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+    ) -> ResourceInspection:
+        """Check that a plan can work on the real resource. Raises ResourceError."""
+        ...
+
+    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
+        """Where the sandbox of this resource will be; one that is a file keeps the file name."""
+        ...
+
+    def create(self, resource: PlanResource) -> None:
+        """Make the sandbox; what an interrupted creation left behind is replaced."""
+        ...
+
+    def branch(self, parent: PlanResource, child: PlanResource) -> Mapping[bytes, object]:
+        """Make the sandbox of a child plan from its parent's, as that is now; like `create`.
+
+        Gives back what `SnapshotStore.adopt` may want to know of the copy.
+        """
+        ...
+
+    def make_durable(self, resources: Collection[PlanResource]) -> None:
+        """What was written for these, in their sandboxes and in the project, is on the disk when
+        this returns: to be called before a record says that it is there."""
+        ...
+
+    def check(self, resource: PlanResource) -> None:
+        """Raise SandboxMissingError unless the sandbox is there and is ours."""
+        ...
+
+    def secure(self, resource: PlanResource) -> bool:
+        """After a power cut: False if something of the sandbox that captures do not read was
+        broken, and has to come from a snapshot."""
+        ...
+
+    def remove(self, resource: PlanResource) -> None: ...
+    def release(self, resource: PlanResource) -> None:
+        """Let go of what `inspect` pinned for a plan that will not be made or is over."""
+        ...
+
+    def diff(self, resource: PlanResource) -> ResourceDiff:
+        """What the sandbox holds now against what it was made from."""
+        ...
+
+    def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
+        """What was applied, for a plan whose sandbox may be gone."""
+        ...
+
+    def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
+        """Merge without touching the project. Raises ApplyConflictError or ApplyRefusedError."""
+        ...
+
+    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
+        """Change the project; gives back what the result is called there (for git: the commit).
+
+        If it raises, the resource is as it was. What it was is kept until `settle`.
+        """
+        ...
+
+    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        """Make the project what it was before `carry_out`, whether that was reached or not.
+
+        Gives back what the user has changed since, by name: that stays as the user left it.
+        """
+        ...
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        """Let go of what `take_back` needs: from now on the project is as it is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore did: the state now, and each path that differed before.
+
+    `notes` are for people.
+    """
+
+    snapshot: Snapshot
+    changes: tuple[FileChange, ...]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """A snapshot, and the hash that a checkpoint has for it."""
+
+    ref: str
+    state_hash: str
+
+
+class SnapshotStore(Protocol):
+    """Durable snapshots of sandboxes. What `capture` returned is on disk."""
+
+    def capture(self, resource: PlanResource) -> Snapshot:
+        """The sandbox as it is now; the same `ref` as before if nothing changed."""
+        ...
+
+    def known(self, resource: PlanResource, ref: str) -> Snapshot:
+        """One that was captured before; what it had changed and cost is not told again."""
+        ...
+
+    def adopt(
+        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
+    ) -> Snapshot:
+        """The first capture of a child's sandbox; what certainly is its parent's is not read."""
+        ...
+
+    def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
+        """Make the sandbox equal to the snapshot, and prove it by hash. Idempotent.
+
+        Files get their old times if this goes back as a whole, `together` with everything else of
+        the plan, and the present time if not.
+        """
+        ...
+
+    def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
+        """The same for these files and folders only; everything else stays. Idempotent."""
+        ...
+
+    def compare(
+        self, resource: PlanResource, ref: str, paths: Collection[str] = ()
+    ) -> tuple[FileChange, ...]:
+        """What `restore`, or with paths `restore_paths`, would change now; nothing is written."""
+        ...
+
+    def unknown_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Mapping[str, str | None]:
+        """Those that neither snapshot nor sandbox has, each with what was probably meant."""
+        ...
+
+    def damages(
+        self, resource: PlanResource, snapshots: Collection[Expected]
+    ) -> Mapping[Expected, str]:
+        """Those of which not everything is there and unharmed, each with the reason.
+
+        What several of them need is read once.
+        """
+        ...
+
+    def verify_way_back(
+        self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
+    ) -> None:
+        """Raise SnapshotDamagedError unless what differs from the newest snapshot, or these paths
+        of it, is there and unharmed: as much as a restore needs, unless something changed since
+        then."""
+        ...
+
+    def changes_between(
+        self, resource: PlanResource, old: str, new: str
+    ) -> tuple[FileChange, ...]: ...
+
+    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+        """Free what none of these needs; gives back the bytes freed."""
+        ...
+
+    def forget(self, plan_id: PlanId) -> None:
+        """Free everything stored for the plan."""
+        ...
+
+    def is_doubtful(self, resource: PlanResource) -> bool:
+        """Whether the machine was started anew since the sandbox was last found to be what it
+        should be: a power cut may have taken of it what no snapshot has lost."""
+        ...
+
+    def believe(self, resource: PlanResource) -> None:
+        """It is what it should be, and was compared with that."""
+        ...
+
+    def release(self, resource: PlanResource) -> None:
+        """Let go of what is kept in memory for the next look at the sandbox."""
+        ...
+
+
+class SnapshotDiffs(Protocol):
+    def since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        """What the sandbox holds now against the snapshot; nothing is written."""
+        ...
+
+
+# --- tools --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a tool may touch: the sandboxes by resource name, and how long it may take.
+
+    `servers` are the commands of the action's MCP servers by name; `reading_servers` have no tool
+    that writes.
+    """
+
+    plan_id: PlanId
+    sandboxes: Mapping[str, str]
+    timeout: float
+    confinement: Confinement = Confinement()
+    servers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    reading_servers: frozenset[str] = frozenset()
+
+
+class Confinements(Protocol):
+    def enforcement(self, asked: Confinement) -> Enforcement:
+        """What of it this machine can do."""
+        ...
+
+
+class Tools(Protocol):
+    """The built-in tools and those of the action. Several plans may use them at the same time."""
+
+    def stop(self, plan_id: PlanId) -> None:
+        """End what is running for the plan; its call, and any later one, raises KeyboardInterrupt
+        in the thread that made it."""
+        ...
+
+    def allow(self, plan_id: PlanId) -> None:
+        """Take `stop` back: the plan may run again."""
+        ...
+
+    def end(self, plan_id: PlanId) -> None:
+        """End all that is kept running for the plan between its calls, servers and agents, so that
+        nothing of it writes any more. May be repeated. Raises ToolNotEndedError."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is run: what tools keep between their calls is ended."""
+        ...
+
+    def refuse_if_stopped(self, plan_id: PlanId) -> None:
+        """Raise KeyboardInterrupt if the plan is to stop."""
+        ...
+
+    def specs(self, action: Action | None) -> Sequence[ToolSpec]: ...
+    def find(self, action: Action | None, name: str) -> ToolSpec:
+        """Without an action, of the built-in ones. Raises ToolNotFoundError with a suggestion."""
+        ...
+
+    def check(self, action: Action, step: Step) -> Sequence[str]:
+        """What is wrong with this call, judged without running it; empty if nothing is."""
+        ...
+
+    def is_held_to_reading(self, action: Action, spec: ToolSpec) -> bool:
+        """Whether a tool that says it only reads cannot do otherwise on this machine."""
+        ...
+
+    def reach(
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        action: Action,
+        sandboxes: Mapping[str, str],
+    ) -> Reach:
+        """How far a call looks that was made in these sandboxes: built-in tools know, others may
+        declare it, a validation looks at everything."""
+        ...
+
+    def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Raises ToolError."""
+        ...
+
+
+class ActionReader(Protocol):
+    def read(self, path: str, overrides: Mapping[str, str]) -> Action:
+        """Raises ActionNotFoundError or ActionFileError with every problem found."""
+        ...
+
+    def read_step(self, path: str, action: Action, index: int) -> Step:
+        """One step that takes the place of another; raises StepFileError or as `read` does."""
+        ...
+
+    def read_steps(self, path: str, action: Action) -> Sequence[Step]:
+        """One step or a list of them, for a child that has all resources; raises the same."""
+        ...

@@ -1,0 +1,1 @@
+"""Bringing a plan's result into the project."""

@@ -1,0 +1,294 @@
+"""Owns Apply: merge and check everything first, then change all of the project or none of it.
+
+The order, which ADR 0021 gives the reasons for: intent stored; each resource changed, with what it
+was kept beside it; the plan is applied; what was kept goes; the sandboxes go.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cleveragents.application.ports.runtime import (
+    Clock,
+    PlanLocks,
+    Sandboxes,
+    SnapshotStore,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.rollback.unchecked_steps import (
+    UncheckedStep,
+    unchecked_steps,
+)
+from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.applying import ApplyOptions, PreparedApply, intended, trespassers
+from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.errors import (
+    ApplyConflictError,
+    ApplyEditsKeptError,
+    ApplyPendingError,
+    ApplyRefusedError,
+    DeclinedError,
+    InterruptedApplyError,
+    MachineError,
+    PlanError,
+    ValidationUnmetError,
+)
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan, PlanFailure, State
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.validations import required, unmet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyQuestion:
+    """What a person is asked before the project changes."""
+
+    diffs: Mapping[str, ResourceDiff]
+    unchecked: tuple[UncheckedStep, ...]
+
+
+Confirm = Callable[[ApplyQuestion], bool]
+_DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyResult:
+    """What reached the project. `kept` names the sandboxes that stay: they hold files that apply
+    did not take, or the settings say so."""
+
+    plan: Plan
+    refs: Mapping[str, str]
+    diffs: Mapping[str, ResourceDiff]
+    kept: Mapping[str, str]
+    unchecked: tuple[UncheckedStep, ...] = ()
+
+
+class ApplyService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        checkpoints: CheckpointService,
+        rollbacks: RollbackService,
+        workplace: tuple[Sandboxes, SnapshotStore, SandboxCleanup],
+        locks: PlanLocks,
+        clock: Clock,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._checkpoints = checkpoints
+        self._rollbacks = rollbacks
+        self._sandboxes, self._snapshots, self._cleanup = workplace
+        self._locks = locks
+        self._clock = clock
+
+    def apply(self, plan_id: PlanId, options: ApplyOptions, confirm: Confirm) -> ApplyResult:
+        with self._locks.hold(plan_id, "apply"):
+            plan = self._rollbacks.recover(self._load(plan_id))
+            resources = self._resources(plan_id)
+            unfinished = _stored(plan, resources)
+            if unfinished:
+                return self._carry_out(plan, resources, unfinished)
+            if plan.state is State.APPLIED:  # its own clean-up may have been interrupted
+                self._settle(resources, _tokens(resources))
+                self._cleanup.after_apply(plan_id)
+            self._refuse_unvalidated(plan, resources)
+            plan = plan.begin_apply()
+            for resource in resources:
+                self._sandboxes.check(resource)
+            prepared = self._prepare(plan, resources, options)
+            diffs = {r.name: prepared[r.name].diff for r in resources}
+            if not confirm(ApplyQuestion(diffs=diffs, unchecked=self._unchecked(plan))):
+                raise DeclinedError("the apply")
+            plan, resources = self._store_intent(plan, resources, prepared)
+            return self._carry_out(plan, resources, prepared)
+
+    def _refuse_unvalidated(self, plan: Plan, resources: Sequence[PlanResource]) -> None:
+        """Raises ValidationUnmetError. What has steps left is refused for that, and not here."""
+        stopped_there = plan.error is not None and plan.action.validation(plan.error.tool or "")
+        if plan.is_final or not required(plan.action) or not (plan.executed or stopped_there):
+            return
+        with self._unit_of_work.reading() as uow:
+            calls = [call for call in uow.tool_calls.of_plan(plan.plan_id) if not call.undone]
+        problems = list(unmet(plan.action, calls))
+        for resource in resources:
+            self._sandboxes.check(resource)
+            if self._snapshots.capture(resource).ref != resource.boundary:
+                problems.append(f"`{resource.name}` was changed by hand since it was validated")
+        if problems:
+            raise ValidationUnmetError(plan.plan_id, problems)
+
+    def _prepare(
+        self, plan: Plan, resources: Sequence[PlanResource], options: ApplyOptions
+    ) -> Mapping[str, PreparedApply]:
+        try:
+            found = {r.name: self._sandboxes.prepare_apply(r, options) for r in resources}
+            _refuse_trespass(resources, found)
+            return found
+        except (ApplyConflictError, ApplyRefusedError) as error:
+            self._save(plan.constrain(_failure(error)))
+            raise
+
+    def _store_intent(
+        self,
+        plan: Plan,
+        resources: Sequence[PlanResource],
+        prepared: Mapping[str, PreparedApply],
+    ) -> tuple[Plan, Sequence[PlanResource]]:
+        # Intent before effect: with the tokens stored, a killed apply is finished or taken back.
+        if self._checkpoints.is_on(Trigger.BEFORE_APPLY):
+            moment = CheckpointMoment(
+                reason=CheckpointReason.BEFORE_APPLY,
+                source="apply",
+                label="before apply",
+                decision_id=None,
+                step_index=max(plan.last_completed_step, 0),
+            )
+            trigger = Trigger.BEFORE_APPLY
+            plan = self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
+            resources = self._resources(plan.plan_id)
+        marked = [
+            r.intending(prepared[r.name].token, prepared[r.name].snapshots) for r in resources
+        ]
+        self._sandboxes.make_durable(resources)
+        with self._unit_of_work() as uow:
+            for resource in marked:
+                uow.resources.save(resource)
+            uow.plans.save(plan)
+            uow.commit()
+        return plan, marked
+
+    def _carry_out(
+        self,
+        plan: Plan,
+        resources: Sequence[PlanResource],
+        prepared: Mapping[str, PreparedApply],
+    ) -> ApplyResult:
+        try:
+            refs = {r.name: self._sandboxes.carry_out(r, prepared[r.name]) for r in resources}
+            # What cannot be made durable is taken back as what cannot be written is.
+            self._sandboxes.make_durable(resources)
+        except (PlanError, OSError, KeyboardInterrupt) as cause:
+            raise self._given_up(plan, resources, prepared, cause) from cause
+        plan = plan.apply(refs, self._clock.now())
+        # From here on nothing is taken back any more, and what was kept for it can go.
+        self._save(plan)
+        self._settle(resources, prepared)
+        diffs = {r.name: self._sandboxes.applied_diff(r, refs[r.name]) for r in resources}
+        kept = self._cleanup.after_apply(plan.plan_id)
+        unchecked = self._unchecked(plan)
+        return ApplyResult(plan=plan, refs=refs, diffs=diffs, kept=kept, unchecked=unchecked)
+
+    def _given_up(
+        self,
+        plan: Plan,
+        resources: Sequence[PlanResource],
+        prepared: Mapping[str, PreparedApply],
+        cause: BaseException,
+    ) -> PlanError:
+        """All of the project becomes what it was. Raises ApplyPendingError if that fails."""
+        reason = _reason(plan.plan_id, cause)
+        kept = self._take_back(plan.plan_id, resources, prepared, reason)
+        error = ApplyEditsKeptError(plan.plan_id, reason.message, kept) if kept else reason
+        # Before the record: as long as the intent is stored, this is repeated after a kill.
+        self._settle(resources, prepared)
+        self._sandboxes.make_durable(resources)
+        with self._unit_of_work() as uow:
+            for resource in resources:
+                uow.resources.save(resource.withdrawn())
+            uow.plans.save(plan.constrain(_failure(error)))
+            uow.commit()
+        return error
+
+    def _take_back(
+        self,
+        plan_id: PlanId,
+        resources: Sequence[PlanResource],
+        prepared: Mapping[str, PreparedApply],
+        reason: PlanError,
+    ) -> list[str]:
+        """As much as can be, last first; gives back what somebody has changed on top."""
+        kept: list[str] = []
+        obstacles: list[str] = []
+        for resource in reversed(resources):
+            try:
+                names = self._sandboxes.take_back(resource, prepared[resource.name])
+            except PlanError as error:
+                obstacles.append(f"`{resource.name}`: {error.message}")
+            else:
+                kept += [f"{resource.name}: {name}" for name in names]
+        if obstacles:
+            raise ApplyPendingError(plan_id, reason.message, "; ".join(obstacles)) from reason
+        return kept
+
+    def _settle(
+        self, resources: Sequence[PlanResource], prepared: Mapping[str, PreparedApply]
+    ) -> None:
+        for resource in resources:
+            self._sandboxes.settle(resource, prepared[resource.name])
+
+    def _resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        with self._unit_of_work.reading() as uow:
+            found = uow.resources.of_plan(plan_id)
+        ready = [resource for resource in found if resource.status is SandboxStatus.READY]
+        # Databases last: a failed write there must find the rest still easy to put back.
+        return sorted(ready, key=lambda resource: resource.type in _DATABASES)
+
+    def _unchecked(self, plan: Plan) -> tuple[UncheckedStep, ...]:
+        with self._unit_of_work.reading() as uow:
+            return unchecked_steps(uow, plan)
+
+    def _load(self, plan_id: PlanId) -> Plan:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.get(plan_id)
+
+    def _save(self, plan: Plan) -> None:
+        with self._unit_of_work() as uow:
+            uow.plans.save(plan)
+            uow.commit()
+
+
+def _stored(plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, PreparedApply]:
+    """What an interrupted apply had prepared and stored, if there is one."""
+    return _tokens(resources) if plan.state is State.PROCESSING else {}
+
+
+def _tokens(resources: Sequence[PlanResource]) -> Mapping[str, PreparedApply]:
+    return {
+        resource.name: intended(resource.resource_id, resource.intent)
+        for resource in resources
+        if resource.intent is not None
+    }
+
+
+def _refuse_trespass(
+    resources: Sequence[PlanResource], prepared: Mapping[str, PreparedApply]
+) -> None:
+    """What one resource brings must not be led astray by what another one does: a journal that
+    appears beside a database decides what becomes of it."""
+    for owner in resources:
+        for other in resources:
+            if other is owner:
+                continue
+            diff, alone = prepared[other.name].diff, prepared[owner.name].alone
+            found = trespassers(other.location, diff, alone)
+            if found:
+                raise ApplyConflictError(
+                    owner.plan_id,
+                    other.name,
+                    found,
+                    f"they belong to `{owner.name}`",
+                    "take them out of the sandbox of "
+                    f"`{other.name}`: agents plan rollback {owner.plan_id} CHECKPOINT",
+                )
+
+
+def _reason(plan_id: PlanId, cause: BaseException) -> PlanError:
+    if isinstance(cause, KeyboardInterrupt):
+        return InterruptedApplyError(plan_id)
+    return cause if isinstance(cause, PlanError) else MachineError(str(cause))
+
+
+def _failure(error: PlanError) -> PlanFailure:
+    return PlanFailure(message=error.message, hint=error.hint, code=error.code)

@@ -1,0 +1,1 @@
+"""Checkpoint groups: made, recorded, pruned."""

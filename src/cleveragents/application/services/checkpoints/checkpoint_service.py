@@ -1,0 +1,346 @@
+"""Owns checkpoint groups: when one is recorded, what it holds, and which ones go again."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from cleveragents.application.ports.runtime import (
+    Clock,
+    EventSink,
+    IdSource,
+    SnapshotStore,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.services.checkpoints.capture import Capture
+from cleveragents.application.services.checkpoints.proving import damages
+from cleveragents.application.services.checkpoints.pruning import (
+    Explained,
+    Pruning,
+    RetentionLimits,
+    pins,
+)
+from cleveragents.application.services.checkpoints.recorded_with import (
+    NOTHING_ELSE,
+    Additions,
+    store,
+)
+from cleveragents.application.services.checkpoints.recording import Committed, PastStep, Recorder
+from cleveragents.domain.changes import FileChange
+from cleveragents.domain.checkpoint import (
+    CheckpointGroup,
+    CheckpointMoment,
+    CheckpointReason,
+    Trigger,
+)
+from cleveragents.domain.checkpoint_lookup import find_group
+from cleveragents.domain.errors import (
+    CheckpointNeededError,
+    LabelTakenError,
+    PlanError,
+    PlanStateError,
+)
+from cleveragents.domain.events import Recovered
+from cleveragents.domain.groups import hash_of, plan_state
+from cleveragents.domain.ids import GroupId, PlanId
+from cleveragents.domain.plan import Phase, Plan, State
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.selection import Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointPolicy:
+    """What the settings say about checkpoints."""
+
+    triggers: frozenset[Trigger]
+    limits: RetentionLimits
+
+
+class CheckpointService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        snapshots: SnapshotStore,
+        ids: IdSource,
+        clock: Clock,
+        events: EventSink,
+        policy: CheckpointPolicy,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._snapshots = snapshots
+        self._ids = ids
+        self._clock = clock
+        self._events = events
+        self._triggers = policy.triggers
+        self._pruning = Pruning(unit_of_work, snapshots, clock, policy.limits)
+        self._recorder = Recorder(unit_of_work, self._pruning, (clock, ids), events)
+
+    # --- recording ------------------------------------------------------------------------------
+
+    def record_decision(
+        self,
+        plan: Plan,
+        moment: CheckpointMoment,
+        additions: Additions = NOTHING_ELSE,
+        before_write: CheckpointMoment | None = None,
+    ) -> Plan:
+        """Store a decision with the group that lets people come back to the moment before it.
+
+        Where a write follows at once, the group before it is stored in the same transaction.
+        """
+        wanted = plan.action.rollback_policy.enabled
+        moments = [moment]
+        if before_write is not None and self.is_on(Trigger.ON_TOOL_WRITE):
+            moments.append(before_write)
+        return self._commit(plan, moments, additions, with_group=wanted).plan
+
+    def auto_create_if_configured(
+        self,
+        trigger: Trigger,
+        plan: Plan,
+        moment: CheckpointMoment,
+        additions: Additions = NOTHING_ELSE,
+        *,
+        anyway: bool = False,
+    ) -> Committed:
+        """Store the plan's progress, and a group with it if the settings name this trigger, or if
+        it is needed `anyway`."""
+        wanted = (anyway or self.is_on(trigger)) and plan.action.rollback_policy.enabled
+        return self._commit(plan, [moment], additions, with_group=wanted)
+
+    def record(
+        self,
+        plan: Plan,
+        moment: CheckpointMoment,
+        additions: Additions = NOTHING_ELSE,
+        found: Capture | None = None,
+    ) -> tuple[Plan, CheckpointGroup]:
+        """A group whatever the settings say: by hand, or as the safety net of a rollback.
+
+        `found` is a look at the sandboxes that the caller has just had.
+        """
+        found = found or self.capture(plan.plan_id)
+        boundary = not moment.mid_step
+        done = self._recorder.store(plan, [moment], additions, found, is_boundary=boundary)
+        return done.plan, self._head_of(done.plan)
+
+    def save_progress(self, plan: Plan, additions: Additions = NOTHING_ELSE) -> Plan:
+        """Store progress that changed no file."""
+        with self._unit_of_work() as uow:
+            plan = store(uow, plan, additions)
+            uow.plans.save(plan)
+            uow.commit()
+        additions.let_know()
+        return plan
+
+    def complete(self, plan: Plan, moment: CheckpointMoment, additions: Additions) -> Plan:
+        """Store that the plan is complete, together with a group that holds exactly its state.
+
+        That may be the one it stands on. The caller has ended all that could still write.
+        """
+        found = self.capture(plan.plan_id)
+        is_off = not plan.action.rollback_policy.enabled
+        moments = [] if is_off or self._recorder.stands_on(plan, found) else [moment]
+        return self._recorder.store(plan, moments, additions, found, is_boundary=True).plan
+
+    def record_past(self, plan: Plan, past: PastStep, found: Capture) -> Committed:
+        """Store a step that was seen only by what it has changed, which was `found`.
+
+        The groups before it hold what the step before it had left.
+        """
+        resources = found.resources
+        known = {r.resource_id: self._snapshots.known(r, r.boundary or "") for r in resources}
+        earlier = Capture(resources=resources, snapshots=known)
+        return self._recorder.store_past(plan, past, earlier, found)
+
+    def capture(self, plan_id: PlanId) -> Capture:
+        """Every sandbox of the plan as it is now, on disk but not on record."""
+        resources = self.resources(plan_id)
+        snapshots = {r.resource_id: self._snapshots.capture(r) for r in resources}
+        return Capture(resources=resources, snapshots=snapshots)
+
+    def written(self, plan_id: PlanId) -> Sequence[str]:
+        """The paths in which the sandboxes differ from what they were when the step began."""
+        found = self.capture(plan_id)
+        many = len(found.resources) > 1
+        return [
+            f"{resource.name}:{change.path}" if many else change.path
+            for resource in found.moved
+            for change in self._snapshots.changes_between(
+                resource, resource.boundary or "", found.snapshots[resource.resource_id].ref
+            )
+        ]
+
+    def create(self, plan: Plan, label: str) -> CheckpointGroup:
+        """A group by hand, labelled. The caller holds the plan's lock."""
+        plan.refuse_if_final()
+        if not self.resources(plan.plan_id):
+            raise PlanStateError(
+                f"plan {plan.plan_id} has not started, so there is nothing to capture yet",
+                f"agents plan execute {plan.plan_id}",
+            )
+        with self._unit_of_work.reading() as uow:
+            if uow.checkpoints.has_own_label(plan.plan_id, label):
+                raise LabelTakenError(label, plan.plan_id)
+        head = self._head_of(plan) if plan.head else None
+        moment = CheckpointMoment(
+            reason=CheckpointReason.MANUAL,
+            source="user",
+            label=label,
+            decision_id=head.decision_id if head else None,
+            step_index=plan.last_completed_step + 1,
+            # Between steps, what a person edited in a sandbox becomes part of the plan.
+            mid_step=self.stands_mid_step(plan),
+            labelled_by_hand=True,
+        )
+        _, group = self.record(plan, moment)
+        return group
+
+    def _commit(
+        self,
+        plan: Plan,
+        moments: Sequence[CheckpointMoment],
+        additions: Additions,
+        *,
+        with_group: bool,
+    ) -> Committed:
+        """One transaction, with a group for each of the moments, which are one state of things."""
+        is_boundary = not moments[0].mid_step
+        look = with_group or is_boundary
+        found = self.capture(plan.plan_id) if look else Capture(resources=())
+        kept = moments if with_group else ()
+        return self._recorder.store(plan, kept, additions, found, is_boundary=is_boundary)
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def list_checkpoints(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
+        """All groups of the plan, oldest first. Raises PlanNotFoundError."""
+        with self._unit_of_work.reading() as uow:
+            uow.plans.get(plan_id)
+            return uow.checkpoints.of_plan(plan_id)
+
+    list_groups = list_checkpoints
+
+    def get_checkpoint(self, plan_id: PlanId, wanted: str) -> CheckpointGroup:
+        """The group that an id, a prefix of one, or a label names."""
+        with self._unit_of_work.reading() as uow:
+            uow.plans.get(plan_id)
+            return find_group(
+                plan_id,
+                wanted,
+                uow.checkpoints.called(plan_id, wanted.strip()),
+                owner_of=uow.checkpoints.owner_of,
+                pruned=uow.checkpoints.pruned,
+            )
+
+    def is_on(self, trigger: Trigger) -> bool:
+        return trigger in self._triggers
+
+    def sandboxes(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        """Those of the plan's resources that have a sandbox."""
+        with self._unit_of_work.reading() as uow:
+            found = uow.resources.of_plan(plan_id)
+        return [resource for resource in found if resource.status is SandboxStatus.READY]
+
+    def resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        """Those of the plan's resources that have a sandbox and may be captured."""
+        return [resource for resource in self.sandboxes(plan_id) if resource.checkpointable]
+
+    def verify_way_back(self, group: CheckpointGroup, only: Selection | None) -> None:
+        """Raise SnapshotDamagedError unless all that would have to be restored, or what is selected
+        of it, is there and unharmed."""
+        self._refuse_if_final(group.plan_id)
+        for resource in self.resources(group.plan_id):
+            state = group.state_of(resource.resource_id)
+            paths = only.paths.get(resource.name) if only is not None else ()
+            if state is not None and paths is not None:
+                self._snapshots.verify_way_back(resource, state.snapshot, state.state_hash, paths)
+
+    def damages(self, groups: Sequence[CheckpointGroup]) -> Mapping[GroupId, str]:
+        """Those of a plan's groups that could not be restored, each with the reason."""
+        if not groups:
+            return {}
+        plan_id = groups[0].plan_id
+        self._refuse_if_final(plan_id)
+        return damages(self._snapshots, self.resources(plan_id), groups)
+
+    def changes_between(
+        self, old: CheckpointGroup, new: CheckpointGroup
+    ) -> Sequence[tuple[str, FileChange]]:
+        """What differs from `old` to `new`, each change with its resource's name."""
+        self._refuse_if_final(old.plan_id)
+        found: list[tuple[str, FileChange]] = []
+        for resource in self.resources(old.plan_id):
+            before, after = old.state_of(resource.resource_id), new.state_of(resource.resource_id)
+            if before is None or after is None:
+                continue
+            changes = self._snapshots.changes_between(resource, before.snapshot, after.snapshot)
+            found.extend((resource.name, change) for change in changes)
+        return found
+
+    def _refuse_if_final(self, plan_id: PlanId) -> None:
+        # The snapshots of an applied plan are freed: an empty answer would be a lie.
+        with self._unit_of_work.reading() as uow:
+            uow.plans.get(plan_id).refuse_if_final()
+
+    def stands_mid_step(self, plan: Plan) -> bool:
+        """Whether a step is half done: a rollback can lead there, too, and the plan waits then."""
+        if plan.mid_step or plan.head is None:
+            return plan.mid_step
+        waits = plan.phase is Phase.EXECUTE and plan.state is State.QUEUED
+        boundaries = {r.resource_id: r.boundary for r in self.resources(plan.plan_id)}
+        return waits and self._head_of(plan).is_mid_step(boundaries)
+
+    def _head_of(self, plan: Plan) -> CheckpointGroup:
+        assert plan.head is not None
+        with self._unit_of_work.reading() as uow:
+            return uow.checkpoints.holding(plan.head)
+
+    # --- letting go -----------------------------------------------------------------------------
+
+    def delete(self, plan: Plan, group: CheckpointGroup) -> int:
+        """Delete one group; gives back the bytes freed. The caller holds the plan's lock."""
+        if group.group_id in pins(plan):
+            raise CheckpointNeededError(group.group_id, plan.plan_id, pins(plan)[group.group_id])
+        if plan.head in group.names():
+            raise CheckpointNeededError(group.group_id, plan.plan_id, "the plan stands on it")
+        with self._unit_of_work() as uow:
+            uow.checkpoints.delete({group.group_id: "deleted by hand"}, self._clock.now())
+            uow.commit()
+        return self.sweep(plan.plan_id)
+
+    def explain_retention(self, plan: Plan) -> Explained:
+        """What pruning would do now, with the reason for each group."""
+        return self._pruning.explain(plan)
+
+    def prune(self, plan: Plan) -> tuple[Explained, int]:
+        """Do it; gives back the bytes freed too. The caller holds the plan's lock."""
+        done = self._pruning.prune(plan)
+        return done, self.sweep(plan.plan_id)
+
+    def count_after(self, plan: Plan, target: CheckpointGroup, added: int) -> int:
+        """How many groups there would be after a rollback to `target` that adds some.
+
+        The first of them keeps the present, which may be the state that the plan stands on.
+        """
+        ids = [GroupId(self._ids.new()) for _ in range(added)]
+        states = dict(zip(ids, ids, strict=True))
+        if plan.head is not None and self._pruning.is_at_its_limit(plan):
+            head = self._head_of(plan)
+            states |= {ids[0]: head.state_hash} if self._is_at(plan, head) else {}
+        return self._pruning.left_after_adding(plan, states, target.group_id)
+
+    def _is_at(self, plan: Plan, group: CheckpointGroup) -> bool:
+        """Whether a group of the present would hold the same state; nothing is written."""
+        states = ((r, group.state_of(r.resource_id)) for r in self.resources(plan.plan_id))
+        differs = (s is None or self._snapshots.compare(r, s.snapshot) for r, s in states)
+        return group.plan_hash == hash_of(plan_state(plan)) and not any(differs)
+
+    def sweep(self, plan_id: PlanId) -> int:
+        """Free what no group and no step boundary needs any more; gives back the bytes freed."""
+        return self._pruning.sweep(plan_id, self.resources(plan_id))
+
+    def free_space(self, plan_id: PlanId) -> None:
+        """The same after other work, which is done and stored whether this succeeds or not."""
+        try:
+            self.sweep(plan_id)
+        except PlanError as error:
+            self._events.emit(Recovered(message=f"old snapshots stay for now: {error.message}"))

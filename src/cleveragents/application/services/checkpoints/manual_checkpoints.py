@@ -1,0 +1,48 @@
+"""Owns the checkpoints that people make, prune and delete by hand, under the plan's lock."""
+
+from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
+from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.checkpoints.pruning import Explained
+from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
+
+
+class ManualCheckpoints:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        checkpoints: CheckpointService,
+        rollbacks: RollbackService,
+        locks: PlanLocks,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._checkpoints = checkpoints
+        self._rollbacks = rollbacks
+        self._locks = locks
+
+    def create(self, plan_id: PlanId, label: str) -> CheckpointGroup:
+        with self._locks.hold(plan_id, "checkpoint create"):
+            plan = self._rollbacks.recover(self._load(plan_id))
+            return self._checkpoints.create(plan, label)
+
+    def explain_retention(self, plan_id: PlanId) -> Explained:
+        """What `prune` would do now; nothing is changed."""
+        return self._checkpoints.explain_retention(self._load(plan_id))
+
+    def prune(self, plan_id: PlanId) -> tuple[Explained, int]:
+        """What the rule said and was done, and the bytes that were freed."""
+        with self._locks.hold(plan_id, "checkpoint prune"):
+            return self._checkpoints.prune(self._rollbacks.recover(self._load(plan_id)))
+
+    def delete(self, plan_id: PlanId, wanted: str) -> tuple[CheckpointGroup, int]:
+        """The group that went, and the bytes that were freed."""
+        with self._locks.hold(plan_id, "checkpoint delete"):
+            plan = self._load(plan_id)
+            group = self._checkpoints.get_checkpoint(plan_id, wanted)
+            return group, self._checkpoints.delete(plan, group)
+
+    def _load(self, plan_id: PlanId) -> Plan:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.get(plan_id)

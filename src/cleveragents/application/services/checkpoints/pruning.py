@@ -1,0 +1,221 @@
+"""Owns letting go of checkpoint groups: what the rule says, first in the record, then on disk."""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import timedelta
+
+from cleveragents.application.ports.runtime import (
+    Clock,
+    SnapshotStore,
+    UnitOfWork,
+    UnitOfWorkFactory,
+)
+from cleveragents.domain.acting import HEAD
+from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.correction import CorrectionStatus
+from cleveragents.domain.decision import Decision
+from cleveragents.domain.ids import GroupId, PlanId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.retention import (
+    CheckpointRetentionPolicy,
+    GroupOutline,
+    RetentionDecision,
+    StateCounts,
+)
+from cleveragents.domain.sandbox import PlanResource
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetentionLimits:
+    """What the settings say; the action of a plan may have a number of its own."""
+
+    max_states: int
+    max_age: timedelta | None = None
+    max_total_bytes: int = 0
+
+    def rule_for(self, plan: Plan) -> CheckpointRetentionPolicy:
+        return CheckpointRetentionPolicy(
+            max_states=plan.action.rollback_policy.max_checkpoints or self.max_states,
+            max_age=self.max_age,
+            max_total_bytes=self.max_total_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """The groups of a plan, oldest first, and what the rule says about each."""
+
+    groups: tuple[GroupOutline, ...]
+    decision: RetentionDecision
+
+
+class Pruning:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        snapshots: SnapshotStore,
+        clock: Clock,
+        limits: RetentionLimits,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._snapshots = snapshots
+        self._clock = clock
+        self._limits = limits
+        self._room_until: dict[PlanId, int] = {}
+
+    def explain(self, plan: Plan) -> Explained:
+        with self._unit_of_work.reading() as uow:
+            pinned = {**_standing(uow, plan), **_compared(uow, plan), **pins(plan)}
+            return self._explained(plan, uow.checkpoints.outlines(plan.plan_id), pinned)
+
+    def prune(self, plan: Plan) -> Explained:
+        """The record only; the caller sweeps the bytes."""
+        with self._unit_of_work() as uow:
+            pinned = {**_standing(uow, plan), **_compared(uow, plan), **pins(plan)}
+            found = self._explained(plan, uow.checkpoints.outlines(plan.plan_id), pinned)
+            uow.checkpoints.delete(found.decision.removed, self._clock.now())
+            uow.commit()
+        return found
+
+    def prune_after_adding(
+        self, uow: UnitOfWork, plan: Plan, also: Mapping[GroupId, str]
+    ) -> Mapping[GroupId, str]:
+        """In the transaction that added a group; `also` is needed beside what the plan names."""
+        rule = self._limits.rule_for(plan)
+        if rule.counts_only and self._has_room(uow, plan, rule):
+            return {}
+        # The head needs no pin: it is in the group that was just added, the most recent.
+        outlines = uow.checkpoints.outlines(plan.plan_id, counts_only=rule.counts_only)
+        pinned = {**_compared(uow, plan), **pins(plan), **also}
+        removed = self._explained(plan, outlines, pinned).decision.removed
+        uow.checkpoints.delete(removed, self._clock.now())
+        return removed
+
+    def _has_room(self, uow: UnitOfWork, plan: Plan, rule: CheckpointRetentionPolicy) -> bool:
+        """Counted only once in a while, for that is to look at every group: a plan cannot have got
+        more groups since then than its history has gone on."""
+        if plan.seq > self._room_until.get(plan.plan_id, -1):
+            room = rule.room(uow.checkpoints.state_counts(plan.plan_id))
+            self._room_until[plan.plan_id] = plan.seq + room if room >= 0 else -1
+        return plan.seq <= self._room_until[plan.plan_id]
+
+    def is_at_its_limit(self, plan: Plan) -> bool:
+        """Whether the next state might cost one of those that are there."""
+        with self._unit_of_work.reading() as uow:
+            found = uow.checkpoints.state_counts(plan.plan_id)
+        one_more = StateCounts(states=found.states + 1, alike=found.alike)
+        return not self._limits.rule_for(plan).allows(one_more)
+
+    def left_after_adding(self, plan: Plan, added: Mapping[GroupId, str], kept: GroupId) -> int:
+        """How many groups there would be once these were added, each with its state, and `kept` may
+        not go."""
+        now = self._clock.now()
+        with self._unit_of_work.reading() as uow:
+            outlines = list(uow.checkpoints.outlines(plan.plan_id))
+            compared = _compared(uow, plan)
+        outlines += [
+            GroupOutline(
+                group_id=group,
+                label="",
+                state_hash=state,
+                labelled_by_hand=False,
+                created_at=now,
+                size_bytes=0,
+            )
+            for group, state in added.items()
+        ]
+        pinned = {**compared, **{group: "about to be needed" for group in (*added, kept)}}
+        return len(self._explained(plan, outlines, pinned).decision.kept)
+
+    def sweep(self, plan_id: PlanId, resources: Sequence[PlanResource]) -> int:
+        """Free what no group and no step boundary needs any more; gives back the bytes freed."""
+        with self._unit_of_work.reading() as uow:
+            groups = uow.checkpoints.of_plan(plan_id)
+            spawned = _spawned_from(uow, plan_id, groups)
+        self._forget_messages(plan_id, groups)
+        freed = 0
+        for resource in resources:
+            states = [group.state_of(resource.resource_id) for group in groups]
+            refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
+            refs |= {ref for name, ref in spawned if name == resource.name}
+            freed += self._snapshots.keep_only(resource, refs | resource.needed_snapshots())
+        return freed
+
+    def _forget_messages(self, plan_id: PlanId, groups: Sequence[CheckpointGroup]) -> None:
+        """What its actor said and heard on lines of history that nobody can go back to."""
+        with self._unit_of_work.reading() as uow:
+            plan, decisions = uow.plans.get(plan_id), uow.decisions.of_plan(plan_id)
+        if not plan.action.decides:
+            return
+        heads = _remembered(plan, groups, decisions)
+        with self._unit_of_work() as uow:
+            uow.messages.keep_only(plan_id, heads)
+            uow.commit()
+
+    def _explained(
+        self, plan: Plan, outlines: Sequence[GroupOutline], pinned: Mapping[GroupId, str]
+    ) -> Explained:
+        rule = self._limits.rule_for(plan)
+        decision = rule.decide(outlines, pinned=pinned, now=self._clock.now())
+        return Explained(groups=tuple(outlines), decision=decision)
+
+
+def pins(plan: Plan) -> Mapping[GroupId, str]:
+    """What an unfinished rollback needs, whatever the limits say."""
+    pinned: dict[GroupId, str] = {}
+    if plan.rollback_target is not None:
+        pinned[plan.rollback_target] = "an unfinished rollback leads to it"
+    if plan.safety_group is not None:
+        pinned[plan.safety_group] = "an unfinished rollback is undone with it"
+    return pinned
+
+
+def _remembered(
+    plan: Plan, groups: Sequence[CheckpointGroup], decisions: Sequence[Decision]
+) -> frozenset[str]:
+    """The heads of everything that the plan, or a rollback of it, can still come to."""
+    states = [plan.actor_state, *(group.actor_state for group in groups)]
+    # Going back to a group brings its decision back to life, still to be carried out.
+    named = {group.decision_id for group in groups}
+    for decision in decisions:
+        if not decision.superseded or decision.decision_id in named:
+            states.append(decision.context.get("actor_state", {}))
+            states.append(decision.decided.state if decision.decided else {})
+    return frozenset(state[HEAD] for state in states if state.get(HEAD))
+
+
+def _standing(uow: UnitOfWork, plan: Plan) -> Mapping[GroupId, str]:
+    if plan.head is None:
+        return {}
+    return {uow.checkpoints.holding(plan.head).group_id: "the plan stands on it"}
+
+
+def _spawned_from(
+    uow: UnitOfWork, plan_id: PlanId, groups: Sequence[CheckpointGroup]
+) -> Set[tuple[str, str]]:
+    """By resource, the snapshots that children were branched from whose merges may be taken back:
+    those of a spawn that is not over, or into the middle of which a group leads back.
+    """
+    children = [c for c in uow.subplans.of_parent(plan_id) if c.counts]
+    if not children:
+        return frozenset()
+    done = uow.plans.get(plan_id).last_completed_step
+    decisions = uow.decisions.of_plan(plan_id)
+    open_ = {d.decision_id for d in decisions if d.step_index is not None and d.step_index > done}
+    open_ |= {group.decision_id for group in groups if group.decision_id is not None}
+    return {
+        (resource.name, ref)
+        for child in children
+        if child.decision_id in open_
+        for resource in uow.resources.of_plan(child.plan_id)
+        for ref in (resource.branched_at, resource.origin)
+        if ref is not None
+    }
+
+
+def _compared(uow: UnitOfWork, plan: Plan) -> Mapping[GroupId, str]:
+    return {
+        item.safety_group: "a correction is compared with it"
+        for item in uow.corrections.of_plan(plan.plan_id)
+        if item.safety_group is not None and item.status is CorrectionStatus.DONE
+    }

@@ -1,0 +1,79 @@
+"""Owns what becomes true together with a group: a decision, a tool call, what it used."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from cleveragents.application.ports.runtime import UnitOfWork
+from cleveragents.domain.acting import Message
+from cleveragents.domain.changes import FileChange
+from cleveragents.domain.decision import Decision, Dependency, ToolCall
+from cleveragents.domain.effects import Effect
+from cleveragents.domain.footprint import Touched, Writers
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.subplan import ChildPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Additions:
+    """What else becomes true in the same transaction as a group.
+
+    `dependencies` are those of the decision; those of the tool call follow from what it touched and
+    is known to have read, and the steps before it. `messages` are what the plan's actor remembers
+    from now on. `also` is done last, with the plan as it will be.
+    """
+
+    decision: Decision | None = None
+    dependencies: tuple[Dependency, ...] = ()
+    tool_call: ToolCall | None = None
+    writers: Writers | None = None
+    effect: Effect | None = None
+    merged_child: ChildPlan | None = None
+    messages: tuple[Message, ...] = ()
+    also: Callable[[UnitOfWork, Plan], None] | None = None
+
+    def with_outcome(self, changes: tuple[FileChange, ...], touched: Touched) -> "Additions":
+        """What the tool call came to is known only once the sandboxes were captured."""
+        call = self.tool_call
+        if call is None:
+            return self
+        return replace(self, tool_call=replace(call, changes=changes, touched=touched))
+
+    def let_know(self) -> None:
+        """The run's own record of who did what has the call too, once it is stored."""
+        if self.tool_call is not None and self.writers is not None:
+            self.writers.add(self.tool_call.deed)
+
+
+NOTHING_ELSE = Additions()
+
+
+def store(uow: UnitOfWork, plan: Plan, additions: Additions) -> Plan:
+    """Each thing that happened moves the plan's history on by one."""
+    if additions.messages:
+        uow.messages.add(plan.plan_id, additions.messages)
+    if additions.decision is not None:
+        plan = plan.tick()
+        uow.decisions.add(replace(additions.decision, position=plan.here))
+        uow.decisions.depend(plan.plan_id, additions.dependencies)
+    call = additions.tool_call
+    if call is not None:
+        plan = plan.tick()
+        uow.tool_calls.add(replace(call, position=plan.here))
+        uow.decisions.depend(plan.plan_id, _inferred(additions, call))
+    if additions.effect is not None:
+        uow.effects.put(additions.effect)
+    if additions.merged_child is not None:
+        plan = plan.tick()
+        uow.subplans.save(additions.merged_child.merged_at(plan.here))
+    return plan
+
+
+def _inferred(additions: Additions, call: ToolCall) -> Sequence[Dependency]:
+    if additions.writers is None:
+        return ()
+    behind = additions.writers.behind(call.touched, call.reach)
+    return [
+        Dependency(decision_id=call.decision_id, depends_on=source, why=why)
+        for source, why in behind.items()
+        if source != call.decision_id
+    ]

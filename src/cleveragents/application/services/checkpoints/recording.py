@@ -1,0 +1,186 @@
+"""Owns how groups, and all that belongs to them, become true: in one transaction.
+
+The files come first (ADR 0002): whoever calls this has captured the sandboxes already.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from cleveragents.application.ports.runtime import (
+    Clock,
+    EventSink,
+    IdSource,
+    UnitOfWork,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.services.checkpoints.capture import Capture
+from cleveragents.application.services.checkpoints.pruning import Pruning
+from cleveragents.application.services.checkpoints.recorded_with import Additions, store
+from cleveragents.domain.changes import FileChange
+from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment
+from cleveragents.domain.events import CheckpointRecorded
+from cleveragents.domain.groups import GroupDraft, build_group, holds
+from cleveragents.domain.ids import GroupId
+from cleveragents.domain.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """The plan as it is stored now, and what had changed since the snapshot before.
+
+    `notice` is what failed without being in the plan's way; `failed` says that it was the step.
+    """
+
+    plan: Plan
+    changes: tuple[FileChange, ...]
+    notice: str | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastStep:
+    """A step that was taken before anything was on record of it: `plan` is what it is with the step
+    done. `before` are moments of then, `after` of now."""
+
+    plan: Plan
+    before: Sequence[CheckpointMoment]
+    after: Sequence[CheckpointMoment]
+    additions: Additions
+
+
+class Recorder:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        pruning: Pruning,
+        chronicle: tuple[Clock, IdSource],
+        events: EventSink,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._pruning = pruning
+        self._clock, self._ids = chronicle
+        self._events = events
+        self._latest: CheckpointGroup | None = None
+
+    def store(
+        self,
+        plan: Plan,
+        moments: Sequence[CheckpointMoment],
+        additions: Additions,
+        found: Capture,
+        *,
+        is_boundary: bool,
+    ) -> Committed:
+        """A group for each of the moments, which are one state of things, after the additions."""
+        additions = additions.with_outcome(found.changes, found.touched)
+        with self._unit_of_work() as uow:
+            plan = store(uow, plan, additions)
+            plan, groups = self._add_groups(uow, plan, moments, found)
+            found.settle(uow, groups, is_boundary=is_boundary)
+            pruned = self._keep(uow, plan, moments, additions)
+            uow.commit()
+        return self._told(plan, groups, additions, found, len(pruned))
+
+    def store_past(self, plan: Plan, past: PastStep, earlier: Capture, found: Capture) -> Committed:
+        """The groups of before, the additions, and the groups of now, in this order.
+
+        `plan` and what the sandboxes held `earlier` are as the last step has left them.
+        """
+        additions = past.additions.with_outcome(found.changes, found.touched)
+        with self._unit_of_work() as uow:
+            # The decision is stored first, since its groups name it; but its place in history is
+            # behind them: going back to one of them takes it back, for it was never on record
+            # without being carried out.
+            done = store(uow, past.plan.tick(len(past.before)), additions)
+            plan, groups = self._add_groups(uow, plan, past.before, earlier)
+            resources = earlier.settle(uow, groups, is_boundary=False).resources
+            found = replace(found, resources=resources)
+            done = done.at(plan.head) if plan.head is not None else done
+            plan, more = self._add_groups(uow, done, past.after, found)
+            found.settle(uow, more, is_boundary=True)
+            groups += more
+            pruned = self._keep(uow, plan, [*past.before, *past.after], additions)
+            uow.commit()
+        return self._told(plan, groups, additions, found, len(pruned))
+
+    def stands_on(self, plan: Plan, found: Capture) -> bool:
+        """Whether going back to the plan's head would change nothing at all."""
+        with self._unit_of_work.reading() as uow:
+            head = self._previous(uow, plan)
+        return head is not None and holds(head, plan, found.snapshots)
+
+    def _add_groups(
+        self, uow: UnitOfWork, plan: Plan, moments: Sequence[CheckpointMoment], found: Capture
+    ) -> tuple[Plan, list[CheckpointGroup]]:
+        groups: list[CheckpointGroup] = []
+        for moment in moments:
+            plan, group = self._add_group(uow, plan, moment, found)
+            groups.append(group)
+        return plan, groups
+
+    def _add_group(
+        self, uow: UnitOfWork, plan: Plan, moment: CheckpointMoment, found: Capture
+    ) -> tuple[Plan, CheckpointGroup]:
+        plan = plan.tick()
+        draft = GroupDraft(
+            plan=plan,
+            moment=moment,
+            resources=found.resources,
+            captured=found.snapshots,
+            previous=self._previous(uow, plan),
+            created_at=self._clock.now(),
+        )
+        group = build_group(draft, self._ids.new)
+        uow.checkpoints.add(group)
+        self._latest = group
+        if moment.rollback_target is not None:
+            only = moment.rollback_only
+            plan = plan.begin_rollback(moment.rollback_target, group.group_id, only)
+        return plan.at(group.head), group
+
+    def _previous(self, uow: UnitOfWork, plan: Plan) -> CheckpointGroup | None:
+        if plan.head is None:
+            return None
+        # Nearly always the one that was just added; what it captured never changes.
+        if self._latest is not None and plan.head in self._latest.names():
+            return self._latest
+        return uow.checkpoints.holding(plan.head)
+
+    def _keep(
+        self,
+        uow: UnitOfWork,
+        plan: Plan,
+        moments: Sequence[CheckpointMoment],
+        additions: Additions,
+    ) -> Mapping[GroupId, str]:
+        """The plan as it is now; gives back the groups that go for the new ones."""
+        uow.plans.save(plan)
+        if additions.also is not None:
+            additions.also(uow, plan)
+        if not moments:
+            return {}
+        # Records first, content later: `sweep` frees it off the hot path.
+        undo = moments[0].undo_group
+        also = {} if undo is None else {undo: "what was just done is undone with it"}
+        return self._pruning.prune_after_adding(uow, plan, also)
+
+    def _told(
+        self,
+        plan: Plan,
+        groups: Sequence[CheckpointGroup],
+        additions: Additions,
+        found: Capture,
+        pruned: int,
+    ) -> Committed:
+        """It is stored; what is kept in memory follows."""
+        additions.let_know()
+        for group in groups:
+            self._events.emit(
+                CheckpointRecorded(
+                    group_id=group.group_id,
+                    reason=group.reason,
+                    label=group.label,
+                    pruned=pruned if group is groups[-1] else 0,
+                )
+            )
+        return Committed(plan=plan, changes=found.changes)

@@ -1,0 +1,210 @@
+"""Owns correcting a decision: guard, ask, carry out, and go on with a person's advice."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from cleveragents.application.ports.runtime import (
+    ActionReader,
+    Clock,
+    IdSource,
+    PlanLocks,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.services.corrections.correction_finisher import Corrected
+from cleveragents.application.services.corrections.correction_impact import (
+    CorrectionImpact,
+    impact_of,
+    refuse_if_settled,
+)
+from cleveragents.application.services.corrections.correction_keeping import Keeping
+from cleveragents.application.services.execute.plan_executor import STEP_OUTDATED
+from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
+from cleveragents.application.services.plans.decision_lookup import find_decision
+from cleveragents.application.services.rollback.rollback_files import reverted
+from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.subplans.children_at_rest import children_at_rest
+from cleveragents.domain.action import Step
+from cleveragents.domain.checkpoint import RevertedFile
+from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus
+from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.errors import CorrectionRefusedError, DeclinedError, PlanStateError
+from cleveragents.domain.ids import CorrectionId, DecisionId, PlanId
+from cleveragents.domain.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """What a person says; `step_file` holds the step that takes the place of the corrected one.
+
+    `keep` are steps that stay although nothing proves that they still hold, by number or name or
+    `all`; None stands for those that were kept before.
+    """
+
+    guidance: str
+    step_file: str | None = None
+    keep: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionPreview:
+    """Nothing was done."""
+
+    impact: CorrectionImpact
+    files: tuple[RevertedFile, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorrectionResult:
+    impact: CorrectionImpact
+    done: Corrected
+    files: tuple[RevertedFile, ...]
+
+
+class CorrectionQuestion:
+    """What a person is asked before anything changes."""
+
+    def __init__(self, impact: CorrectionImpact, look: Callable[[], CorrectionPreview]) -> None:
+        self.impact = impact
+        self._look = look
+
+    @cached_property
+    def preview(self) -> CorrectionPreview:
+        return self._look()
+
+
+Confirm = Callable[[CorrectionQuestion], bool]
+
+
+class CorrectionService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        rollbacks: RollbackService,
+        resume: PlanResumeService,
+        actions: ActionReader,
+        locks: PlanLocks,
+        chronicle: tuple[Clock, IdSource],
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._rollbacks = rollbacks
+        self._resume = resume
+        self._actions = actions
+        self._locks = locks
+        self._clock, self._ids = chronicle
+
+    def revert(self, wanted: str, advice: Advice, confirm: Confirm) -> CorrectionResult:
+        """Take a decision back with all that stands on it; the plan is queued at its step."""
+        found = self._find(wanted)
+        with self._locks.hold(found.plan_id, "correct"):
+            plan = self._rollbacks.recover(self._load(found.plan_id))
+            impact, step = self._guarded(plan, found.decision_id, advice)
+            question = CorrectionQuestion(impact, lambda: self._look_ahead(impact))
+            if not confirm(question):
+                raise DeclinedError("the correction")
+            correction = self._correction(impact, advice, step)
+            with children_at_rest(self._unit_of_work, self._locks, plan.plan_id, "correct"):
+                plan, correction = self._rollbacks.corrections.begin(plan, correction)
+                done = self._rollbacks.corrections.finish(plan, correction)
+        return CorrectionResult(impact=impact, done=done, files=reverted(done.changed))
+
+    def preview(self, wanted: str, advice: Advice) -> CorrectionPreview:
+        """What `revert` would do now; nothing is changed."""
+        found = self._find(wanted)
+        with self._locks.hold(found.plan_id, "correct --dry-run"):
+            plan = self._load(found.plan_id)
+            if plan.rollback_target is not None:
+                raise PlanStateError(
+                    f"a rollback or correction of plan {plan.plan_id} was interrupted, and is"
+                    " finished first",
+                    f"agents plan resume {plan.plan_id}",
+                )
+            impact, _ = self._guarded(plan, found.decision_id, advice)
+            return self._look_ahead(impact)
+
+    def go_on(self, plan_id: PlanId) -> Plan:
+        """Execute what is to be done again.
+
+        A step that now changes what a later one had changed before makes that one be done again
+        too, after it.
+        """
+        plan = self._resume.run(plan_id)
+        for _ in plan.action.steps:
+            outdated = plan.error.step if plan.error else None
+            if outdated is None or plan.error is None or plan.error.code != STEP_OUTDATED:
+                break
+            advice = Advice(guidance=f"in order: {plan.error.message}", keep=None)
+            self.revert(self._step_decision(plan, outdated), advice, lambda _: True)
+            plan = self._resume.run(plan_id)
+        return plan
+
+    # --- before anything changes ----------------------------------------------------------------
+
+    def _find(self, wanted: str) -> Decision:
+        with self._unit_of_work.reading() as uow:
+            return find_decision(uow, wanted)
+
+    def _guarded(
+        self, plan: Plan, decision_id: DecisionId, advice: Advice
+    ) -> tuple[CorrectionImpact, Step | None]:
+        refuse_if_settled(plan)
+        with self._unit_of_work.reading() as uow:
+            if advice.keep is None:
+                keep = Keeping.as_before(uow, plan)
+            else:
+                keep = Keeping.wanted(uow, plan, advice.keep)
+            impact = impact_of(uow, plan, decision_id, keep.decisions)
+        keep.refuse_if_one_goes(impact)
+        step = None
+        if advice.step_file is not None:
+            step = self._actions.read_step(advice.step_file, plan.action, _place(impact))
+        self._rollbacks.check_restorable(impact.target, impact.selection)
+        return impact, step
+
+    def _look_ahead(self, impact: CorrectionImpact) -> CorrectionPreview:
+        changed = self._rollbacks.compare_only(impact.plan, impact.target, impact.selection)
+        return CorrectionPreview(impact=impact, files=reverted(changed))
+
+    # --- small things ---------------------------------------------------------------------------
+
+    def _correction(
+        self, impact: CorrectionImpact, advice: Advice, step: Step | None
+    ) -> Correction:
+        return Correction(
+            correction_id=CorrectionId(self._ids.new()),
+            plan_id=impact.plan.plan_id,
+            decision_id=impact.decision.decision_id,
+            mode=CorrectionMode.REVERT,
+            guidance=advice.guidance,
+            status=CorrectionStatus.PENDING,
+            target_group=impact.target.group_id,
+            intervention_id=DecisionId(self._ids.new()),
+            affected=tuple(decision.decision_id for decision in impact.affected),
+            kept=tuple(sorted(impact.unchecked)),
+            steps=impact.steps,
+            restored=impact.restored,
+            step_index=impact.decision.step_index,
+            replacement=step,
+            created_at=self._clock.now(),
+        )
+
+    def _step_decision(self, plan: Plan, index: int) -> DecisionId:
+        with self._unit_of_work.reading() as uow:
+            live = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
+        made = [d for d in live if d.type is not DecisionType.USER_INTERVENTION]
+        return next(d.decision_id for d in reversed(made) if d.step_index == index)
+
+    def _load(self, plan_id: PlanId) -> Plan:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.get(plan_id)
+
+
+def _place(impact: CorrectionImpact) -> int:
+    index = impact.decision.step_index
+    if index is None:
+        raise CorrectionRefusedError(
+            f"decision {impact.decision.decision_id} belongs to no step, so that no step can be"
+            " put in its place",
+            "leave --step-file out, or correct the decision of a step",
+        )
+    return index

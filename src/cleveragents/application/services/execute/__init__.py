@@ -1,0 +1,1 @@
+"""Carrying a plan out, step by step, from the start or from where it stopped."""

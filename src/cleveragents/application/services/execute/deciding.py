@@ -1,0 +1,81 @@
+"""Owns the decisions that Execute puts on record: what was chosen, by whom, and what they knew."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cleveragents.application.ports.runtime import Clock, IdSource
+from cleveragents.application.services.execute.run_state import Course
+from cleveragents.domain.acting import Proposal, Strategy
+from cleveragents.domain.action import Action, Step
+from cleveragents.domain.decision import Decided, Decision, DecisionType
+from cleveragents.domain.ids import DecisionId
+from cleveragents.domain.plan import Plan
+
+
+class Deciding:
+    """Makes them; whoever stores one gives it its position."""
+
+    def __init__(self, clock: Clock, ids: IdSource) -> None:
+        self._clock, self._ids = clock, ids
+
+    def of_strategy(self, plan: Plan, strategy: Strategy, course: Course) -> Decision:
+        return self._decision(
+            plan,
+            DecisionType.STRATEGY_CHOICE,
+            question="How shall it be done?",
+            chosen=strategy.chosen,
+            parent_id=course.root.decision_id,
+            context={"actor_state": dict(plan.actor_state)},
+        )
+
+    def of_step(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Decision:
+        decided = Decided(step=proposal.step, state=proposal.memory.state)
+        return self._decision(
+            plan,
+            _decision_type(plan.action, proposal.step, failed=index - 1 in course.failed),
+            question=proposal.question,
+            chosen=f"{proposal.step.tool}: {proposal.step.name}",
+            alternatives=proposal.alternatives,
+            rationale=proposal.rationale,
+            confidence=proposal.confidence,
+            parent_id=course.parent_of(index),
+            context=_context(plan, proposal, course.guidance(index)),
+            step_index=index,
+            decided=decided if plan.action.decides else None,
+        )
+
+    def _decision(self, plan: Plan, kind: DecisionType, **told: Any) -> Decision:
+        told = {"step_index": None, **told}
+        return Decision(
+            decision_id=DecisionId(self._ids.new()),
+            plan_id=plan.plan_id,
+            position=plan.here,
+            type=kind,
+            phase=plan.phase,
+            attempt=plan.attempt,
+            created_at=self._clock.now(),
+            **told,
+        )
+
+
+def _decision_type(action: Action, step: Step, *, failed: bool) -> DecisionType:
+    if action.validation(step.tool) is not None:
+        return DecisionType.VALIDATION_RESPONSE
+    if failed and action.decides:
+        return DecisionType.ERROR_RECOVERY
+    if step.subplans is None:
+        return DecisionType.TOOL_INVOCATION
+    parallel = step.subplans.parallel
+    return DecisionType.SUBPLAN_PARALLEL_SPAWN if parallel else DecisionType.SUBPLAN_SPAWN
+
+
+def _context(plan: Plan, proposal: Proposal, guidance: Sequence[str]) -> Mapping[str, Any]:
+    """What the actor knew when it decided: its own state, and what people have told it."""
+    known: dict[str, Any] = {
+        "tool": proposal.step.tool,
+        "actor_state": dict(plan.actor_state),
+        **proposal.notes,
+    }
+    if guidance:
+        known["guidance"] = list(guidance)
+    return known

@@ -1,0 +1,347 @@
+"""Owns Execute: decide, checkpoint, run the tool, commit the step."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NoReturn
+
+from cleveragents.application.ports.runtime import (
+    Clock,
+    EventSink,
+    IdSource,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.services.checkpoints.checkpoint_service import (
+    Additions,
+    CheckpointService,
+)
+from cleveragents.application.services.execute.deciding import Deciding
+from cleveragents.application.services.execute.run_state import Course
+from cleveragents.application.services.execute.step_source import Turns
+from cleveragents.application.services.execute.tool_runner import Crossing, StepRunner, Task
+from cleveragents.application.services.execute.unannounced import UnannouncedSteps
+from cleveragents.domain.acting import Finished, Message, Proposal, Strategy, Unannounced
+from cleveragents.domain.action import Step
+from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.conflicts import UNDECIDED, Resolution
+from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
+from cleveragents.domain.errors import (
+    EffectDoneError,
+    EffectUncertainError,
+    PlanError,
+    SandboxMissingError,
+)
+from cleveragents.domain.events import (
+    PlanFinished,
+    PlanStarted,
+    Resumed,
+    StepFinished,
+    StepStarted,
+)
+from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.plan import Plan, PlanFailure, State
+
+STEP_OUTDATED = "step-outdated"
+
+
+class PlanExecutor:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        checkpoints: CheckpointService,
+        runner: StepRunner,
+        turns: Turns,
+        chronicle: tuple[Clock, IdSource],
+        events: EventSink,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._checkpoints = checkpoints
+        self._runner = runner
+        self._turns = turns
+        self._clock, _ = chronicle
+        self._deciding = Deciding(*chronicle)
+        self._unannounced = UnannouncedSteps(checkpoints, turns, chronicle, events)
+        self._events = events
+
+    def execute(
+        self,
+        plan: Plan,
+        choice: EffectChoice = EffectChoice.STOP,
+        resolution: Resolution = UNDECIDED,
+    ) -> Plan:
+        """Run every step that is left. The caller holds the lock and has the sandboxes ready.
+
+        Raises EffectUncertainError or EffectDoneError before a step that must not run unasked.
+        """
+        with self._unit_of_work.reading() as uow:
+            course = replace(Course.of(uow, plan), resolution=resolution)
+        try:
+            plan = self._walk(self._start(plan, course), course, choice)
+        finally:
+            self._runner.end(plan.plan_id)
+        if plan.child_of is None:  # children share the store of the plan at the top
+            self._checkpoints.free_space(plan.plan_id)
+        self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
+        return plan
+
+    def _walk(self, plan: Plan, course: Course, choice: EffectChoice) -> Plan:
+        while plan.state is State.PROCESSING:
+            plan = self._overrule(plan, course)
+            index = plan.last_completed_step + 1
+            said = self._turns.next(plan, course)
+            if isinstance(said, Finished):
+                return self._finish(plan, said, course)
+            if isinstance(said, Unannounced):
+                plan = self._unannounced.note(plan, said, course)
+                continue
+            if index in course.done:
+                plan = self._pass(plan, said, index, course)
+                continue
+            crossing = self._runner.crossing(plan, said.step, index, choice)
+            if crossing.passage is Passage.STOP:
+                self._hold(plan, said, index, crossing)
+            plan = self._step(plan, said, index, course, crossing)
+        return plan
+
+    def _start(self, plan: Plan, course: Course) -> Plan:
+        strategy = self._turns.strategy(plan, course)
+        self._events.emit(
+            PlanStarted(
+                plan_id=plan.plan_id,
+                steps=strategy.steps,
+                first_step=plan.last_completed_step + 1,
+            )
+        )
+        if plan.started_at is not None:
+            self._events.emit(_resumed(plan, course.first_open(plan.last_completed_step + 1)))
+        plan = plan.start(self._clock.now())
+        if plan.head is not None:
+            return self._adopt(self._checkpoints.save_progress(plan), strategy, course)
+        # The root decision was made before there was anything to capture; its group is the
+        # point from which everything else can be taken back.
+        moment = CheckpointMoment(
+            reason=CheckpointReason.DECISION,
+            source="plan",
+            label="start",
+            decision_id=course.root.decision_id,
+            step_index=0,
+        )
+        plan = self._checkpoints.record_decision(plan, moment)
+        return self._adopt(plan, strategy, course)
+
+    def _adopt(self, plan: Plan, strategy: Strategy, course: Course) -> Plan:
+        """Record how the actor means to go about it, if it has made up its mind about that."""
+        if strategy.memory is None:
+            return plan
+        decision = self._deciding.of_strategy(plan, strategy, course)
+        moment = CheckpointMoment(
+            reason=CheckpointReason.DECISION,
+            source="strategize",
+            label="strategy",
+            decision_id=decision.decision_id,
+            step_index=plan.last_completed_step + 1,
+        )
+        plan = plan.remembering(strategy.memory.state)
+        additions = Additions(decision=decision, messages=strategy.memory.added)
+        plan = self._checkpoints.record_decision(plan, moment, additions)
+        course.add(replace(decision, position=plan.here))
+        return plan
+
+    def _overrule(self, plan: Plan, course: Course) -> Plan:
+        """A person has spoken since a step was decided: its actor hears that, and decides anew."""
+        pending = self._turns.overruled(plan, course)
+        if pending is None:
+            return plan
+        index = plan.last_completed_step + 1
+        memory = self._turns.dropped(plan, pending, course.failed.get(index))
+        course.failed.setdefault(index, "")
+        plan = plan.advance(index, memory.state)
+        return self._checkpoints.save_progress(plan, Additions(messages=memory.added))
+
+    def _finish(self, plan: Plan, said: Finished, course: Course) -> Plan:
+        # First of all: what still runs might write once more, and that would be in no group.
+        self._runner.end(plan.plan_id)
+        plan = plan.remembering(said.memory.state).complete(self._clock.now())
+        moment = CheckpointMoment(
+            reason=CheckpointReason.COMPLETE,
+            source="plan",
+            label="complete",
+            decision_id=course.latest.decision_id,
+            step_index=max(plan.last_completed_step, 0),
+        )
+        return self._checkpoints.complete(plan, moment, Additions(messages=said.memory.added))
+
+    def settle(self, plan_id: PlanId) -> Sequence[Effect]:
+        """Effects whose end is not known are uncertain from now on; gives back those found."""
+        return self._runner.settle(plan_id)
+
+    def fail(self, plan_id: PlanId, failure: PlanFailure) -> Plan:
+        """Execute ends for a reason outside its steps; what it has come to is kept if possible."""
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            course = Course.of(uow, plan)
+        failed = plan.refused(replace(failure, checkpoint=plan.head))
+        if plan.head is None or failure.code == SandboxMissingError.code:
+            return self._checkpoints.save_progress(failed)  # there is nothing to capture
+        try:
+            return self._on_error(failed, f"error: {failure.code}", course)
+        except PlanError:
+            # The snapshots may be what is wrong; why the plan has failed must be stored still.
+            return self._checkpoints.save_progress(failed)
+
+    def _on_error(self, plan: Plan, label: str, course: Course) -> Plan:
+        self._runner.end(plan.plan_id)
+        moment = CheckpointMoment(
+            reason=CheckpointReason.ON_ERROR,
+            source="plan",
+            label=label,
+            decision_id=course.latest.decision_id,
+            step_index=plan.last_completed_step + 1,
+            mid_step=True,
+        )
+        return self._checkpoints.auto_create_if_configured(Trigger.ON_ERROR, plan, moment).plan
+
+    def next_step(self, plan: Plan) -> int:
+        """The one that a resume would go on with; not one that a correction has left alone."""
+        with self._unit_of_work.reading() as uow:
+            return Course.of(uow, plan).first_open(plan.last_completed_step + 1)
+
+    def effects_ahead(
+        self, plan: Plan, first_step: int, choice: EffectChoice
+    ) -> Sequence[tuple[int, Crossing]]:
+        """The known steps from there on that have run before, with what would happen to each."""
+        steps = list(enumerate(plan.action.steps))[first_step:]
+        found = [(i, self._runner.crossing(plan, step, i, choice)) for i, step in steps]
+        return [(index, crossing) for index, crossing in found if crossing.standing is not None]
+
+    def _pass(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Plan:
+        """Let the result of a step stand that a correction has left alone."""
+        with self._unit_of_work.reading() as uow:
+            reason = course.outdated(index, uow.decisions.dependents(course.done[index]))
+        if reason is not None:
+            failure = _outdated(plan, proposal.step, index, reason, course.done[index])
+            plan = plan.fail(failure, self._clock.now())
+            return self._on_error(plan, f"error in {proposal.step.name}", course)
+        return self._checkpoints.save_progress(plan.advance(index, proposal.memory.state))
+
+    def _hold(self, plan: Plan, proposal: Proposal, index: int, crossing: Crossing) -> NoReturn:
+        """Wait for a person's word: nothing of this step was begun."""
+        assert crossing.standing is not None
+        sure = crossing.standing.state is EffectState.DONE
+        kind = EffectDoneError if sure else EffectUncertainError
+        name = f"{index} ({proposal.step.tool})"
+        error = kind(plan.plan_id, name, crossing.standing.effects)
+        failure = PlanFailure(
+            message=error.message,
+            hint=error.hint,
+            code=error.code,
+            tool=proposal.step.tool,
+            step=index,
+            checkpoint=plan.head,
+        )
+        plan = self._checkpoints.save_progress(plan.hold(failure))
+        self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
+        raise error
+
+    def _step(
+        self,
+        plan: Plan,
+        proposal: Proposal,
+        index: int,
+        course: Course,
+        crossing: Crossing,
+    ) -> Plan:
+        step = proposal.step
+        self._events.emit(StepStarted(step_index=index, name=step.name, tool=step.tool))
+        plan = self._at_step(Trigger.BEFORE_STEP, plan, proposal, index, course)
+        # A step that was decided before an interruption is carried out, not decided again.
+        pending = course.pending(index)
+        task = Task(
+            step=step,
+            step_index=index,
+            decision=pending or self._deciding.of_step(plan, proposal, index, course),
+            remember=self._turns.remembering(plan, proposal.memory.state),
+            recovers=self._turns.recovers(plan, course.in_a_row),
+            resources=self._checkpoints.sandboxes(plan.plan_id),
+            skip=_skipping(crossing),
+            choice=crossing.choice,
+            resolution=course.resolution,
+            writers=course.writers,
+        )
+        if pending is None:
+            plan, task = self._record(plan, task, course, proposal.memory.added)
+        done = self._runner.run(plan, task)
+        plan = done.plan
+        if done.failed:
+            course.failed[index] = done.notice or ""
+            course.in_a_row += 1
+        elif plan.state is State.PROCESSING:
+            course.done[index] = task.decision.decision_id
+            course.in_a_row = 0
+            plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, course)
+        self._events.emit(
+            StepFinished(
+                step_index=index,
+                name=step.name,
+                files_changed=len(done.changes),
+                error=plan.error.message if plan.error else done.notice,
+            )
+        )
+        return plan
+
+    def _record(
+        self, plan: Plan, task: Task, course: Course, messages: tuple[Message, ...]
+    ) -> tuple[Plan, Task]:
+        label = f"decision {task.step_index}: {task.step.name}"
+        moment = task.moment(CheckpointReason.DECISION, label)
+        known = course.known_to(task.decision, task.step, plan.action)
+        additions = Additions(decision=task.decision, dependencies=tuple(known), messages=messages)
+        is_prepared = self._runner.writes_at_once(plan, task)
+        before_write = task.before_write() if is_prepared else None
+        plan = self._checkpoints.record_decision(plan, moment, additions, before_write)
+        course.add(task.decision)
+        plan = plan.with_action(course.action_with(plan.action, task.decision))
+        return plan, replace(task, is_prepared=is_prepared)
+
+    def _at_step(
+        self,
+        trigger: Trigger,
+        plan: Plan,
+        proposal: Proposal,
+        index: int,
+        course: Course,
+    ) -> Plan:
+        if not self._checkpoints.is_on(trigger):
+            return plan
+        moment = CheckpointMoment(
+            reason=CheckpointReason(trigger.value),
+            source=proposal.step.tool,
+            label=f"{trigger.value.replace('_', ' ')} {index}: {proposal.step.name}",
+            decision_id=course.latest.decision_id,
+            step_index=index,
+        )
+        return self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
+
+
+def _skipping(crossing: Crossing) -> Effect | None:
+    return crossing.standing if crossing.passage is Passage.SKIP else None
+
+
+def _resumed(plan: Plan, following: int) -> Resumed:
+    steps = plan.action.steps
+    name = steps[following].name if following < len(steps) else ""
+    return Resumed(step_index=following, steps=len(steps), name=name)
+
+
+def _outdated(
+    plan: Plan, step: Step, index: int, reason: str, decision_id: DecisionId
+) -> PlanFailure:
+    return PlanFailure(
+        message=f"step {index} ({step.name}) was done before an earlier step ran again,"
+        f" and {reason}",
+        hint="do both in their order: agents plan correct --mode revert --guidance"
+        f" 'in order' {decision_id}",
+        code=STEP_OUTDATED,
+        tool=step.tool,
+        step=index,
+        checkpoint=plan.head,
+    )

@@ -1,0 +1,179 @@
+"""Owns going on: bring a plan to the last step boundary, then execute what is left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cleveragents.application.ports.runtime import (
+    EventSink,
+    PlanLocks,
+    Sandboxes,
+    SnapshotStore,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.services.execute.plan_executor import PlanExecutor
+from cleveragents.application.services.execute.tool_runner import Crossing
+from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.subplans.queries import conflicting, waiting_for_decision
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.conflicts import UNDECIDED, Resolution
+from cleveragents.domain.effects import EffectChoice
+from cleveragents.domain.errors import (
+    DatabaseBusyError,
+    DatabaseUnusableError,
+    EffectDoneError,
+    EffectUncertainError,
+    InterruptedPlanError,
+    PlanError,
+    PlanStateError,
+)
+from cleveragents.domain.events import SandboxCreating
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan, PlanFailure, State
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.subplan import ChildPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePoint:
+    """Where a plan would go on. `next_step` is None when nothing is left to do.
+
+    `effects`: the steps ahead that have reached outside before, and what would happen to each.
+    `conflicts`: children whose results wait for a decision.
+    """
+
+    plan: Plan
+    next_step: int | None
+    finishes_rollback: bool
+    effects: tuple[tuple[int, Crossing], ...] = ()
+    conflicts: tuple[ChildPlan, ...] = ()
+
+
+class PlanResumeService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        executor: PlanExecutor,
+        rollbacks: RollbackService,
+        workplace: tuple[Sandboxes, SnapshotStore],
+        locks: PlanLocks,
+        events: EventSink,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._executor = executor
+        self._rollbacks = rollbacks
+        self._sandboxes, self._snapshots = workplace
+        self._locks = locks
+        self._events = events
+
+    def run(
+        self,
+        plan_id: PlanId,
+        choice: EffectChoice = EffectChoice.STOP,
+        resolution: Resolution = UNDECIDED,
+        *,
+        rebuild: bool = False,
+    ) -> Plan:
+        """Start or resume; a plan that has done all its steps comes back as it is. With `rebuild`,
+        sandboxes that are gone or unusable are made again first.
+
+        Raises NoConflictError for a resolution where there is nothing to decide.
+        """
+        with self._locks.hold(plan_id, "execute"):
+            plan = self._rollbacks.recover(self._load(plan_id), rebuild=rebuild)
+            plan.refuse_if_final()
+            plan.refuse_if_applying()
+            if resolution:
+                with self._unit_of_work.reading() as uow:
+                    conflicting(uow, plan)
+            if plan.executed:
+                return plan
+            self._executor.settle(plan_id)  # we have the lock, so nothing of this plan runs
+            try:
+                self._make_sandboxes(plan)
+                plan = self._rollbacks.return_to_boundary(plan)
+                return self._executor.execute(plan, choice, resolution)
+            except KeyboardInterrupt:
+                doubtful = self._undo_running_step(plan_id)
+                raise InterruptedPlanError(plan_id, doubtful) from None
+            except (DatabaseBusyError, DatabaseUnusableError):
+                raise
+            except (EffectUncertainError, EffectDoneError):
+                raise  # the executor has stored that the plan waits
+            except PlanError as error:
+                self._fail(plan_id, error)
+                raise
+
+    def settle(self, plan_id: PlanId) -> Plan:
+        """Mend what a process that died has left of its work, and let the plan wait."""
+        with self._locks.hold(plan_id, "settle"):
+            plan = self._rollbacks.recover(self._load(plan_id))
+            plan.refuse_if_final()
+            plan.refuse_if_applying()
+            self._undo_running_step(plan_id)
+            return self._load(plan_id)
+
+    def preview(self, plan_id: PlanId, choice: EffectChoice = EffectChoice.STOP) -> ResumePoint:
+        """Say where `run` would go on, and change nothing."""
+        plan = self._load(plan_id)
+        plan.refuse_if_final()
+        if plan.rollback_target is not None:
+            with self._unit_of_work.reading() as uow:
+                reached = uow.checkpoints.get(plan.rollback_target).last_completed_step
+            return ResumePoint(plan=plan, next_step=reached + 1, finishes_rollback=True)
+        following = None if plan.executed else self._executor.next_step(plan)
+        ahead = () if following is None else self._executor.effects_ahead(plan, following, choice)
+        with self._unit_of_work.reading() as uow:
+            waiting = waiting_for_decision(uow, plan_id)
+        return ResumePoint(
+            plan=plan,
+            next_step=following,
+            finishes_rollback=False,
+            effects=tuple(ahead),
+            conflicts=tuple(waiting),
+        )
+
+    def _make_sandboxes(self, plan: Plan) -> None:
+        with self._unit_of_work.reading() as uow:
+            resources = uow.resources.of_plan(plan.plan_id)
+        pending = [r for r in resources if r.status is SandboxStatus.PENDING]
+        if pending and plan.child_of is not None:
+            raise PlanStateError(
+                f"plan {plan.plan_id} is a child that its parent has not started yet",
+                f"agents plan resume {plan.child_of.parent_id}",
+            )
+        if not pending:
+            return
+        made = [resource.ready(self._make_sandbox(resource).ref) for resource in pending]
+        # Until they are on record they are made again after a crash; from then on they are there.
+        self._sandboxes.make_durable(made)
+        with self._unit_of_work() as uow:
+            for resource in made:
+                uow.resources.save(resource)
+            uow.commit()
+
+    def _make_sandbox(self, resource: PlanResource) -> Snapshot:
+        """With its first snapshot, which is given back."""
+        self._events.emit(SandboxCreating(resource=resource.name))
+        self._sandboxes.create(resource)
+        return self._snapshots.capture(resource)
+
+    def _fail(self, plan_id: PlanId, error: PlanError) -> None:
+        """Something that is no tool's fault: a sandbox or a snapshot that could not be made."""
+        self._executor.settle(plan_id)
+        failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
+        self._executor.fail(plan_id, failure)
+
+    def _undo_running_step(self, plan_id: PlanId) -> Sequence[str]:
+        """Gives back what the step may have done outside, where nothing is undone."""
+        doubtful = [text for effect in self._executor.settle(plan_id) for text in effect.effects]
+        plan = self._load(plan_id)
+        if plan.state is State.PROCESSING:
+            plan = self._rollbacks.return_to_boundary(plan)
+            with self._unit_of_work() as uow:
+                uow.plans.save(plan.interrupt())
+                uow.commit()
+        return doubtful
+
+    def _load(self, plan_id: PlanId) -> Plan:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.get(plan_id)

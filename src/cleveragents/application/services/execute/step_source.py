@@ -1,0 +1,127 @@
+"""Owns whose turn it is: a step comes from the record if it was decided, else from the actor."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cleveragents.application.ports.actors import Actor, Actors
+from cleveragents.application.ports.runtime import UnitOfWorkFactory
+from cleveragents.application.services.execute.run_state import Course
+from cleveragents.domain.acting import (
+    Finished,
+    Memory,
+    Message,
+    Outcome,
+    Proposal,
+    Situation,
+    Strategy,
+    Unannounced,
+)
+from cleveragents.domain.action import Step
+from cleveragents.domain.decision import Decision, ToolResult
+from cleveragents.domain.errors import BudgetExhaustedError
+from cleveragents.domain.plan import Plan
+
+NOT_CARRIED_OUT = "not carried out: a person said something first"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActingLimits:
+    """What the settings say. A limit on steps that is not None wins over that of the action.
+
+    `recoveries` is how many steps in a row may fail before the plan does.
+    """
+
+    recoveries: int
+    max_steps: int | None = None
+    default_steps: int = 100
+
+
+class Turns:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, actors: Actors, limits: ActingLimits
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._actors = actors
+        self._limits = limits
+
+    def strategy(self, plan: Plan, course: Course) -> Strategy:
+        return self._actor(plan).strategize(self._situation(plan, course))
+
+    def next(self, plan: Plan, course: Course) -> Proposal | Unannounced | Finished:
+        """What was decided before and is still to be done comes first: nobody is asked twice."""
+        pending = course.pending(plan.last_completed_step + 1)
+        if pending is not None and pending.decided is not None:
+            return Proposal(
+                step=pending.decided.step,
+                question=pending.question,
+                rationale=pending.rationale,
+                memory=Memory(state=pending.decided.state),
+            )
+        self._refuse_without_steps_left(plan, course)
+        return self._actor(plan).decide(self._situation(plan, course))
+
+    def overruled(self, plan: Plan, course: Course) -> Decision | None:
+        """A decision that is still to be carried out, but was made before a person spoke."""
+        pending = course.pending(plan.last_completed_step + 1)
+        if pending is None or pending.decided is None:
+            return None
+        later = [item for item in course.told() if item.seq > pending.position.seq]
+        return pending if later else None
+
+    def dropped(self, plan: Plan, pending: Decision, error: str | None) -> Memory:
+        """What the actor remembers of a step that is not carried out, or not again."""
+        assert pending.decided is not None
+        outcome = Outcome(
+            step_index=plan.last_completed_step + 1,
+            step=pending.decided.step,
+            result=ToolResult(),
+            error=error or NOT_CARRIED_OUT,
+        )
+        return self._actor(plan).hear(plan.action, pending.decided.state, outcome)
+
+    def remembering(
+        self, plan: Plan, state: Mapping[str, Any]
+    ) -> Callable[[int, Step, ToolResult, str | None], Memory]:
+        actor, action = self._actor(plan), plan.action
+
+        def remember(index: int, step: Step, result: ToolResult, error: str | None) -> Memory:
+            outcome = Outcome(step_index=index, step=step, result=result, error=error)
+            return actor.hear(action, state, outcome)
+
+        return remember
+
+    def recovers(self, plan: Plan, failures: int) -> bool:
+        """Whether the actor may answer for one more step that fails."""
+        return plan.action.decides and failures < self._limits.recoveries
+
+    def _actor(self, plan: Plan) -> Actor:
+        return self._actors.of(plan.action)
+
+    def _situation(self, plan: Plan, course: Course) -> Situation:
+        index = plan.last_completed_step + 1
+        return Situation(
+            plan_id=plan.plan_id,
+            action=plan.action,
+            step_index=index,
+            state=plan.actor_state,
+            guidance=tuple(course.told()),
+            recall=lambda head: self._recall(plan, head),
+            failed=index - 1 in course.failed,
+        )
+
+    def _recall(self, plan: Plan, head: str) -> Sequence[Message]:
+        with self._unit_of_work.reading() as uow:
+            return uow.messages.chain(plan.plan_id, head)
+
+    def _refuse_without_steps_left(self, plan: Plan, course: Course) -> None:
+        if not plan.action.decides:
+            return
+        wanted = plan.action.actor.max_steps or self._limits.default_steps
+        limit = self._limits.max_steps or wanted
+        # What is seen only afterwards nobody could have kept an actor from doing.
+        used = plan.last_completed_step + 1 - course.unannounced
+        if used >= limit:
+            raise BudgetExhaustedError(
+                plan.plan_id, "steps", str(used), str(limit), "actor.max-steps"
+            )

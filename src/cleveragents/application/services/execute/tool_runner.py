@@ -1,0 +1,363 @@
+"""Owns one step's tool call: may it run, the groups around it, new tries, and what became of it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+
+from cleveragents.application.ports.runtime import IdSource, PatientClock, ToolContext, Tools
+from cleveragents.application.services.checkpoints.checkpoint_service import (
+    Additions,
+    CheckpointService,
+    Committed,
+)
+from cleveragents.application.services.effects.effect_ledger import EffectLedger
+from cleveragents.application.services.execute.step_boundary import StepBoundary
+from cleveragents.domain.acting import Memory
+from cleveragents.domain.action import Step, ToolSpec, Validation
+from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.conflicts import UNDECIDED, Resolution
+from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
+from cleveragents.domain.effects import Effect, EffectChoice, Passage, passage
+from cleveragents.domain.errors import (
+    ToolError,
+    ToolNotEndedError,
+    ToolNotFoundError,
+    ToolNotStartedError,
+    ToolRefusedError,
+    ToolWroteError,
+)
+from cleveragents.domain.footprint import Writers
+from cleveragents.domain.ids import PlanId, ToolCallId
+from cleveragents.domain.plan import Plan, PlanFailure
+from cleveragents.domain.preflight import refusals
+from cleveragents.domain.retries import may_retry, pause_before
+from cleveragents.domain.sandbox import PlanResource
+
+Remember = Callable[[int, Step, ToolResult, str | None], Memory]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One step to carry out; `remember` gives what the actor knows once it has ended.
+
+    `recovers`: if it fails, the actor is told and decides what to do; else the plan has failed.
+    `writers` are the live steps that ran before it. `skip` is the earlier run whose outside effect
+    a person takes as done: then nothing runs. `choice` is what the person said about all such
+    steps, for child plans, `resolution` what about conflicts of these. `is_prepared` says that the
+    group before a write was just made.
+    """
+
+    step: Step
+    step_index: int
+    decision: Decision
+    remember: Remember
+    resources: Sequence[PlanResource]
+    writers: Writers
+    recovers: bool = False
+    skip: Effect | None = None
+    choice: EffectChoice = EffectChoice.STOP
+    resolution: Resolution = UNDECIDED
+    is_prepared: bool = False
+
+    def before_write(self) -> CheckpointMoment:
+        return self.moment(CheckpointReason.ON_TOOL_WRITE, f"before {_what(self)}")
+
+    def memory(self, result: ToolResult, error: str | None = None) -> Memory:
+        return self.remember(self.step_index, self.step, result, error)
+
+    def moment(
+        self, reason: CheckpointReason, label: str, *, mid_step: bool = False
+    ) -> CheckpointMoment:
+        """For a group that belongs to this step."""
+        return CheckpointMoment(
+            reason=reason,
+            source=self.step.tool,
+            label=label,
+            decision_id=self.decision.decision_id,
+            step_index=self.step_index,
+            mid_step=mid_step,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """What the settings say: seconds for one call, and new tries for a step that failed."""
+
+    timeout: float
+    retries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crossing:
+    """What happens to a step, and the earlier run of it that is the reason."""
+
+    passage: Passage
+    standing: Effect | None
+    choice: EffectChoice = EffectChoice.STOP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    """One call that came to its end, not stored yet; `error` None means that it succeeded."""
+
+    plan: Plan
+    call: ToolCall
+    effect: Effect | None
+    error: ToolError | None
+
+    @property
+    def additions(self) -> Additions:
+        return Additions(tool_call=self.call, effect=self.effect)
+
+
+class StepRunner(Protocol):
+    """Carries out steps, whatever they consist of; the contract is that of ToolRunner."""
+
+    def crossing(
+        self, plan: Plan, step: Step, step_index: int, choice: EffectChoice
+    ) -> Crossing: ...
+    def settle(self, plan_id: PlanId) -> Sequence[Effect]: ...
+    def end(self, plan_id: PlanId) -> None: ...
+    def writes_at_once(self, plan: Plan, task: Task) -> bool: ...
+    def run(self, plan: Plan, task: Task) -> Committed: ...
+
+
+class ToolRunner:
+    def __init__(
+        self,
+        tools: Tools,
+        checkpoints: CheckpointService,
+        ledger: EffectLedger,
+        boundary: StepBoundary,
+        chronicle: tuple[PatientClock, IdSource],
+        limits: RunLimits,
+    ) -> None:
+        self._tools = tools
+        self._checkpoints = checkpoints
+        self._ledger = ledger
+        self._boundary = boundary
+        self._clock, self._ids = chronicle
+        self._limits = limits
+
+    def crossing(self, plan: Plan, step: Step, step_index: int, choice: EffectChoice) -> Crossing:
+        """Whether the step may run, given what is known of its outside effects."""
+        try:
+            spec = self._tools.find(plan.action, step.tool)
+        except ToolNotFoundError:
+            # Child plans are asked one by one; for anything else, running it tells the reason.
+            return Crossing(passage=Passage.RUN, standing=None, choice=choice)
+        standing = self._ledger.standing(plan.plan_id, step, step_index)
+        found = passage(standing, choice, idempotent=spec.idempotent)
+        return Crossing(passage=found, standing=standing, choice=choice)
+
+    def settle(self, plan_id: PlanId) -> Sequence[Effect]:
+        """The effects of which only the beginning is known; the caller holds the plan's lock."""
+        return self._ledger.settle(plan_id)
+
+    def end(self, plan_id: PlanId) -> None:
+        """End all that was started for the plan and is still there. May be repeated."""
+        self._tools.end(plan_id)
+
+    def writes_at_once(self, plan: Plan, task: Task) -> bool:
+        """Whether running the task begins with a write, for which there has to be a group."""
+        try:
+            spec = self._tools.find(plan.action, task.step.tool)
+            self._refuse_without_checkpoint(plan, spec, task)
+        except ToolError:
+            return False  # running it tells the reason
+        return spec.writes and task.skip is None
+
+    def run(self, plan: Plan, task: Task) -> Committed:
+        """Carry the task out and store that it is done; an errored plan means that it failed."""
+        try:
+            spec = self._tools.find(plan.action, task.step.tool)
+            self._refuse_without_checkpoint(plan, spec, task)
+        except ToolError as error:
+            return self._failed(task, self._ended(plan, task, self._clock.now(), error))
+        if task.skip is not None:
+            return self._skipped(plan, task, spec, task.skip)
+        ended, tries = self._attempt(plan, task, spec), 1
+        task = replace(task, is_prepared=False)
+        while ended.error is not None and self._tries_again(ended, task, spec, tries):
+            ended, tries = self._attempt(self._take_back(ended, tries), task, spec), tries + 1
+        if spec.validation is not None:
+            # It is to judge the result, not to add to it: caches and reports do not stay.
+            self._boundary.return_to(plan.plan_id)
+        if ended.error is None:
+            return self._succeeded(task, spec, ended)
+        if spec.validation is Validation.INFORMATIONAL:
+            return self._noted(task, ended, ended.error)
+        return self._failed(task, ended)
+
+    # --- one call -------------------------------------------------------------------------------
+
+    def _attempt(self, plan: Plan, task: Task, spec: ToolSpec) -> _Ended:
+        if spec.writes and not task.is_prepared:
+            plan = self._before_write(plan, task)
+        effect: Effect | None = None
+        if spec.outside_effects:
+            plan, effect = self._ledger.begin(plan, task.decision, task.step, spec)
+        started_at = self._clock.now()
+        try:
+            result = self._tools.run(spec, task.step.arguments, self._context(plan, spec, task))
+        except ToolNotStartedError as error:
+            if effect is not None:
+                self._ledger.forget(effect)
+            return self._ended(plan, task, started_at, error, spec)
+        except ToolError as error:
+            ended = self._ended(plan, task, started_at, error, spec)
+            known = effect and effect.uncertain(error.message, self._clock.now())
+            return replace(ended, effect=known)
+        outcome = self._found_out(plan, spec) or result
+        ended = self._ended(plan, task, started_at, outcome, spec)
+        return replace(ended, effect=effect and effect.done(result, self._clock.now()))
+
+    def _found_out(self, plan: Plan, spec: ToolSpec) -> ToolError | None:
+        """What a tool wrote that says it only reads, where nothing else keeps it from that."""
+        if spec.writes or spec.validation is not None:
+            return None
+        if self._tools.is_held_to_reading(plan.action, spec):
+            return None
+        written = self._checkpoints.written(plan.plan_id)
+        return ToolWroteError(spec.name, written) if written else None
+
+    def _context(self, plan: Plan, spec: ToolSpec, task: Task) -> ToolContext:
+        return ToolContext(
+            plan_id=plan.plan_id,
+            sandboxes={resource.name: resource.sandbox_path for resource in task.resources},
+            timeout=spec.timeout or self._limits.timeout,
+            confinement=plan.action.confinement,
+            servers={server.name: server.command for server in plan.action.servers},
+            reading_servers=plan.action.reading_servers,
+        )
+
+    def _refuse_without_checkpoint(self, plan: Plan, spec: ToolSpec, task: Task) -> None:
+        captured = {resource.name: resource.checkpointable for resource in task.resources}
+        for reason in refusals(plan.action.rollback_policy, spec, task.step.arguments, captured):
+            raise ToolRefusedError(
+                reason, "set rollback_policy.require_checkpoints to false to allow it"
+            )
+
+    def _before_write(self, plan: Plan, task: Task) -> Plan:
+        return self._checkpoints.auto_create_if_configured(
+            Trigger.ON_TOOL_WRITE, plan, task.before_write()
+        ).plan
+
+    # --- once more ------------------------------------------------------------------------------
+
+    def _tries_again(self, ended: _Ended, task: Task, spec: ToolSpec, tries: int) -> bool:
+        wanted = ended.plan.action.max_retries_per_step
+        limit = self._limits.retries if wanted is None else wanted
+        captured = all(resource.checkpointable for resource in task.resources)
+        assert ended.error is not None
+        if spec.validation is not None:
+            return False  # it has given its answer
+        return tries <= limit and may_retry(spec, ended.error, captured=captured)
+
+    def _take_back(self, ended: _Ended, tries: int) -> Plan:
+        """Store that this try failed, and make the sandboxes as they were before it."""
+        plan = self._checkpoints.save_progress(ended.plan, ended.additions)
+        self._boundary.return_to(plan.plan_id)
+        self._clock.pause(pause_before(tries))
+        return plan
+
+    # --- how it ends ----------------------------------------------------------------------------
+
+    def _succeeded(self, task: Task, spec: ToolSpec, ended: _Ended) -> Committed:
+        plan, additions = self._advanced(task, self._with_reach(ended, task, spec))
+        additions = replace(additions, writers=task.writers)
+        if not spec.writes:
+            plan = self._checkpoints.save_progress(plan, additions)
+            return Committed(plan=plan, changes=())
+        moment = task.moment(CheckpointReason.ON_TOOL_WRITE_COMPLETE, f"after {_what(task)}")
+        return self._checkpoints.auto_create_if_configured(
+            Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, additions
+        )
+
+    def _with_reach(self, ended: _Ended, task: Task, spec: ToolSpec) -> _Ended:
+        sandboxes = {resource.name: resource.sandbox_path for resource in task.resources}
+        reach = self._tools.reach(spec, task.step.arguments, ended.plan.action, sandboxes)
+        return replace(ended, call=replace(ended.call, reach=reach))
+
+    def _skipped(self, plan: Plan, task: Task, spec: ToolSpec, earlier: Effect) -> Committed:
+        plan = plan.tick()
+        ended = self._ended(plan, task, self._clock.now(), earlier.result, spec)
+        ended = self._with_reach(ended, task, spec)
+        known = self._ledger.skipped(plan, task.decision, task.step, spec, earlier)
+        plan, additions = self._advanced(task, replace(ended, effect=known))
+        plan = self._checkpoints.save_progress(plan, additions)
+        return Committed(plan=plan, changes=())
+
+    def _noted(self, task: Task, ended: _Ended, error: ToolError) -> Committed:
+        plan, additions = self._advanced(task, ended)
+        plan = self._checkpoints.save_progress(plan, additions)
+        return Committed(plan=plan, changes=(), notice=error.message)
+
+    def _advanced(self, task: Task, ended: _Ended) -> tuple[Plan, Additions]:
+        """Past the step, with what its actor has heard of it."""
+        error = ended.error.message if ended.error else None
+        memory = task.memory(ended.call.result, error)
+        plan = ended.plan.advance(task.step_index, memory.state)
+        return plan, replace(ended.additions, messages=memory.added)
+
+    def _answered(self, task: Task, ended: _Ended, error: ToolError) -> Committed:
+        """The actor hears of it; what the step left in the sandboxes is taken back first."""
+        self._boundary.return_to(ended.plan.plan_id)
+        return replace(self._noted(task, ended, error), failed=True)
+
+    def _failed(self, task: Task, ended: _Ended) -> Committed:
+        plan, error = ended.plan, ended.error
+        assert error is not None
+        if task.recovers and not isinstance(error, ToolNotEndedError):
+            return self._answered(task, ended, error)
+        doubt = f"; look with `agents plan effects {plan.plan_id}` at what it did outside"
+        failure = PlanFailure(
+            message=error.message,
+            hint=error.hint + (doubt if ended.effect else ""),
+            code=error.code,
+            tool=task.step.tool,
+            step=task.step_index,
+            checkpoint=plan.head,
+        )
+        plan = plan.fail(failure, self._clock.now())
+        if not isinstance(error, ToolNotEndedError):  # that is ended as soon as it can be
+            self._tools.end(plan.plan_id)
+        moment = task.moment(CheckpointReason.ON_ERROR, f"error in {_what(task)}", mid_step=True)
+        wrote = isinstance(error, ToolWroteError)  # what nobody expected is on record
+        return self._checkpoints.auto_create_if_configured(
+            Trigger.ON_ERROR, plan, moment, ended.additions, anyway=wrote
+        )
+
+    def _ended(
+        self,
+        plan: Plan,
+        task: Task,
+        started_at: datetime,
+        outcome: ToolResult | ToolError,
+        spec: ToolSpec | None = None,
+    ) -> _Ended:
+        error = outcome if isinstance(outcome, ToolError) else None
+        call = ToolCall(
+            call_id=ToolCallId(self._ids.new()),
+            plan_id=task.decision.plan_id,
+            decision_id=task.decision.decision_id,
+            position=task.decision.position,
+            step_index=task.step_index,
+            tool=task.step.tool,
+            arguments=task.step.arguments,
+            status=ToolCallStatus.FAILED if error else ToolCallStatus.SUCCEEDED,
+            result=ToolResult() if isinstance(outcome, ToolError) else outcome,
+            error=error.message if error else None,
+            changes=(),
+            side_effects=spec.outside_effects if spec else (),
+            started_at=started_at,
+            finished_at=self._clock.now(),
+        )
+        return _Ended(plan=plan, call=call, effect=None, error=error)
+
+
+def _what(task: Task) -> str:
+    """The call in a few words: the tool and the path it is about, or else the step's name."""
+    subject = task.step.arguments.get("path") or task.step.name
+    return f"{task.step.tool} {subject}"

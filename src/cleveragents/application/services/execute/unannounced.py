@@ -1,0 +1,169 @@
+"""Owns steps that are seen only by what they have changed: what an actor did without a word."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cleveragents.application.ports.runtime import Clock, EventSink, IdSource
+from cleveragents.application.services.checkpoints.capture import Capture
+from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.checkpoints.recorded_with import Additions
+from cleveragents.application.services.checkpoints.recording import PastStep
+from cleveragents.application.services.execute.deciding import Deciding
+from cleveragents.application.services.execute.run_state import Course
+from cleveragents.application.services.execute.step_source import Turns
+from cleveragents.domain.acting import UNANNOUNCED, Memory, Message, Proposal, Unannounced
+from cleveragents.domain.action import Step
+from cleveragents.domain.changes import in_words
+from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
+from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
+from cleveragents.domain.events import StepFinished, StepStarted
+from cleveragents.domain.ids import ToolCallId
+from cleveragents.domain.plan import Plan
+
+_SILENT = "the actor said nothing about it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """One such step: what was decided, and what the actor knows now that it is done."""
+
+    index: int
+    step: Step
+    decision: Decision
+    memory: Memory
+    messages: tuple[Message, ...]
+    said: str
+
+
+class UnannouncedSteps:
+    def __init__(
+        self,
+        checkpoints: CheckpointService,
+        turns: Turns,
+        chronicle: tuple[Clock, IdSource],
+        events: EventSink,
+    ) -> None:
+        self._checkpoints = checkpoints
+        self._turns = turns
+        self._clock, self._ids = chronicle
+        self._deciding = Deciding(*chronicle)
+        self._events = events
+
+    def note(self, plan: Plan, said: Unannounced, course: Course) -> Plan:
+        """If the sandboxes are not as the last step left them, then that was a step. Otherwise
+        the actor may still know more than it did then.
+
+        Decision, call and groups are on record in one transaction: after a kill before that, it
+        is undone like every step that was cut off.
+        """
+        found = self._checkpoints.capture(plan.plan_id)
+        if not found.moved:
+            return self._remembering(plan, said.memory)
+        seen = self._seen(plan, said, found, course)
+        self._events.emit(
+            StepStarted(step_index=seen.index, name=seen.step.name, tool=seen.step.tool)
+        )
+        past = PastStep(
+            plan=plan.advance(seen.index, seen.memory.state),
+            before=self._wanted(plan, seen, _BEFORE),
+            after=self._wanted(plan, seen, _AFTER),
+            additions=self._additions(plan, seen, course),
+        )
+        done = self._checkpoints.record_past(plan, past, found)
+        course.add(seen.decision)
+        course.done[seen.index] = seen.decision.decision_id
+        course.in_a_row = 0
+        self._events.emit(
+            StepFinished(
+                step_index=seen.index, name=seen.step.name, files_changed=len(done.changes)
+            )
+        )
+        return done.plan.with_action(course.action_with(done.plan.action, seen.decision))
+
+    def _remembering(self, plan: Plan, memory: Memory) -> Plan:
+        """An actor whose memory is not ours to keep has none here."""
+        if memory.head is None or memory.state == plan.actor_state:
+            return plan
+        plan = plan.remembering(memory.state)
+        return self._checkpoints.save_progress(plan, Additions(messages=memory.added))
+
+    def _seen(self, plan: Plan, said: Unannounced, found: Capture, course: Course) -> _Seen:
+        index = plan.last_completed_step + 1
+        proposal = Proposal(
+            step=Step(name=_name(found), tool=UNANNOUNCED, arguments={}),
+            question="What has the actor done without a word?",
+            rationale=said.said or _SILENT,
+            memory=said.memory,
+        )
+        remember = self._turns.remembering(plan, said.memory.state)
+        memory = remember(index, proposal.step, ToolResult(output=said.said), None)
+        return _Seen(
+            index=index,
+            step=proposal.step,
+            decision=self._deciding.of_step(plan, proposal, index, course),
+            memory=memory,
+            messages=(*said.memory.added, *memory.added),
+            said=said.said,
+        )
+
+    def _additions(self, plan: Plan, seen: _Seen, course: Course) -> Additions:
+        decision, now = seen.decision, self._clock.now()
+        call = ToolCall(
+            call_id=ToolCallId(self._ids.new()),
+            plan_id=plan.plan_id,
+            decision_id=decision.decision_id,
+            position=decision.position,
+            step_index=seen.index,
+            tool=seen.step.tool,
+            arguments=seen.step.arguments,
+            status=ToolCallStatus.SUCCEEDED,
+            result=ToolResult(output=seen.said),
+            error=None,
+            changes=(),
+            side_effects=(),
+            started_at=now,
+            finished_at=now,
+        )
+        return Additions(
+            decision=decision,
+            dependencies=tuple(course.known_to(decision, seen.step, plan.action)),
+            tool_call=call,
+            writers=course.writers,
+            messages=seen.messages,
+        )
+
+    def _wanted(
+        self, plan: Plan, seen: _Seen, labels: Sequence[tuple[Trigger | None, str]]
+    ) -> list[CheckpointMoment]:
+        """The groups that any step has, as far as they are switched on."""
+        if not plan.action.rollback_policy.enabled:
+            return []
+        return [
+            CheckpointMoment(
+                reason=CheckpointReason(trigger.value) if trigger else CheckpointReason.DECISION,
+                source=seen.step.tool,
+                label=label.format(index=seen.index, name=seen.step.name),
+                decision_id=seen.decision.decision_id,
+                step_index=seen.index,
+            )
+            for trigger, label in labels
+            if trigger is None or self._checkpoints.is_on(trigger)
+        ]
+
+
+_BEFORE = (
+    (Trigger.BEFORE_STEP, "before step {index}: {name}"),
+    (None, "decision {index}: {name}"),
+    (Trigger.ON_TOOL_WRITE, f"before {UNANNOUNCED} {{name}}"),
+)
+_AFTER = (
+    (Trigger.ON_TOOL_WRITE_COMPLETE, f"after {UNANNOUNCED} {{name}}"),
+    (Trigger.AFTER_STEP, "after step {index}: {name}"),
+)
+
+
+def _name(found: Capture) -> str:
+    """What changed; where no file did, it was what git knows of them."""
+    if found.changes:
+        return in_words(found.changes)
+    return ", ".join(f"the repository of {resource.name}" for resource in found.moved)

@@ -1,0 +1,1 @@
+"""The care of what is stored."""

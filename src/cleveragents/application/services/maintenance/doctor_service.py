@@ -1,0 +1,192 @@
+"""Owns finding and mending what crashes, moves and deletions have left behind."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cleveragents.application.ports.doctor import (
+    DatabaseHealth,
+    DeadLocks,
+    Leftovers,
+    MovedProjects,
+)
+from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
+from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
+from cleveragents.application.services.maintenance.store_service import StoreService
+from cleveragents.application.services.sandboxes.project_care import ProjectCare
+from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
+from cleveragents.domain.doctor import (
+    Check,
+    Finding,
+    Leftover,
+    Move,
+    PlanFacts,
+    database_findings,
+    leftover_findings,
+    lock_findings,
+    moved_findings,
+    pins_of_others,
+    plan_findings,
+    scratch_findings,
+    store_findings,
+    stranger_findings,
+    unneeded,
+)
+from cleveragents.domain.errors import PlanError, PlanStateError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """`plans` and `checkpoints` say how much was looked at. `others` is what other data folders
+    have in the same repositories: nothing is wrong with it, and it is never removed."""
+
+    findings: tuple[Finding, ...]
+    plans: int
+    checkpoints: int
+    others: tuple[Leftover, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Treated:
+    """`error` None: it is mended."""
+
+    finding: Finding
+    error: str | None = None
+
+
+class DoctorService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        places: tuple[SandboxRebuilding, Leftovers, MovedProjects, ProjectCare],
+        locks: tuple[PlanLocks, DeadLocks],
+        resumes: PlanResumeService,
+        store: StoreService,
+        database: DatabaseHealth,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._rebuilding, self._leftovers, self._projects, self._care = places
+        self._locks, self._dead_locks = locks
+        self._resumes = resumes
+        self._store = store
+        self._database = database
+        self._found: dict[Finding, Leftover] = {}
+        self._moves: dict[Finding, Move] = {}
+
+    def examine(self, moved: Mapping[str, str] | None = None) -> Diagnosis:
+        """Look at everything; nothing is changed. `moved` are folders, old and new."""
+        broken = database_findings(self._database.problems())
+        if broken:
+            return Diagnosis(findings=tuple(broken), plans=0, checkpoints=0)
+        facts = self._facts(moved or {})
+        resources = [resource for item in facts for resource in item.resources]
+        left = self._leftovers.found(resources)
+        # Most belong to plans that need them: nobody has to ask what those hold.
+        judged = self._leftovers.judged(unneeded(left, facts))
+        self._found = dict(leftover_findings(judged, facts))
+        strays = moved_findings(facts)
+        self._moves = {finding: move for finding, move in strays if move is not None}
+        checked = self._store.verify()
+        lost = {item.plan.plan_id for item in facts if item.strays}
+        # Without its project a plan's snapshots cannot be judged; that is told already.
+        damages = {key: texts for key, texts in checked.damages.items() if key not in lost}
+        findings = [
+            *lock_findings(self._dead_locks.dead()),
+            *(finding for finding, _ in strays),
+            *plan_findings(facts),
+            *self._found,
+            *scratch_findings(self._store.leftovers()),
+            *stranger_findings(self._store.strangers()),
+            *store_findings(damages, checked.hints),
+        ]
+        order = list(Check)
+        findings.sort(key=lambda finding: order.index(finding.check))
+        return Diagnosis(
+            findings=tuple(findings),
+            plans=len(facts),
+            checkpoints=checked.checkpoints,
+            others=tuple(pins_of_others(left, facts)),
+        )
+
+    def mend(self, diagnosis: Diagnosis) -> Sequence[Treated]:
+        """Do what the findings say; one that fails does not keep the others from being mended."""
+        return [self._treated(finding) for finding in diagnosis.findings if finding.mendable]
+
+    def _treated(self, finding: Finding) -> Treated:
+        try:
+            self._remedies()[finding.check](finding)
+        except PlanError as error:
+            return Treated(finding=finding, error=f"{error.message}; {error.hint}")
+        except OSError as error:
+            return Treated(finding=finding, error=str(error))
+        return Treated(finding=finding)
+
+    def _remedies(self) -> Mapping[Check, Callable[[Finding], object]]:
+        return {
+            Check.LOCKS: self._free_lock,
+            Check.ROLLBACKS: self._settle,
+            Check.PLANS: self._settle,
+            Check.SANDBOXES: self._mend_sandbox,
+            Check.LEFTOVERS: self._remove,
+            Check.STORE: lambda _: self._store.sweep(),
+        }
+
+    def _free_lock(self, finding: Finding) -> None:
+        with self._locks.hold(PlanId(finding.subject), "doctor"):
+            pass  # taking it over is what ends the dead owner's processes
+
+    def _remove(self, finding: Finding) -> None:
+        """Asked again: a plan may have been made while somebody thought about the answer."""
+        leftover = self._found[finding]
+        with self._unit_of_work.reading() as uow:
+            known = [uow.plans.get(found) for found in uow.plans.starting_with(leftover.plan_id)]
+        is_live = any(not plan.is_final and plan.child_of is None for plan in known)
+        if is_live and not leftover.broken:
+            raise PlanStateError(
+                f"plan {leftover.plan_id} needs it now", "look again: agents doctor"
+            )
+        self._leftovers.remove(leftover)
+
+    def _settle(self, finding: Finding) -> None:
+        self._resumes.settle(PlanId(finding.subject))
+
+    def _mend_sandbox(self, finding: Finding) -> None:
+        if finding in self._moves:
+            move = self._moves[finding]
+            with self._locks.hold(move.plan_id, "doctor"):
+                self._care.follow(move)
+            return
+        plan_id = PlanId(finding.subject)
+        with self._locks.hold(plan_id, "doctor"):
+            self._rebuilding.rebuild(plan_id)
+
+    def _facts(self, moved: Mapping[str, str]) -> Sequence[PlanFacts]:
+        with self._unit_of_work.reading() as uow:
+            known = [(plan, uow.resources.of_plan(plan.plan_id)) for plan in uow.plans.list()]
+        return [self._fact(plan, resources, moved) for plan, resources in known]
+
+    def _fact(
+        self, plan: Plan, resources: Sequence[PlanResource], moved: Mapping[str, str]
+    ) -> PlanFacts:
+        needed = [] if plan.is_final else [r for r in resources if _is_needed(r)]
+        return PlanFacts(
+            plan=plan,
+            resources=tuple(resources),
+            owner=self._locks.owner(plan.plan_id),
+            lost={
+                r.name: can
+                for r in needed
+                if (can := self._rebuilding.can_be_mended(r)) is not None
+            },
+            strays={
+                r.name: self._projects.find(r, moved)
+                for r in needed
+                if not self._projects.is_at_home(r)
+            },
+        )
+
+
+def _is_needed(resource: PlanResource) -> bool:
+    return resource.status is not SandboxStatus.REMOVED

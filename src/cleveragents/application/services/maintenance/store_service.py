@@ -1,0 +1,124 @@
+"""Owns the care for all that is stored: how much it is, whether it is whole, what is left over."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cleveragents.application.ports.runtime import UnitOfWorkFactory
+from cleveragents.application.ports.store import StoreFiles, StoreShare
+from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.errors import PlanError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanShare:
+    """`plan` is None for files of a plan that this database does not know."""
+
+    share: StoreShare
+    plan: Plan | None
+    checkpoints: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    location: str
+    limit_bytes: int
+    shares: tuple[PlanShare, ...]
+
+    @property
+    def disk_bytes(self) -> int:
+        return sum(item.share.disk_bytes for item in self.shares)
+
+    @property
+    def dedup(self) -> float:
+        """How many bytes of content one stored byte stands for."""
+        stored = sum(item.share.stored_bytes for item in self.shares)
+        return sum(item.share.content_bytes for item in self.shares) / stored if stored else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreCheck:
+    """`damages` by plan, each with what is wrong; `hints` what to do where nothing could be judged,
+    and so nothing is known to be damaged."""
+
+    plans: int
+    checkpoints: int
+    damages: Mapping[PlanId, Sequence[str]]
+    hints: Mapping[PlanId, str] = field(default_factory=dict[PlanId, str])
+
+
+class StoreService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        files: StoreFiles,
+        checkpoints: CheckpointService,
+        limit_bytes: int,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._files = files
+        self._checkpoints = checkpoints
+        self._limit_bytes = limit_bytes
+
+    def status(self) -> StoreStatus:
+        with self._unit_of_work.reading() as uow:
+            plans = {str(plan.plan_id): plan for plan in uow.plans.list()}
+            counts = {key: uow.checkpoints.count(plan.plan_id) for key, plan in plans.items()}
+        shares = tuple(
+            PlanShare(
+                share=share,
+                plan=plans.get(share.plan_id),
+                checkpoints=counts.get(share.plan_id, 0),
+            )
+            for share in self._files.shares()
+        )
+        return StoreStatus(
+            location=self._files.location, limit_bytes=self._limit_bytes, shares=shares
+        )
+
+    def verify(self) -> StoreCheck:
+        """Prove by hash that every checkpoint of every unfinished plan can be restored."""
+        damages: dict[PlanId, Sequence[str]] = {}
+        hints: dict[PlanId, str] = {}
+        checked = 0
+        plans = self._unfinished()
+        for plan in plans:
+            groups = self._checkpoints.list_checkpoints(plan.plan_id)
+            checked += len(groups)
+            try:
+                problems = self._problems(plan.plan_id, groups)
+            except PlanError as error:  # one project that is gone says nothing about the others
+                problems, hints[plan.plan_id] = [error.message], error.hint
+            if problems:
+                damages[plan.plan_id] = problems
+        return StoreCheck(plans=len(plans), checkpoints=checked, damages=damages, hints=hints)
+
+    def _problems(self, plan_id: PlanId, groups: Sequence[CheckpointGroup]) -> Sequence[str]:
+        found = list(self._files.problems(plan_id))
+        if found:
+            return found
+        # What many checkpoints share is damaged for all of them, and told once.
+        return list(dict.fromkeys(self._checkpoints.damages(groups).values()))
+
+    def sweep(self) -> int:
+        """Remove leftovers of crashes; gives back the bytes freed."""
+        return self._files.sweep()
+
+    def leftovers(self) -> Sequence[str]:
+        """What `sweep` would remove."""
+        return self._files.leftovers()
+
+    def strangers(self) -> Sequence[str]:
+        """Snapshots of plans that this database does not know; they are never removed."""
+        return self._files.strangers(self._known)
+
+    def _known(self) -> Collection[str]:
+        with self._unit_of_work.reading() as uow:
+            return {str(plan.plan_id) for plan in uow.plans.list()}
+
+    def _unfinished(self) -> Sequence[Plan]:
+        with self._unit_of_work.reading() as uow:
+            plans = [plan for plan in uow.plans.list() if not plan.is_final]
+        return [plan for plan in plans if plan.child_of is None or not plan.child_of.settled]

@@ -1,0 +1,1 @@
+"""Making plans, and what is asked about them."""

@@ -1,0 +1,316 @@
+"""Owns what people ask about a plan; nothing here changes anything."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+
+from cleveragents.application.ports.runtime import (
+    Clock,
+    PlanLocks,
+    UnitOfWork,
+    UnitOfWorkFactory,
+    Whereabouts,
+)
+from cleveragents.application.ports.sandboxes import SandboxPlaces
+from cleveragents.application.services.execute.run_state import (
+    done_steps,
+    failed_steps,
+    unchecked_of,
+)
+from cleveragents.application.services.plans.decision_lookup import find_decision
+from cleveragents.application.services.plans.plan_lookup import find_plan
+from cleveragents.application.services.rollback.unchecked_steps import (
+    UncheckedStep,
+    unchecked_steps,
+)
+from cleveragents.application.services.subplans.queries import (
+    ChildStatus,
+    children_of_plan,
+    with_children,
+)
+from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.correction import Correction
+from cleveragents.domain.decision import (
+    Decision,
+    Dependency,
+    ToolCall,
+    ToolCallStatus,
+    is_live,
+    lineage,
+)
+from cleveragents.domain.effects import CUT_OFF, Effect, EffectState
+from cleveragents.domain.ids import DecisionId, EffectId, PlanId
+from cleveragents.domain.places import latest_of, place_of
+from cleveragents.domain.plan import Phase, Plan, State
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.subplan import ChildPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepProgress:
+    step: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanList:
+    """`projects` says where each belongs; `latest` is the one that is called so here, if any."""
+
+    plans: tuple[Plan, ...]
+    projects: Mapping[PlanId, str | None]
+    latest: PlanId | None
+
+    def project(self, plan: Plan) -> str | None:
+        return self.projects[plan.child_of.root_id if plan.child_of else plan.plan_id]
+
+    @property
+    def here(self) -> "PlanList":
+        """Only those of the place that has the latest."""
+        place = self.projects[self.latest] if self.latest else None
+        kept = [plan for plan in self.plans if place and self.project(plan) == place]
+        return replace(self, plans=tuple(kept))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanStatus:
+    """`owner` is who works on the plan now; None although it is `processing` means it died."""
+
+    plan: Plan
+    resources: tuple[PlanResource, ...]
+    progress: tuple[StepProgress, ...]
+    tool_calls: int
+    files_modified: int
+    checkpoints: int
+    elapsed: timedelta
+    owner: str | None
+    children: tuple[ChildStatus, ...] = ()
+    unchecked: tuple[UncheckedStep, ...] = ()
+
+    @property
+    def abandoned(self) -> bool:
+        return self.plan.state is State.PROCESSING and self.owner is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionHistory:
+    """All decisions of a plan in order, the group each can be gone back to, and the same of every
+    child plan."""
+
+    plan: Plan
+    decisions: tuple[Decision, ...]
+    groups: dict[DecisionId, CheckpointGroup]
+    children: tuple[tuple[ChildPlan, "DecisionHistory"], ...] = ()
+    unchecked: frozenset[DecisionId] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedDecision:
+    """`corrections` are those that were made of it or took its place, or that made it.
+
+    `unchecked` is why its result is not known to hold, if a person let it stand all the same.
+    """
+
+    decision: Decision
+    group: CheckpointGroup | None
+    calls: tuple[ToolCall, ...]
+    depends_on: tuple[Dependency, ...] = ()
+    used_by: tuple[Dependency, ...] = ()
+    corrections: tuple[Correction, ...] = ()
+    unchecked: str | None = None
+    names: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A plan and every tool call it made."""
+
+    plan: Plan
+    calls: tuple[ToolCall, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanEffects:
+    """The ledger of a plan; `undone` are those whose step a rollback has taken back."""
+
+    plan: Plan
+    effects: tuple[Effect, ...]
+    undone: frozenset[EffectId]
+
+
+class PlanQueries:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        locks: PlanLocks,
+        clock: Clock,
+        whereabouts: Whereabouts,
+        places: SandboxPlaces,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._locks = locks
+        self._clock = clock
+        self._whereabouts = whereabouts
+        self._places = places
+
+    def list(self, *, children: bool = False) -> PlanList:
+        """The newest first; with `children` each has its own below it."""
+        with self._unit_of_work.reading() as uow:
+            plans, placed = uow.plans.list(), uow.plans.places()
+        here = latest_of(placed, self._whereabouts.around())
+        shown = with_children(plans) if children else [p for p in plans if p.child_of is None]
+        return PlanList(
+            plans=tuple(shown),
+            projects={p.plan_id: p.place for p in placed},
+            latest=here.plan_id if here else None,
+        )
+
+    def find(self, wanted: str, *, anywhere: bool = False) -> PlanId:
+        """The plan that a person means; `latest` of the place one stands in, or of `anywhere`.
+
+        Raises PlanNotFoundError, NoPlanHereError or PlanAmbiguousError.
+        """
+        with self._unit_of_work.reading() as uow:
+            return find_plan(uow, wanted, None if anywhere else self._whereabouts.around())
+
+    def project(self, plan_id: PlanId) -> str | None:
+        """Where the plan belongs, for people to see what they are about to change."""
+        with self._unit_of_work.reading() as uow:
+            return place_of(uow.resources.of_plan(plan_id))
+
+    def get(self, plan_id: PlanId) -> Plan:
+        with self._unit_of_work.reading() as uow:
+            return uow.plans.get(plan_id)
+
+    def status(self, plan_id: PlanId) -> PlanStatus:
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            resources = tuple(uow.resources.of_plan(plan_id))
+            calls = [call for call in uow.tool_calls.of_plan(plan_id) if not call.undone]
+            done = done_steps(uow, plan)
+            checkpoints = uow.checkpoints.count(plan_id)
+            children = children_of_plan(uow, plan_id)
+            unchecked = unchecked_steps(uow, plan)
+        return PlanStatus(
+            plan=plan,
+            resources=tuple(self._as_found(resource) for resource in resources),
+            progress=_progress(plan, done, failed_steps(calls)),
+            tool_calls=len(calls),
+            files_modified=len({change.path for call in calls for change in call.changes}),
+            checkpoints=checkpoints,
+            elapsed=self._elapsed(plan),
+            owner=self._locks.owner(plan_id),
+            children=children,
+            unchecked=unchecked,
+        )
+
+    def history(self, plan_id: PlanId) -> DecisionHistory:
+        with self._unit_of_work.reading() as uow:
+            return _history(uow, plan_id)
+
+    def explain(self, wanted: str) -> ExplainedDecision:
+        """Raises DecisionNotFoundError or DecisionAmbiguousError."""
+        with self._unit_of_work.reading() as uow:
+            decision = find_decision(uow, wanted)
+            plan_id, mine = decision.plan_id, decision.decision_id
+            groups = _by_decision(uow.checkpoints.of_plan(plan_id))
+            calls = uow.tool_calls.of_plan(plan_id)
+            dependencies = uow.decisions.dependencies(plan_id)
+            corrections = uow.corrections.of_plan(plan_id)
+            names = {item.decision_id: item.chosen for item in uow.decisions.of_plan(plan_id)}
+            unchecked = unchecked_of(uow, uow.plans.get(plan_id))
+        return ExplainedDecision(
+            decision=decision,
+            group=groups.get(mine),
+            calls=tuple(call for call in calls if call.decision_id == mine),
+            depends_on=tuple(item for item in dependencies if item.decision_id == mine),
+            used_by=tuple(item for item in dependencies if item.depends_on == mine),
+            corrections=tuple(item for item in corrections if item.is_about(mine)),
+            unchecked=unchecked.get(mine),
+            names=names,
+        )
+
+    def record(self, plan_id: PlanId) -> PlanRecord:
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            return PlanRecord(plan=plan, calls=tuple(uow.tool_calls.of_plan(plan_id)))
+
+    def failures(self, plan_id: PlanId) -> PlanRecord:
+        """The plan with those of its calls that failed, undone ones too."""
+        found = self.record(plan_id)
+        failed = tuple(call for call in found.calls if call.status is ToolCallStatus.FAILED)
+        return PlanRecord(plan=found.plan, calls=failed)
+
+    def effects(self, plan_id: PlanId) -> PlanEffects:
+        owner = self._locks.owner(plan_id)
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            effects = uow.effects.of_plan(plan_id)
+            reach = lineage(plan.timeline, uow.timelines.of_plan(plan_id))
+        undone = {e.effect_id for e in effects if not is_live(e.position, reach)}
+        # Nobody is running it, so it was cut off, though no command has written that down yet.
+        known = [
+            e.uncertain(CUT_OFF, e.started_at)
+            if e.state is EffectState.STARTED and owner is None
+            else e
+            for e in effects
+        ]
+        return PlanEffects(plan=plan, effects=tuple(known), undone=frozenset(undone))
+
+    def _as_found(self, resource: PlanResource) -> PlanResource:
+        is_gone = resource.status is SandboxStatus.READY and not self._places.is_there(resource)
+        return resource.missing() if is_gone else resource
+
+    def _elapsed(self, plan: Plan) -> timedelta:
+        if plan.started_at is None:
+            return timedelta(0)
+        running = plan.state is State.PROCESSING
+        until = self._clock.now() if running else plan.finished_at
+        return (until or plan.started_at) - plan.started_at
+
+
+def _history(uow: UnitOfWork, plan_id: PlanId) -> DecisionHistory:
+    plan = uow.plans.get(plan_id)
+    return DecisionHistory(
+        plan=plan,
+        decisions=tuple(uow.decisions.of_plan(plan_id)),
+        groups=_by_decision(uow.checkpoints.of_plan(plan_id)),
+        children=tuple(
+            (child, _history(uow, child.plan_id)) for child in uow.subplans.of_parent(plan_id)
+        ),
+        unchecked=frozenset(unchecked_of(uow, plan)),
+    )
+
+
+def _progress(
+    plan: Plan, done: Collection[int], failed: Collection[int]
+) -> tuple[StepProgress, ...]:
+    # Only an actor that decides its own steps goes on after one that failed.
+    passed = min(plan.last_completed_step + 1, len(plan.action.steps))
+    answered = {i for i in failed if plan.action.decides and i < passed}
+    return tuple(
+        StepProgress(
+            step=step.name,
+            status=ToolCallStatus.FAILED if i in answered else _step_status(plan, i, done),
+        )
+        for i, step in enumerate((*plan.action.steps, *plan.action.validations))
+    )
+
+
+def _step_status(plan: Plan, index: int, done: Collection[int]) -> str:
+    # Steps that a correction has left alone are done although an earlier one is not.
+    if index <= plan.last_completed_step or index in done:
+        return "complete"
+    if index > plan.last_completed_step + 1 or plan.phase is not Phase.EXECUTE:
+        return "queued"
+    if plan.state in (State.PROCESSING, State.ERRORED):
+        return plan.state.value
+    return "queued"
+
+
+def _by_decision(groups: Sequence[CheckpointGroup]) -> dict[DecisionId, CheckpointGroup]:
+    """The first group of each decision: the one that was stored together with it."""
+    found: dict[DecisionId, CheckpointGroup] = {}
+    for group in groups:
+        if group.decision_id is not None:
+            found.setdefault(group.decision_id, group)
+    return found

@@ -1,0 +1,102 @@
+"""Owns telling a plan something: guidance as a decision, with the checkpoint that belongs to it."""
+
+from dataclasses import dataclass
+
+from cleveragents.application.ports.runtime import Clock, IdSource, PlanLocks, UnitOfWorkFactory
+from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.checkpoints.recorded_with import Additions
+from cleveragents.application.services.execute.run_state import links_to
+from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
+from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.errors import PlanStateError
+from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.plan import Plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    plan: Plan
+    decision: Decision
+
+
+class PromptService:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        checkpoints: CheckpointService,
+        rollbacks: RollbackService,
+        locks: PlanLocks,
+        chronicle: tuple[Clock, IdSource],
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._checkpoints = checkpoints
+        self._rollbacks = rollbacks
+        self._locks = locks
+        self._clock, self._ids = chronicle
+
+    def prompt(self, plan_id: PlanId, guidance: str) -> Told:
+        """Add guidance to a plan that has failed or waits; a half-done step is undone first.
+
+        An actor that decides its own steps goes on even if it had finished.
+        """
+        with self._locks.hold(plan_id, "prompt"):
+            with self._unit_of_work.reading() as uow:
+                plan = uow.plans.get(plan_id)
+            plan = self._rollbacks.recover(plan)
+            _refuse_if_it_does_not_wait(plan)
+            if plan.head is not None:
+                plan = self._rollbacks.return_to_boundary(plan)
+            with self._unit_of_work.reading() as uow:
+                made = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
+            decision = self._decision(plan, guidance, made[0])
+            return Told(plan=self._record(plan, decision, made[-1]), decision=decision)
+
+    def _decision(self, plan: Plan, guidance: str, root: Decision) -> Decision:
+        failed = plan.error.message if plan.error else None
+        return Decision(
+            decision_id=DecisionId(self._ids.new()),
+            plan_id=plan.plan_id,
+            parent_id=root.decision_id,
+            position=plan.here,
+            type=DecisionType.USER_INTERVENTION,
+            question=f"What helps against: {failed}" if failed else "What else is to be known?",
+            chosen=guidance,
+            rationale="a person said so",
+            context={
+                "first_step": plan.last_completed_step + 1,
+                "actor_state": dict(plan.actor_state),
+            },
+            phase=plan.phase,
+            step_index=plan.last_completed_step + 1,
+            attempt=plan.attempt,
+            created_at=self._clock.now(),
+        )
+
+    def _record(self, plan: Plan, decision: Decision, latest: Decision) -> Plan:
+        link = links_to(plan.action, decision.decision_id, latest)
+        additions = Additions(decision=decision, dependencies=link)
+        if plan.executed:
+            plan = plan.reopened(plan.last_completed_step + 1, plan.actor_state)
+        if plan.head is None:
+            # Nothing has run yet, so that there is nothing to capture.
+            return self._checkpoints.save_progress(plan.advised(), additions)
+        moment = CheckpointMoment(
+            reason=CheckpointReason.DECISION,
+            source="prompt",
+            label=f"prompt: {' '.join(decision.chosen.split())[:60]}",
+            decision_id=decision.decision_id,
+            step_index=plan.last_completed_step + 1,
+        )
+        return self._checkpoints.record_decision(plan.advised(), moment, additions)
+
+
+def _refuse_if_it_does_not_wait(plan: Plan) -> None:
+    plan.refuse_if_final()
+    plan.refuse_if_applying()
+    if plan.executed and not plan.action.decides:
+        raise PlanStateError(
+            f"plan {plan.plan_id} has done all its steps, so that nobody would listen",
+            "correct a decision instead: agents plan correct --mode revert --guidance TEXT"
+            " <DECISION_ID>",
+        )

@@ -1,0 +1,122 @@
+"""Owns what a rollback changes in the record: one transaction, no row is deleted."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cleveragents.application.ports.runtime import UnitOfWork
+from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.correction import superseded_decisions
+from cleveragents.domain.decision import Decision, Fork, ToolCall, is_live, lineage
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.subplan import ChildPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewound:
+    """The plan as it stands now, and what no longer counts that counted before."""
+
+    plan: Plan
+    decisions_discarded: int
+    undone: tuple[ToolCall, ...]
+    children_invalidated: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What would no longer count after a rollback; children as they are and as they would be."""
+
+    fork: Fork
+    reach: Mapping[int, int | None]
+    decisions: tuple[Decision, ...]
+    calls: tuple[ToolCall, ...]
+    children: tuple[tuple[ChildPlan, ChildPlan], ...]
+    children_invalidated: int
+
+    @property
+    def discarded(self) -> int:
+        return sum(1 for decision in self.decisions if not decision.superseded)
+
+    @property
+    def undone(self) -> tuple[ToolCall, ...]:
+        return tuple(call for call in self.calls if not call.undone)
+
+
+def look_ahead(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Outlook:
+    """What `rewind` would do; nothing is changed.
+
+    What counts is decided by lineage, not by time, so that going back to a group that an earlier
+    rollback left behind brings its decisions back to life.
+    """
+    forks = list(uow.timelines.of_plan(plan.plan_id))
+    fork = Fork(timeline=len(forks) + 1, start=target.position)
+    return _seen_from(uow, plan.plan_id, fork, lineage(fork.timeline, [*forks, fork]))
+
+
+def rewind(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Rewound:
+    """Let history go on from `target` on a timeline of its own."""
+    outlook = look_ahead(uow, plan, target)
+    uow.timelines.add(plan.plan_id, outlook.fork)
+    _mark(uow, plan.plan_id, outlook)
+    uow.plans.save(plan.restore(target, outlook.fork.timeline))
+    return _rewound(uow, plan.plan_id, outlook)
+
+
+def judge_again(uow: UnitOfWork, plan: Plan) -> Rewound:
+    """Mark anew what counts where the plan stands now: a correction was just recorded."""
+    forks = uow.timelines.of_plan(plan.plan_id)
+    here = Fork(timeline=plan.timeline, start=plan.here)
+    outlook = _seen_from(uow, plan.plan_id, here, lineage(plan.timeline, forks))
+    _mark(uow, plan.plan_id, outlook)
+    return _rewound(uow, plan.plan_id, outlook)
+
+
+def _seen_from(
+    uow: UnitOfWork, plan_id: PlanId, fork: Fork, reach: Mapping[int, int | None]
+) -> Outlook:
+    decisions, calls = uow.decisions.of_plan(plan_id), uow.tool_calls.of_plan(plan_id)
+    gone = superseded_decisions(decisions, uow.corrections.supersessions(plan_id), reach)
+    children = tuple(
+        (child, child.on_line(reach, replaced=child.decision_id in gone))
+        for child in uow.subplans.of_parent(plan_id)
+    )
+    return Outlook(
+        fork=fork,
+        reach=reach,
+        decisions=tuple(d for d in decisions if d.decision_id in gone),
+        calls=tuple(c for c in calls if c.decision_id in gone or not is_live(c.position, reach)),
+        children=children,
+        children_invalidated=_invalidated(uow, children),
+    )
+
+
+def _mark(uow: UnitOfWork, plan_id: PlanId, outlook: Outlook) -> None:
+    uow.decisions.mark_superseded(plan_id, [d.decision_id for d in outlook.decisions])
+    uow.tool_calls.mark_undone(plan_id, [call.call_id for call in outlook.calls])
+    groups = uow.checkpoints.of_plan(plan_id)
+    gone = [group.group_id for group in groups if not is_live(group.position, outlook.reach)]
+    uow.checkpoints.mark_superseded(plan_id, gone)
+    for child, seen in outlook.children:
+        if seen != child:
+            uow.subplans.save(seen)
+
+
+def _rewound(uow: UnitOfWork, plan_id: PlanId, outlook: Outlook) -> Rewound:
+    return Rewound(
+        # Read again: which of the corrected steps count may have changed too.
+        plan=uow.plans.get(plan_id),
+        decisions_discarded=outlook.discarded,
+        undone=outlook.undone,
+        children_invalidated=outlook.children_invalidated,
+    )
+
+
+def _invalidated(uow: UnitOfWork, children: Iterable[tuple[ChildPlan, ChildPlan]]) -> int:
+    """How many no longer count that did, with all their own children."""
+    gone = [child for child, seen in children if child.counts and not seen.counts]
+    return len(gone) + sum(_counting_below(uow, child.plan_id) for child in gone)
+
+
+def _counting_below(uow: UnitOfWork, plan_id: PlanId) -> int:
+    children = [child for child in uow.subplans.of_parent(plan_id) if child.counts]
+    return len(children) + sum(_counting_below(uow, child.plan_id) for child in children)

@@ -1,0 +1,153 @@
+"""Owns the files of the way back: every sandbox as a group has it, or some of its paths."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cleveragents.application.ports.runtime import Restored, SnapshotStore
+from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.domain.changes import ChangeKind, FileChange
+from cleveragents.domain.checkpoint import CheckpointGroup, RevertedFile
+from cleveragents.domain.errors import PathNotFoundError, RestoreFailedError
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.selection import Selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedResource:
+    """What a restore did to one sandbox, or would do; `boundary` is where a resume starts now.
+
+    `notes` are for people.
+    """
+
+    resource: PlanResource
+    changes: tuple[FileChange, ...]
+    boundary: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class RollbackFiles:
+    def __init__(self, checkpoints: CheckpointService, snapshots: SnapshotStore) -> None:
+        self._checkpoints = checkpoints
+        self._snapshots = snapshots
+
+    def restore(self, plan_id: PlanId, target: CheckpointGroup) -> Sequence[ChangedResource]:
+        """Every sandbox as it was at `target`. Idempotent, and proven by hash."""
+        done: list[ChangedResource] = []
+        every = self._checkpoints.sandboxes(plan_id)
+        together = all(target.state_of(resource.resource_id) for resource in every)
+        for resource in self._checkpoints.resources(plan_id):
+            state = target.state_of(resource.resource_id)
+            if state is None:
+                continue
+            restored = self._snapshots.restore(resource, state.snapshot, together=together)
+            if restored.snapshot.state_hash != state.state_hash:
+                raise RestoreFailedError(resource.name, "its hash is not that of the checkpoint")
+            # A group taken in the middle of a step resumes from the boundary before that step.
+            at_boundary = state.boundary == state.snapshot
+            boundary = restored.snapshot.ref if at_boundary else state.boundary
+            changed = ChangedResource(
+                resource=resource,
+                changes=restored.changes,
+                boundary=boundary,
+                notes=restored.notes,
+            )
+            done.append(changed)
+        return done
+
+    def restore_only(
+        self, plan: Plan, target: CheckpointGroup, only: Selection
+    ) -> Sequence[ChangedResource]:
+        """What is selected as it was at `target`; a step half done is undone first. Idempotent."""
+        done: list[ChangedResource] = []
+        mid_step = self._checkpoints.stands_mid_step(plan)
+        for resource in self._checkpoints.resources(plan.plan_id):
+            undone: tuple[FileChange, ...] = ()
+            notes: tuple[str, ...] = ()
+            if mid_step and resource.boundary is not None:
+                whole = self._snapshots.restore(resource, resource.boundary)
+                undone, notes = whole.changes, whole.notes
+            chosen = self._restore_paths(resource, target, only)
+            changes = chosen.changes if chosen else ()
+            merged = _merged(resource, undone, changes, only)
+            # What both have to say is said once.
+            said = dict.fromkeys((*notes, *(chosen.notes if chosen else ())))
+            done.append(replace(merged, notes=tuple(said)))
+        return done
+
+    def compare(self, plan_id: PlanId, target: CheckpointGroup) -> Sequence[ChangedResource]:
+        """What `restore` would change now; nothing is written."""
+        return [
+            ChangedResource(
+                resource=resource, changes=self._snapshots.compare(resource, state.snapshot)
+            )
+            for resource in self._checkpoints.resources(plan_id)
+            if (state := target.state_of(resource.resource_id)) is not None
+        ]
+
+    def compare_only(
+        self, plan: Plan, target: CheckpointGroup, only: Selection
+    ) -> Sequence[ChangedResource]:
+        """What `restore_only` would change now; nothing is written."""
+        found: list[ChangedResource] = []
+        mid_step = self._checkpoints.stands_mid_step(plan)
+        for resource in self._checkpoints.resources(plan.plan_id):
+            undone: tuple[FileChange, ...] = ()
+            if mid_step and resource.boundary is not None:
+                undone = self._snapshots.compare(resource, resource.boundary)
+            state, paths = target.state_of(resource.resource_id), only.paths.get(resource.name)
+            changes: tuple[FileChange, ...] = ()
+            if state is not None and paths is not None:
+                changes = self._snapshots.compare(resource, state.snapshot, paths)
+            found.append(_merged(resource, undone, changes, only))
+        return found
+
+    def refuse_unknown(self, plan_id: PlanId, target: CheckpointGroup, only: Selection) -> None:
+        """Raises PathNotFoundError for a path that is neither in the checkpoint nor there now."""
+        for resource in self._checkpoints.resources(plan_id):
+            state, paths = target.state_of(resource.resource_id), only.paths.get(resource.name)
+            if state is None or not paths:
+                continue
+            unknown = self._snapshots.unknown_paths(resource, state.snapshot, paths)
+            for path, meant in unknown.items():
+                raise PathNotFoundError(resource.name, path, target.group_id, meant)
+
+    def _restore_paths(
+        self, resource: PlanResource, target: CheckpointGroup, only: Selection
+    ) -> Restored | None:
+        state, paths = target.state_of(resource.resource_id), only.paths.get(resource.name)
+        if state is None or paths is None:
+            return None
+        if not paths:
+            return self._snapshots.restore(resource, state.snapshot, together=False)
+        return self._snapshots.restore_paths(resource, state.snapshot, paths)
+
+
+def reverted(changed: Sequence[ChangedResource]) -> tuple[RevertedFile, ...]:
+    """As people are told; with several resources, each file with the name of its own."""
+    many = len(changed) > 1
+    return tuple(
+        RevertedFile(
+            file=f"{item.resource.name}:{change.path}" if many else change.path,
+            action="removed" if change.kind is ChangeKind.DELETED else "restored",
+        )
+        for item in changed
+        for change in item.changes
+    )
+
+
+def notes_of(changed: Iterable[ChangedResource]) -> tuple[str, ...]:
+    return tuple(note for item in changed for note in item.notes)
+
+
+def _merged(
+    resource: PlanResource,
+    undone: Iterable[FileChange],
+    changes: Iterable[FileChange],
+    only: Selection,
+) -> ChangedResource:
+    """What was selected has its last word from the checkpoint, the rest from the boundary."""
+    rest = [change for change in undone if not only.has(resource.name, change.path)]
+    merged = sorted([*rest, *changes], key=lambda change: change.path)
+    return ChangedResource(resource=resource, changes=tuple(merged))

@@ -1,0 +1,1 @@
+"""The care of sandboxes: removed, made again, and compared after a restart."""

@@ -1,0 +1,67 @@
+"""Owns what plans stand on in the user's projects: followed where it went, and held on to.
+
+A sandbox of a git checkout borrows the objects of the user's repository, and snapshots need those
+of the base commit. So this is looked after before any command works on a plan (ADR 0059).
+"""
+
+from collections.abc import Sequence
+
+from cleveragents.application.ports.doctor import MovedProjects
+from cleveragents.application.ports.runtime import EventSink, UnitOfWorkFactory
+from cleveragents.application.services.subplans.sandboxes import descendants
+from cleveragents.domain.doctor import Move
+from cleveragents.domain.errors import ProjectMissingError
+from cleveragents.domain.events import Recovered
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+
+
+class ProjectCare:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, projects: MovedProjects, events: EventSink
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._projects = projects
+        self._events = events
+
+    def attend(self, plan_id: PlanId) -> None:
+        """Go on with projects that certainly were moved, and keep what the plan needs of each.
+
+        The caller holds the plan's lock. Raises ProjectMissingError or BaseLostError, and nothing
+        has changed then.
+        """
+        for resource in self._needed(plan_id):
+            if not self._projects.is_grounded(resource):
+                self._follow_for_certain(resource)
+        for resource in self._needed(plan_id):
+            self._projects.hold(resource)
+
+    def follow(self, move: Move) -> None:
+        """For the plan and all below it. The files of a sandbox first: killed in between, the
+        project is found again. The caller holds the plan's lock."""
+        with self._unit_of_work.reading() as uow:
+            plans = [move.plan_id, *(c.plan_id for c in descendants(uow, move.plan_id))]
+            found = [r for plan_id in plans for r in uow.resources.of_plan(plan_id)]
+        moved = [
+            self._projects.settle(resource, move.new)
+            for resource in found
+            if (resource.name, resource.location) == (move.resource, move.old)
+        ]
+        with self._unit_of_work() as uow:
+            for resource in moved:
+                uow.resources.save(resource)
+            uow.commit()
+
+    def _follow_for_certain(self, resource: PlanResource) -> None:
+        name, old = resource.name, resource.location
+        place = self._projects.find_for_certain(resource)
+        if place is None:
+            raise ProjectMissingError(name, old, self._projects.find(resource, {}))
+        self.follow(Move(plan_id=resource.plan_id, resource=name, old=old, new=place))
+        said = f"the project of `{name}` was moved from {old} to {place}, and is worked on there"
+        self._events.emit(Recovered(message=said))
+
+    def _needed(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        with self._unit_of_work.reading() as uow:
+            found = uow.resources.of_plan(plan_id)
+        return [resource for resource in found if resource.status is not SandboxStatus.REMOVED]

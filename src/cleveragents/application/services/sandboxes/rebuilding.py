@@ -1,0 +1,143 @@
+"""Owns making sandboxes again that are gone or unusable, from their snapshots (ADR 0058).
+
+Intent before effect: that a sandbox is being made again is on record before its place is cleared.
+Until it is whole it counts as missing, and the next command that works on the plan goes on with it.
+"""
+
+from collections.abc import Sequence
+
+from cleveragents.application.ports.runtime import (
+    EventSink,
+    PlanLocks,
+    UnitOfWorkFactory,
+)
+from cleveragents.application.ports.sandboxes import RebuildingStore, UnusableSandboxes
+from cleveragents.application.services.subplans.children_at_rest import children_at_rest
+from cleveragents.application.services.subplans.sandboxes import descendants
+from cleveragents.domain.action import ResourceType
+from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.errors import (
+    PlanError,
+    SandboxError,
+    SandboxMissingError,
+    SnapshotDamagedError,
+)
+from cleveragents.domain.events import Recovered
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import Damage, PlanResource, Rebuilding, SandboxStatus
+
+
+class SandboxRebuilding:
+    def __init__(
+        self,
+        unit_of_work: UnitOfWorkFactory,
+        workplace: tuple[UnusableSandboxes, RebuildingStore],
+        locks: PlanLocks,
+        events: EventSink,
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._sandboxes, self._snapshots = workplace
+        self._locks = locks
+        self._events = events
+
+    def rebuild(self, plan_id: PlanId, target: CheckpointGroup | None = None) -> None:
+        """Make what is gone or unusable as it last was, for the plan and all below it.
+
+        Where just that is damaged, as it is in `target`, to which the caller goes anyway. The
+        caller holds the plan's lock. Raises SnapshotDamagedError or SandboxError before anything
+        changes.
+        """
+        with children_at_rest(self._unit_of_work, self._locks, plan_id, "rebuild"):
+            found = ((r, self._how(r, target)) for r in self._family(plan_id))
+            begun = [resource.begin_rebuilding(how) for resource, how in found if how is not None]
+            if not begun:
+                return
+            with self._unit_of_work() as uow:
+                for resource in begun:
+                    uow.resources.save(resource)
+                uow.commit()
+            self._carry_out(begun)
+
+    def can_be_mended(self, resource: PlanResource) -> bool | None:
+        """Whether one that is gone or unusable can be made again; None if it is neither, as far as
+        a glance shows."""
+        if resource.status is not SandboxStatus.READY:
+            return None
+        try:
+            damage = self._sandboxes.damage(resource)
+        except PlanError:
+            return False
+        return None if damage is None else resource.checkpointable
+
+    def finish(self, plan_id: PlanId) -> None:
+        """Go on with what a crash has interrupted. The caller holds the plan's lock."""
+        begun = [r for r in self._family(plan_id) if r.rebuilding is not None]
+        if not begun:
+            return
+        with children_at_rest(self._unit_of_work, self._locks, plan_id, "rebuild"):
+            self._carry_out(begun)
+
+    def _carry_out(self, begun: Sequence[PlanResource]) -> None:
+        for resource in begun:
+            how = resource.rebuilding
+            assert how is not None
+            self._snapshots.release(resource)  # what is remembered of the old one
+            self._sandboxes.make_room(resource, how)
+            restored = self._snapshots.rebuild(resource, how)
+            self._sandboxes.make_durable([resource])
+            with self._unit_of_work() as uow:
+                uow.resources.save(resource.rebuilt())
+                uow.commit()
+            self._tell(resource, how, restored.notes)
+
+    def _how(self, resource: PlanResource, target: CheckpointGroup | None) -> Rebuilding | None:
+        damage = self._sandboxes.damage(resource) or self._deeper(resource)
+        if damage is None:
+            return None
+        if not resource.checkpointable:
+            raise SandboxError(
+                f"the sandbox of `{resource.name}` cannot be made again: the action says"
+                " `checkpointable: false`, so that there are no snapshots of it",
+                f"put it back at {resource.sandbox_path}, or end the plan with"
+                f" `agents plan cancel {resource.store_id}`",
+            )
+        keeps_files = damage is Damage.REPOSITORY
+        newest = self._snapshots.newest(resource)
+        try:
+            self._snapshots.refuse_damaged(resource, newest)
+        except SnapshotDamagedError:
+            state = target.state_of(resource.resource_id) if target else None
+            if state is None:
+                raise
+            self._snapshots.refuse_damaged(resource, state.snapshot)
+            return Rebuilding(snapshot=state.snapshot, keeps_files=keeps_files)
+        return Rebuilding(snapshot=newest, keeps_files=keeps_files)
+
+    def _deeper(self, resource: PlanResource) -> Damage | None:
+        """A repository that looks whole may not be; its snapshot shows that, as it needs all."""
+        if resource.type is not ResourceType.GIT_CHECKOUT or not resource.checkpointable:
+            return None
+        try:
+            self._snapshots.capture(resource)
+        except SandboxMissingError:
+            return Damage.GONE
+        except PlanError:
+            return Damage.REPOSITORY
+        return None
+
+    def _family(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        """All that has a sandbox, of the plan and of those below it that are not over."""
+        with self._unit_of_work.reading() as uow:
+            open_ones = [uow.plans.get(child.plan_id) for child in descendants(uow, plan_id)]
+            plans = [plan_id, *(plan.plan_id for plan in open_ones if not plan.is_final)]
+            found = [r for plan in plans for r in uow.resources.of_plan(plan)]
+        return [resource for resource in found if resource.status is SandboxStatus.READY]
+
+    def _tell(self, resource: PlanResource, how: Rebuilding, notes: Sequence[str]) -> None:
+        what = "repository of the sandbox" if how.keeps_files else "sandbox"
+        said = [f"made the {what} of `{resource.name}` again from its snapshots", *notes]
+        if resource.exclude and not how.keeps_files:
+            left = ", ".join(resource.exclude)
+            said.append(f"what no snapshot has is not there: {left} (`exclude` of the action)")
+        for sentence in said:
+            self._events.emit(Recovered(message=sentence))

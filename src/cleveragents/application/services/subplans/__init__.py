@@ -1,0 +1,1 @@
+"""Child plans: spawned, run side by side, merged."""

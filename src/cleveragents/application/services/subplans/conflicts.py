@@ -1,0 +1,66 @@
+"""Owns what a person needs to decide about children whose results do not fit together."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
+from cleveragents.application.services.subplans.merger import Draft, SubplanMerger
+from cleveragents.application.services.subplans.queries import conflicting
+from cleveragents.domain.action import MergeStrategy
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.plan import Plan
+from cleveragents.domain.subplan import ChildPlan, Conflict, MergeOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafts:
+    """`texts` can be edited; of the `others` one side or the other can be taken."""
+
+    texts: tuple[Draft, ...]
+    others: tuple[tuple[ChildPlan, Conflict], ...]
+
+
+class SubplanConflicts:
+    def __init__(
+        self, unit_of_work: UnitOfWorkFactory, merger: SubplanMerger, locks: PlanLocks
+    ) -> None:
+        self._unit_of_work = unit_of_work
+        self._merger = merger
+        self._locks = locks
+
+    def drafts(self, plan_id: PlanId) -> Drafts:
+        """Both sides of everything that waits for a decision. Raises NoConflictError."""
+        with self._locks.hold(plan_id, "resume --edit"):
+            with self._unit_of_work.reading() as uow:
+                plan = uow.plans.get(plan_id)
+                children = conflicting(uow, plan)
+                strategy, waiting = _strategy(plan), children
+                if strategy is MergeStrategy.FAIL_ON_CONFLICT:
+                    # Then those that only wait for the others are merged before them.
+                    waiting = _waiting(uow.subplans.of_parent(plan_id), children)
+            texts = self._merger.drafts(plan, strategy, [child.plan_id for child in waiting])
+        known = {(d.child.plan_id, d.conflict.resource, d.conflict.path) for d in texts}
+        return Drafts(
+            texts=tuple(texts),
+            others=tuple(
+                (child, conflict)
+                for child in children
+                for conflict in child.conflicts
+                if (child.plan_id, conflict.resource, conflict.path) not in known
+            ),
+        )
+
+
+def _strategy(plan: Plan) -> MergeStrategy:
+    """That of the step that the plan has stopped at."""
+    index = plan.last_completed_step + 1
+    subplans = plan.action.steps[index].subplans
+    assert subplans is not None
+    return subplans.merge_strategy
+
+
+def _waiting(every: Sequence[ChildPlan], conflicts: Sequence[ChildPlan]) -> Sequence[ChildPlan]:
+    decisions = {child.decision_id for child in conflicts}
+    wanted = (MergeOutcome.PENDING, MergeOutcome.CONFLICT)
+    found = [c for c in every if c.counts and c.outcome in wanted and c.decision_id in decisions]
+    return sorted(found, key=lambda child: child.index)

@@ -1,0 +1,43 @@
+"""Owns the sandboxes of children that nobody needs any more."""
+
+from collections.abc import Sequence
+
+from cleveragents.application.ports.runtime import Sandboxes, UnitOfWork, UnitOfWorkFactory
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.subplan import ChildPlan
+
+
+class SubplanCare:
+    """What a child made is in its snapshots, from which it can be merged again."""
+
+    def __init__(self, unit_of_work: UnitOfWorkFactory, sandboxes: Sandboxes) -> None:
+        self._unit_of_work = unit_of_work
+        self._sandboxes = sandboxes
+
+    def remove_sandboxes(self, plan_id: PlanId) -> None:
+        """Those of the child and of all below it. Record last: until then they are found again."""
+        with self._unit_of_work.reading() as uow:
+            wanted = [plan_id, *(child.plan_id for child in descendants(uow, plan_id))]
+            resources = [r for found in wanted for r in uow.resources.of_plan(found)]
+        for resource in resources:
+            if resource.status is not SandboxStatus.REMOVED:
+                self._sandboxes.remove(resource)
+                with self._unit_of_work() as uow:
+                    uow.resources.save(resource.removed())
+                    uow.commit()
+
+    def remove_below(self, plan_id: PlanId) -> None:
+        """Those of all children of a plan that is over."""
+        with self._unit_of_work.reading() as uow:
+            children = uow.subplans.of_parent(plan_id)
+        for child in children:
+            self.remove_sandboxes(child.plan_id)
+
+
+def descendants(uow: UnitOfWork, plan_id: PlanId) -> Sequence[ChildPlan]:
+    """All children of a plan on every level, parents before their children."""
+    found: list[ChildPlan] = []
+    for child in uow.subplans.of_parent(plan_id):
+        found += [child, *descendants(uow, child.plan_id)]
+    return found
