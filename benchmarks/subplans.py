@@ -170,7 +170,7 @@ class Branch:
         from dataclasses import replace
 
         from cleveragents.domain.ids import PlanId, ResourceId
-        from cleveragents.domain.sandbox import SandboxStatus
+        from cleveragents.domain.resource import SandboxStatus
 
         parent = self._parent
         child = PlanId(self._ids.new())

@@ -9,7 +9,7 @@ from workers import database_workers, git_views
 from benchmarks.peers.places import PeerError, Place, bytes_on_disk
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 

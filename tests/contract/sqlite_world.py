@@ -11,9 +11,9 @@ import pytest
 from tests.support.runners import database_workers, git_views
 
 from cleveragents.domain.action import ResourceSpec, ResourceType
-from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
 from cleveragents.infrastructure.sandbox.registry import SandboxRegistry

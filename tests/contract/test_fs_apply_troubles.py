@@ -15,7 +15,7 @@ from fs_apply_world import BEGIN, WORK, begun, quick
 from fs_world import FolderWorld, Tree, inodes, tree, world
 from tests.support.kill_points import THOROUGH
 
-from cleveragents.domain.applying import PreparedApply
+from cleveragents.domain.apply import PreparedApply
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 
 __all__ = ["world"]

@@ -9,9 +9,9 @@ import pytest
 from git_world import PLAN, Project, World, world
 from tests.support.kill_points import THOROUGH
 
-from cleveragents.domain.applying import PreparedApply
+from cleveragents.domain.apply import PreparedApply
 from cleveragents.domain.errors import ApplyRefusedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git import command as git
 
 __all__ = ["world"]

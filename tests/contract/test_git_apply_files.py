@@ -9,7 +9,7 @@ import pytest
 from git_world import Project, World, hook_ran, hostile, world
 from tests.support.runners import git_views
 
-from cleveragents.domain.applying import ApplyOptions
+from cleveragents.domain.apply import ApplyOptions
 from cleveragents.infrastructure.sandbox.git.apply.prepare import GitApply
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
 

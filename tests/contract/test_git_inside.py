@@ -12,7 +12,7 @@ from tests.support.runners import git_views
 
 from cleveragents.domain.confinement import Confinement, ConfinementMode
 from cleveragents.domain.errors import ApplyRefusedError, SandboxError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 

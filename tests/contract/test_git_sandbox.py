@@ -12,7 +12,7 @@ from tests.support.runners import git_views
 from cleveragents.application.ports.runtime import Sandboxes
 from cleveragents.domain.action import ResourceSpec, ResourceType
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
 from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from git_world import Project, World, world
 
-from cleveragents.domain.applying import PreparedApply
+from cleveragents.domain.apply import PreparedApply
 from cleveragents.domain.errors import ApplyConflictError, ApplyEditsKeptError, ApplyRefusedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git
 
 __all__ = ["world"]

@@ -14,7 +14,7 @@ from fs_world import FolderWorld
 from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
 
 MIB = 1 << 20

@@ -21,7 +21,7 @@ from tests.support.trees import tree_of
 from tests.support.world import World, shell
 
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.infrastructure.files import read_path as examine
 from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 

@@ -14,7 +14,7 @@ from tests.support.world import World, shell
 from cleveragents.application.ports.runtime import Sandboxes, SnapshotStore
 from cleveragents.container import Container
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.infrastructure.files import read_path as examine
 from cleveragents.infrastructure.sandbox.git.command import Git
 

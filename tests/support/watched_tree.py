@@ -12,7 +12,7 @@ from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import SUM_MODULUS, Seen, shown, state_hash, token
 from cleveragents.infrastructure.files.excludes import Excludes, excludes
 from cleveragents.infrastructure.files.read_path import examine, hash_only

@@ -13,7 +13,7 @@ import click
 
 from cleveragents.cli.framework import chosen_format, means_any_place
 from cleveragents.cli.interruptions import Interruptions
-from cleveragents.cli.progress import Progress, make_progress
+from cleveragents.cli.progress.lines import Progress, make_progress
 from cleveragents.cli.render import Renderer, make_renderer
 from cleveragents.cli.render.blocks import Outcome
 from cleveragents.cli.streams import OutputLostError

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Phase, Plan, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
 class Check(StrEnum):

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import ResourceError
-from cleveragents.domain.sandbox import CUT_OUT, PlanResource
+from cleveragents.domain.resource import CUT_OUT, PlanResource
 
 _HOLDERS = (ResourceType.GIT_CHECKOUT, ResourceType.FS_DIRECTORY)
 _ENDS = ("-wal", "-shm", "-journal")

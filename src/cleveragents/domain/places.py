@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import PathOutsideSandboxError, UsageError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 
 _DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
 

@@ -35,8 +35,8 @@ from uow_values import (
 )
 
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
-from cleveragents.domain.acting import Message
 from cleveragents.domain.action import ResourceType, Step
+from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.changes import ChangeKind
 from cleveragents.domain.checkpoint import CheckpointReason
 from cleveragents.domain.conflicts import Hunk, Loss
@@ -50,7 +50,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.ids import CheckpointId, DecisionId, EffectId, GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import State
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 from cleveragents.domain.subplan import ChildOf, ChildPlan, Conflict, ConflictKind, MergeOutcome
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 

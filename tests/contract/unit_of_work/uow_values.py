@@ -53,7 +53,7 @@ from cleveragents.domain.ids import (
     ToolCallId,
 )
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 

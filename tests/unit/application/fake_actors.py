@@ -9,8 +9,15 @@ from fakes import Faults
 
 from cleveragents.application.ports.actors import Actor
 from cleveragents.application.ports.runtime import ToolContext
-from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
 from cleveragents.domain.action import Action, Parameter, Step, ToolSpec
+from cleveragents.domain.actor_protocol import (
+    Finished,
+    Memory,
+    Outcome,
+    Proposal,
+    Situation,
+    Strategy,
+)
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolNotFoundError
 from cleveragents.domain.footprint import NO_REACH, Reach

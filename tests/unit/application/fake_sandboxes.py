@@ -9,7 +9,7 @@ from fakes import Faults
 
 from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.action import ResourceSpec, ResourceType
-from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import (
@@ -20,7 +20,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import Damage, PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource import Damage, PlanResource, Rebuilding, ResourceInspection
 
 Files = dict[str, str]
 

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
-from cleveragents.domain.acting import Message, PlacedStep, grown
 from cleveragents.domain.action import Action
+from cleveragents.domain.actor_protocol import Message, PlacedStep, grown
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.correction import Correction, Supersession, Unchecked
 from cleveragents.domain.decision import (
@@ -30,7 +30,7 @@ from cleveragents.domain.ids import (
 )
 from cleveragents.domain.places import PlacedPlan, place_of
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import ChildPlan
 
 

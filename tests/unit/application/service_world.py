@@ -33,7 +33,7 @@ from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
-from cleveragents.domain.applying import ApplyOptions
+from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.checkpoint import (
     DEFAULT_TRIGGERS,
     CheckpointGroup,
@@ -45,7 +45,7 @@ from cleveragents.domain.decision import Decision, ToolCall
 from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.ids import CorrectionId, GroupId, PlanId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import CleanupPolicy, PlanResource
+from cleveragents.domain.resource import CleanupPolicy, PlanResource
 from cleveragents.infrastructure.files.whereabouts import Whereabouts
 
 DEFAULT_TIMEOUT = 60.0

@@ -9,7 +9,8 @@ import pytest
 from service_world import DEFAULT_TIMEOUT, ServiceWorld, after, append
 
 from cleveragents.application.services.plans.prompt_service import PromptService
-from cleveragents.domain.acting import (
+from cleveragents.domain.action import Action, ActorSpec, Step, ToolSpec, Validation
+from cleveragents.domain.actor_protocol import (
     HEAD,
     Finished,
     Memory,
@@ -19,7 +20,6 @@ from cleveragents.domain.acting import (
     Situation,
     Strategy,
 )
-from cleveragents.domain.action import Action, ActorSpec, Step, ToolSpec, Validation
 from cleveragents.domain.decision import DecisionType, ToolCallStatus
 from cleveragents.domain.errors import BudgetExhaustedError, PlanStateError, ToolError
 from cleveragents.domain.plan import State

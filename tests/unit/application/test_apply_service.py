@@ -26,7 +26,7 @@ from cleveragents.domain.errors import (
     SandboxMissingError,
 )
 from cleveragents.domain.plan import Phase, State
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 
 CONFLICT = ApplyConflictError("p", "docs", ["one.txt"], "both changed it")
 REFUSED = ApplyRefusedError("a merge is going on", "finish it")

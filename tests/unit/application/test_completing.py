@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from service_world import ServiceWorld, after, append, look
 
-from cleveragents.domain.acting import (
+from cleveragents.domain.action import Action, ActorSpec, RollbackPolicy
+from cleveragents.domain.actor_protocol import (
     UNANNOUNCED,
     Finished,
     Memory,
@@ -16,7 +17,6 @@ from cleveragents.domain.acting import (
     Strategy,
     Unannounced,
 )
-from cleveragents.domain.action import Action, ActorSpec, RollbackPolicy
 from cleveragents.domain.checkpoint import DEFAULT_TRIGGERS, CheckpointReason, Trigger
 from cleveragents.domain.errors import (
     InterruptedPlanError,

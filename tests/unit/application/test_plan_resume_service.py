@@ -18,7 +18,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.events import PlanStarted, Recovered, SandboxCreating
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Phase, State
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Phase, State
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 
 UNUSABLE = ResourceError("it is no repository", "run git init")
 

@@ -19,7 +19,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import DecisionId, GroupId, PlanId, ResourceId
-from cleveragents.domain.sandbox import BRANCHED_AT
+from cleveragents.domain.resource import BRANCHED_AT
 from cleveragents.domain.subplan import ChildPlan
 
 HOUR = timedelta(hours=1)

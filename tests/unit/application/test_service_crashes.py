@@ -15,7 +15,7 @@ from cleveragents.domain.errors import (
     RestoreFailedError,
 )
 from cleveragents.domain.plan import Phase, State
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 
 MOST_CALLS = 500
 FINISHED = {"code": after("a", "c"), "docs": after("b")}

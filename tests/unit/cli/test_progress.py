@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from cleveragents.cli.progress import LineProgress, make_progress
-from cleveragents.cli.progress_view import PlanView, StepState
+from cleveragents.cli.progress.lines import LineProgress, make_progress
+from cleveragents.cli.progress.view import PlanView, StepState
 from cleveragents.domain.events import (
     CheckpointRecorded,
     ChildReported,
@@ -270,7 +270,7 @@ def test_a_terminal_without_the_characters_gets_lines() -> None:
 
 def test_lines_do_not_import_rich() -> None:
     program = (
-        "import sys; from cleveragents.cli.progress import make_progress;"
+        "import sys; from cleveragents.cli.progress.lines import make_progress;"
         "make_progress(sys.stderr, interactive=False, verbose=1); print('rich' in sys.modules)"
     )
     done = subprocess.run(

@@ -15,7 +15,7 @@ from cleveragents.domain.checkpoint import (
 from cleveragents.domain.decision import Position
 from cleveragents.domain.ids import CheckpointId, GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 NOW = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)

@@ -23,7 +23,7 @@ from cleveragents.domain.doctor import (
 )
 from cleveragents.domain.ids import GroupId
 from cleveragents.domain.plan import Phase, Plan, State
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 from cleveragents.domain.subplan import ChildOf, MergeOutcome
 
 

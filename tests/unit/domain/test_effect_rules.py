@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from domain_builders import LATER, NOW, OTHER_PLAN, PLAN, ulid
 
-from cleveragents.domain.applying import PreparedApply, intended
+from cleveragents.domain.apply import PreparedApply, intended
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.decision import Position, ToolResult
 from cleveragents.domain.effects import (

@@ -19,7 +19,7 @@ from cleveragents.domain.checkpoint import (
     Snapshot,
 )
 from cleveragents.domain.decision import Position
-from cleveragents.domain.groups import GroupDraft, build_group, hash_of, holds
+from cleveragents.domain.group_builder import GroupDraft, build_group, hash_of, holds
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId
 from cleveragents.domain.plan import Phase
 

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from cleveragents.domain.acting import Message
+from cleveragents.domain.actor_protocol import Message
 
 
 @pytest.mark.parametrize(("parent", "before"), [(None, ""), ("abc", "abc")])

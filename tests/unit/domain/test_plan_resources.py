@@ -3,7 +3,7 @@
 from domain_builders import a_resource
 
 from cleveragents.domain.action import ResourceType
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 
 
 def test_a_sandbox_that_was_made_begins_at_its_first_boundary() -> None:

@@ -6,7 +6,7 @@ from domain_builders import PLAN, ulid
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import PathOutsideSandboxError, UsageError
 from cleveragents.domain.ids import ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.selection import Selection, select
 
 

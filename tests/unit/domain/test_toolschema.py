@@ -3,7 +3,7 @@
 import pytest
 
 from cleveragents.domain.action import Parameter, ToolSpec
-from cleveragents.domain.toolschema import TYPES, example, fits, json_schema
+from cleveragents.domain.tool_schema import TYPES, example, fits, json_schema
 
 SPEC = ToolSpec(
     name="t",

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cleveragents.domain.acting import Message
+from cleveragents.domain.actor_protocol import Message
 from cleveragents.infrastructure.actors.command import memory
 from cleveragents.infrastructure.actors.command.memory import MemoryFolder
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from cleveragents.domain.acting import Finished, Outcome, Proposal, Situation
 from cleveragents.domain.action import Action, Step
+from cleveragents.domain.actor_protocol import Finished, Outcome, Proposal, Situation
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.actors.scripted import ScriptedActor

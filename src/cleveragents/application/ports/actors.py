@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from cleveragents.domain.acting import (
+from cleveragents.domain.action import Action
+from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
     Outcome,
@@ -12,7 +13,6 @@ from cleveragents.domain.acting import (
     Strategy,
     Unannounced,
 )
-from cleveragents.domain.action import Action
 
 
 class Actor(Protocol):

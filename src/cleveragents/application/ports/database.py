@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from cleveragents.domain.acting import Message
+from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.correction import Correction, Supersession, Unchecked
 from cleveragents.domain.decision import Decision, Dependency, Fork, ToolCall
@@ -19,8 +19,8 @@ from cleveragents.domain.ids import (
 )
 from cleveragents.domain.places import PlacedPlan
 from cleveragents.domain.plan import Plan
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.retention import GroupOutline, StateCounts
-from cleveragents.domain.sandbox import PlanResource
 
 
 class PlanRepository(Protocol):

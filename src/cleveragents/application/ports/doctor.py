@@ -5,7 +5,7 @@ from typing import Protocol
 
 from cleveragents.domain.doctor import Leftover
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 
 
 class DatabaseHealth(Protocol):

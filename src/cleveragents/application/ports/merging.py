@@ -7,7 +7,7 @@ from typing import Protocol
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import ChildPlan, Conflict
 
 

@@ -22,7 +22,7 @@ from cleveragents.application.ports.database import (
 )
 from cleveragents.application.ports.merging import SubplanRepository
 from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step, ToolSpec
-from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.confinement import Confinement, Enforcement
@@ -32,7 +32,7 @@ from cleveragents.domain.footprint import Reach
 from cleveragents.domain.ids import (
     PlanId,
 )
-from cleveragents.domain.sandbox import PlanResource, ResourceInspection
+from cleveragents.domain.resource import PlanResource, ResourceInspection
 
 
 class Clock(Protocol):

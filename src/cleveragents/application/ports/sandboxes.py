@@ -4,7 +4,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 from cleveragents.application.ports.runtime import Restored, SnapshotStore
-from cleveragents.domain.sandbox import Damage, PlanResource, Rebuilding
+from cleveragents.domain.resource import Damage, PlanResource, Rebuilding
 
 
 class SandboxPlaces(Protocol):

@@ -12,7 +12,7 @@ from cleveragents.cli.views import decisions as decision_views
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views import plan_list as list_views
 from cleveragents.cli.views import plans as plan_views
-from cleveragents.domain.applying import ApplyOptions
+from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.confinement import Enforcement
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.effects import EffectChoice

@@ -10,7 +10,7 @@ from cleveragents.application.services.plans.plan_queries import (
 from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
 from cleveragents.cli.views.plans import failure_block, failure_data, next_after_failure
 from cleveragents.cli.views.words import clock_time, stamp, toned
-from cleveragents.domain.acting import SUMMARY
+from cleveragents.domain.actor_protocol import SUMMARY
 from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import ToolCall
 from cleveragents.domain.ids import DecisionId

@@ -7,7 +7,7 @@ from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outc
 from cleveragents.cli.render.yaml_text import dump
 from cleveragents.domain.action import Parameter, ToolSpec
 from cleveragents.domain.footprint import EVERYTHING
-from cleveragents.domain.toolschema import example, json_schema
+from cleveragents.domain.tool_schema import example, json_schema
 
 
 def listed(specs: Sequence[ToolSpec]) -> Outcome:

@@ -9,7 +9,7 @@ from typing import Any
 
 from cleveragents.domain.action import SCRIPTED, ResourceType, ToolSpec
 from cleveragents.domain.confinement import ConfinementMode
-from cleveragents.domain.toolschema import json_schema
+from cleveragents.domain.tool_schema import json_schema
 from cleveragents.infrastructure.actionfile.actors import SHAPES
 from cleveragents.infrastructure.actionfile.key_docs import KEYS
 from cleveragents.infrastructure.actionfile.rules import POSTGRES_URL, RESOURCE_NAME, TOOL_NAME

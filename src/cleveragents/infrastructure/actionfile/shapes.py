@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from cleveragents.domain.action import ResourceType, Validation
 from cleveragents.domain.confinement import ConfinementMeans, ConfinementMode
-from cleveragents.domain.toolschema import TYPES
+from cleveragents.domain.tool_schema import TYPES
 
 # Longer waits overflow the system's own timers.
 LONGEST_TIMEOUT = 604_800

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from cleveragents.application.ports.runtime import ToolContext, Tools
-from cleveragents.domain.acting import AGENT_TOOL
 from cleveragents.domain.action import Action, Step, ToolSpec
+from cleveragents.domain.actor_protocol import AGENT_TOOL
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.footprint import UNKNOWN, Reach
 from cleveragents.domain.ids import PlanId

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from cleveragents.application.ports.actors import Actor
-from cleveragents.domain.acting import (
+from cleveragents.domain.action import Action
+from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
     Outcome,
@@ -13,7 +14,6 @@ from cleveragents.domain.acting import (
     Strategy,
     Unannounced,
 )
-from cleveragents.domain.action import Action
 
 
 class GivenSteps:

@@ -3,8 +3,15 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cleveragents.domain.acting import Finished, Memory, Outcome, Proposal, Situation, Strategy
 from cleveragents.domain.action import Action
+from cleveragents.domain.actor_protocol import (
+    Finished,
+    Memory,
+    Outcome,
+    Proposal,
+    Situation,
+    Strategy,
+)
 
 
 class ScriptedActor:

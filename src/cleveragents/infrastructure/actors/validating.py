@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from cleveragents.application.ports.actors import Actor
-from cleveragents.domain.acting import (
+from cleveragents.domain.action import Action, Validation
+from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
     Outcome,
@@ -14,7 +15,6 @@ from cleveragents.domain.acting import (
     Strategy,
     Unannounced,
 )
-from cleveragents.domain.action import Action, Validation
 
 _DONE = "validations_done"
 _FINISHED = "finished_after"

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Collection, Sequence
 
-from cleveragents.domain.acting import Message
+from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.ids import PlanId
 
 # Depth first along the parents; `far` brings the oldest to the top.

@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 
-from cleveragents.domain.acting import PlacedStep, grown
 from cleveragents.domain.action import ResourceType
+from cleveragents.domain.actor_protocol import PlacedStep, grown
 from cleveragents.domain.errors import (
     DatabaseUnusableError,
     PlanNotFoundError,
@@ -18,7 +18,7 @@ from cleveragents.domain.ids import (
 )
 from cleveragents.domain.places import PlacedPlan, folder_of
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.infrastructure.database.action_codec import (
     action_from_json,
     action_to_json,

@@ -11,7 +11,7 @@ from typing import Protocol
 from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.merging.tree_merge import PreparedTree, TreeMerge, TreeSnapshots
 from cleveragents.infrastructure.sandbox.git.repository.packs import Packs, places_in

@@ -11,7 +11,7 @@ from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.snapshots.pages.base_copy import copy_bytes
 from cleveragents.infrastructure.snapshots.pages.database_file import clear, drop_journals

@@ -6,7 +6,7 @@ from typing import Any
 from cleveragents.application.ports.merging import Decide, PreparedMerge, undecided
 from cleveragents.domain.action import MergeStrategy, ResourceType
 from cleveragents.domain.errors import SandboxError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.merging.checkout_merge import CheckoutMerge
 from cleveragents.infrastructure.merging.database_merge import DatabaseMerge, DatabaseStates
 from cleveragents.infrastructure.merging.text_merge import TextMerge

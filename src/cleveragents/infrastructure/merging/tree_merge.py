@@ -9,7 +9,7 @@ from typing import Protocol
 from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
 from cleveragents.infrastructure.merging.path_merge import (

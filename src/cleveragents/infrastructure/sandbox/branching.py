@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SandboxError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.copy.btrfs import snapshot, snapshot_marks
 from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder

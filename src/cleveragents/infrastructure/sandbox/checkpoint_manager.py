@@ -9,7 +9,7 @@ from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, Rebuilding
+from cleveragents.domain.resource import PlanResource, Rebuilding
 from cleveragents.infrastructure.sandbox.git.repository.state import GitState
 from cleveragents.infrastructure.sandbox.git.views import GitViews
 from cleveragents.infrastructure.snapshots.changes.watcher import Watcher

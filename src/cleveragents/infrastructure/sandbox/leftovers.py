@@ -12,7 +12,7 @@ from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.doctor import Leftover, LeftoverKind
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import made_at
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.clock import machine_started_ns
 from cleveragents.infrastructure.files.lent_modes import LENT
 from cleveragents.infrastructure.sandbox.git.command import Git, Start, start_plainly

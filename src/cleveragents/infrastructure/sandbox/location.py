@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SandboxError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.lent_modes import note_beside
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import BaseLostError, RepositoryNotTrustedError, SandboxError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.inspect import where_it_is
 from cleveragents.infrastructure.sandbox.git.repository.own_repository import folder_of, objects_of

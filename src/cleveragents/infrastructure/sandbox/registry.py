@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 from cleveragents.domain.action import ResourceSpec, ResourceType
-from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import (
     MachineError,
@@ -17,7 +17,7 @@ from cleveragents.domain.errors import (
     SandboxMissingError,
 )
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import Damage, PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource import Damage, PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.files.filesystems import sync_places
 from cleveragents.infrastructure.sandbox.branching import Branches
 from cleveragents.infrastructure.sandbox.folder.apply.prepare import FolderApply, FolderSnapshots

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.changes import ResourceDiff
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.folder.diff import diff_of
 from cleveragents.infrastructure.sandbox.folder.sandbox import contents_of

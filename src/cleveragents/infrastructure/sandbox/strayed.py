@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 
 from cleveragents.domain.overlaps import belongs_elsewhere
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.snapshots.tree.diff import Difference
 

@@ -8,7 +8,7 @@ import sqlite3
 from dataclasses import dataclass
 from functools import cache
 
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from cleveragents.domain.confinement import Confinement
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sqlite import answers
 from cleveragents.infrastructure.sqlite.answers import Difference, Found
 from cleveragents.infrastructure.sqlite.messages import NonsenseError, Value

@@ -19,7 +19,7 @@ from cleveragents.domain.footprint import Reach
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
 from cleveragents.domain.scarcity import scarcity_of
-from cleveragents.domain.toolschema import fits
+from cleveragents.domain.tool_schema import fits
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, Place
 from cleveragents.infrastructure.tools.builtin import file_tools, search_tool

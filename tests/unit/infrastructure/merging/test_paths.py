@@ -13,7 +13,7 @@ from tests.support.runners import git_inside
 
 from cleveragents.domain.action import MergeStrategy, ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
 from cleveragents.infrastructure.merging.path_merge import Merged, PathMerge, Trees

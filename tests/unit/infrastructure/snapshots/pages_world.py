@@ -13,7 +13,7 @@ from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")

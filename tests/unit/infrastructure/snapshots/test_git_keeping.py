@@ -11,7 +11,7 @@ import pytest
 from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 
 MIB = 1 << 20
 PAGE = 4096

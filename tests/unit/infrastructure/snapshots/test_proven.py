@@ -16,7 +16,7 @@ from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.ids import ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git.repository.state import GitBlobs
 from cleveragents.infrastructure.snapshots.pages.base_copy import BasePages

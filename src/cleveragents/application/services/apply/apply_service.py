@@ -22,7 +22,7 @@ from cleveragents.application.services.rollback.unchecked_steps import (
 )
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.domain.action import ResourceType
-from cleveragents.domain.applying import ApplyOptions, PreparedApply, intended, trespassers
+from cleveragents.domain.apply import ApplyOptions, PreparedApply, intended, trespassers
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.errors import (
@@ -38,7 +38,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.validations import required, unmet
 
 

@@ -8,7 +8,7 @@ from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
 from cleveragents.domain.footprint import Touched
 from cleveragents.domain.ids import ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,10 +39,10 @@ from cleveragents.domain.errors import (
     PlanStateError,
 )
 from cleveragents.domain.events import Recovered
-from cleveragents.domain.groups import hash_of, plan_state
+from cleveragents.domain.group_builder import hash_of, plan_state
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.selection import Selection
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from cleveragents.application.ports.runtime import Expected, SnapshotStore
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.ids import GroupId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 
 
 def damages(

@@ -10,19 +10,19 @@ from cleveragents.application.ports.runtime import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
-from cleveragents.domain.acting import HEAD
+from cleveragents.domain.actor_protocol import HEAD
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.decision import Decision
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Plan
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.retention import (
     CheckpointRetentionPolicy,
     GroupOutline,
     RetentionDecision,
     StateCounts,
 )
-from cleveragents.domain.sandbox import PlanResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
-from cleveragents.domain.acting import Message
+from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.decision import Decision, Dependency, ToolCall
 from cleveragents.domain.effects import Effect

@@ -19,7 +19,7 @@ from cleveragents.application.services.checkpoints.recorded_with import Addition
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment
 from cleveragents.domain.events import CheckpointRecorded
-from cleveragents.domain.groups import GroupDraft, build_group, holds
+from cleveragents.domain.group_builder import GroupDraft, build_group, holds
 from cleveragents.domain.ids import GroupId
 from cleveragents.domain.plan import Plan
 

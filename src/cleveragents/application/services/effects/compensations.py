@@ -27,7 +27,7 @@ from cleveragents.domain.effects import (
 from cleveragents.domain.errors import ToolError, ToolNotStartedError
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
 
 _TO_UNDO = (EffectState.DONE, EffectState.SKIPPED, EffectState.COMPENSATING)

@@ -7,7 +7,7 @@ from cleveragents.application.ports.runtime import Clock, IdSource, UnitOfWork, 
 from cleveragents.domain.action import Step, ToolSpec
 from cleveragents.domain.decision import Decision
 from cleveragents.domain.effects import CUT_OFF, Effect, EffectState, in_the_way
-from cleveragents.domain.groups import hash_of
+from cleveragents.domain.group_builder import hash_of
 from cleveragents.domain.ids import EffectId, PlanId
 from cleveragents.domain.plan import Plan
 

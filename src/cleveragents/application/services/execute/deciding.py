@@ -5,8 +5,8 @@ from typing import Any
 
 from cleveragents.application.ports.runtime import Clock, IdSource
 from cleveragents.application.services.execute.run_state import Course
-from cleveragents.domain.acting import Proposal, Strategy
 from cleveragents.domain.action import Action, Step
+from cleveragents.domain.actor_protocol import Proposal, Strategy
 from cleveragents.domain.decision import Decided, Decision, DecisionType
 from cleveragents.domain.ids import DecisionId
 from cleveragents.domain.plan import Plan

@@ -19,8 +19,8 @@ from cleveragents.application.services.execute.run_state import Course
 from cleveragents.application.services.execute.step_source import Turns
 from cleveragents.application.services.execute.tool_runner import Crossing, StepRunner, Task
 from cleveragents.application.services.execute.unannounced import UnannouncedSteps
-from cleveragents.domain.acting import Finished, Message, Proposal, Strategy, Unannounced
 from cleveragents.domain.action import Step
+from cleveragents.domain.actor_protocol import Finished, Message, Proposal, Strategy, Unannounced
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage

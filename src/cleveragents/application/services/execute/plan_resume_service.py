@@ -29,7 +29,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.events import SandboxCreating
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
 
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
-from cleveragents.domain.acting import UNANNOUNCED, Guidance, PlacedStep, grown
 from cleveragents.domain.action import Action, Step
+from cleveragents.domain.actor_protocol import UNANNOUNCED, Guidance, PlacedStep, grown
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.correction import (
     Correction,

@@ -2,7 +2,7 @@
 
 from cleveragents.application.ports.runtime import SnapshotStore, UnitOfWorkFactory
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 
 
 class StepBoundary:

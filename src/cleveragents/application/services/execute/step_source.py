@@ -7,7 +7,8 @@ from typing import Any
 from cleveragents.application.ports.actors import Actor, Actors
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.application.services.execute.run_state import Course
-from cleveragents.domain.acting import (
+from cleveragents.domain.action import Step
+from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
     Message,
@@ -17,7 +18,6 @@ from cleveragents.domain.acting import (
     Strategy,
     Unannounced,
 )
-from cleveragents.domain.action import Step
 from cleveragents.domain.decision import Decision, ToolResult
 from cleveragents.domain.errors import BudgetExhaustedError
 from cleveragents.domain.plan import Plan

@@ -13,8 +13,8 @@ from cleveragents.application.services.checkpoints.checkpoint_service import (
 )
 from cleveragents.application.services.effects.effect_ledger import EffectLedger
 from cleveragents.application.services.execute.step_boundary import StepBoundary
-from cleveragents.domain.acting import Memory
 from cleveragents.domain.action import Step, ToolSpec, Validation
+from cleveragents.domain.actor_protocol import Memory
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
@@ -31,8 +31,8 @@ from cleveragents.domain.footprint import Writers
 from cleveragents.domain.ids import PlanId, ToolCallId
 from cleveragents.domain.plan import Plan, PlanFailure
 from cleveragents.domain.preflight import refusals
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.retries import may_retry, pause_before
-from cleveragents.domain.sandbox import PlanResource
 
 Remember = Callable[[int, Step, ToolResult, str | None], Memory]
 

@@ -11,8 +11,8 @@ from cleveragents.application.services.checkpoints.recording import PastStep
 from cleveragents.application.services.execute.deciding import Deciding
 from cleveragents.application.services.execute.run_state import Course
 from cleveragents.application.services.execute.step_source import Turns
-from cleveragents.domain.acting import UNANNOUNCED, Memory, Message, Proposal, Unannounced
 from cleveragents.domain.action import Step
+from cleveragents.domain.actor_protocol import UNANNOUNCED, Memory, Message, Proposal, Unannounced
 from cleveragents.domain.changes import in_words
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult

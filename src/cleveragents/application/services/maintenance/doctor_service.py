@@ -34,7 +34,7 @@ from cleveragents.domain.doctor import (
 from cleveragents.domain.errors import PlanError, PlanStateError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

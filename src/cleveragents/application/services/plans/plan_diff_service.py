@@ -5,7 +5,7 @@ from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import CorrectionNotFoundError
 from cleveragents.domain.ids import CorrectionId, PlanId
 from cleveragents.domain.plan import State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
 class PlanDiffService:

@@ -42,7 +42,7 @@ from cleveragents.domain.effects import CUT_OFF, Effect, EffectState
 from cleveragents.domain.ids import DecisionId, EffectId, PlanId
 from cleveragents.domain.places import latest_of, place_of
 from cleveragents.domain.plan import Phase, Plan, State
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
 
 

@@ -21,7 +21,7 @@ from cleveragents.domain.errors import PlanError, ResourceError
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
 from cleveragents.domain.overlaps import cut_out, overlap_notices
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from cleveragents.domain.checkpoint import CheckpointGroup, RevertedFile
 from cleveragents.domain.errors import PathNotFoundError, RestoreFailedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.selection import Selection
 
 

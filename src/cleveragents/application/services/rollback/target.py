@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from cleveragents.domain.acting import caveats
+from cleveragents.domain.actor_protocol import caveats
 from cleveragents.domain.checkpoint import CheckpointGroup, RollbackPreview
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.selection import Selection

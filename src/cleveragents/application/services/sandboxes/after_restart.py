@@ -19,7 +19,7 @@ from cleveragents.domain.errors import PlanError
 from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import GroupId
 from cleveragents.domain.plan import Phase, Plan, State
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 
 
 class AfterRestart:

@@ -11,7 +11,7 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.subplans.sandboxes import SubplanCare
-from cleveragents.domain.applying import intended
+from cleveragents.domain.apply import intended
 from cleveragents.domain.errors import (
     BaseLostError,
     DeclinedError,
@@ -21,7 +21,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import CleanupPolicy, PlanResource, SandboxStatus
+from cleveragents.domain.resource import CleanupPolicy, PlanResource, SandboxStatus
 
 Kept = Mapping[str, str]
 """By resource, where the sandbox is that stays."""

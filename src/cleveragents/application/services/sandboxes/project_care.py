@@ -13,7 +13,7 @@ from cleveragents.domain.doctor import Move
 from cleveragents.domain.errors import ProjectMissingError
 from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
 class ProjectCare:

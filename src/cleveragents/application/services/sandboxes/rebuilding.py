@@ -24,7 +24,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import Damage, PlanResource, Rebuilding, SandboxStatus
+from cleveragents.domain.resource import Damage, PlanResource, Rebuilding, SandboxStatus
 
 
 class SandboxRebuilding:

@@ -30,7 +30,7 @@ from cleveragents.domain.errors import PlanError, SandboxError
 from cleveragents.domain.footprint import NO_REACH, UNKNOWN, Reach
 from cleveragents.domain.ids import PlanId, ToolCallId
 from cleveragents.domain.plan import Plan, State
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import ChildPlan, Conflict
 
 Prepared = Mapping[str, PreparedMerge]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from cleveragents.application.ports.runtime import Sandboxes, UnitOfWork, UnitOfWorkFactory
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import SandboxStatus
+from cleveragents.domain.resource import SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
 
 

@@ -19,7 +19,7 @@ from cleveragents.domain.effects import EffectState
 from cleveragents.domain.events import SandboxCreating
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan, State
-from cleveragents.domain.sandbox import BRANCHED_AT, ORIGIN, PlanResource, SandboxStatus
+from cleveragents.domain.resource import BRANCHED_AT, ORIGIN, PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 
 # Of the parent's own: what it is about to apply, and what it was itself branched from.

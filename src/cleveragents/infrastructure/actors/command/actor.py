@@ -7,7 +7,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
-from cleveragents.domain.acting import (
+from cleveragents.domain.action import Action, Step
+from cleveragents.domain.actor_protocol import (
     AGENT_TOOL,
     HEAD,
     SUMMARY,
@@ -22,7 +23,6 @@ from cleveragents.domain.acting import (
     Strategy,
     Unannounced,
 )
-from cleveragents.domain.action import Action, Step
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ActorError, ToolError
 from cleveragents.domain.ids import PlanId

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cleveragents.domain.acting import Message
+from cleveragents.domain.actor_protocol import Message
 
 LARGEST_FILE = 32 << 20
 _KIND = "memory"

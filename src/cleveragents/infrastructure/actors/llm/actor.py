@@ -12,7 +12,8 @@ from pydantic_ai.messages import (
 )
 
 from cleveragents.application.ports.runtime import EventSink, Tools
-from cleveragents.domain.acting import (
+from cleveragents.domain.action import Action, Step
+from cleveragents.domain.actor_protocol import (
     HEAD,
     Finished,
     Memory,
@@ -21,7 +22,6 @@ from cleveragents.domain.acting import (
     Situation,
     Strategy,
 )
-from cleveragents.domain.action import Action, Step
 from cleveragents.domain.errors import (
     ActorError,
     BudgetExhaustedError,

@@ -15,7 +15,7 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from cleveragents.domain.acting import HEAD, Memory, Message
+from cleveragents.domain.actor_protocol import HEAD, Memory, Message
 from cleveragents.infrastructure.actors.llm.sound_answers import sound, told_apart
 
 _HEARD, _CALLS, _DOING, _USAGE = "heard", "calls", "doing", "usage"

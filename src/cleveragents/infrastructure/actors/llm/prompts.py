@@ -2,8 +2,8 @@
 
 import json
 
-from cleveragents.domain.acting import Outcome
 from cleveragents.domain.action import Action
+from cleveragents.domain.actor_protocol import Outcome
 
 MOST_OUTPUT = 30_000
 """Characters of one output that a model is shown; the record has all of it."""

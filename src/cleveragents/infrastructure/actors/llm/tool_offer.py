@@ -9,7 +9,6 @@ from typing import Any, cast
 from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.tools import ToolDefinition
 
-from cleveragents.domain.acting import AGENT_TOOL
 from cleveragents.domain.action import (
     SUBPLANS,
     Action,
@@ -18,9 +17,10 @@ from cleveragents.domain.action import (
     Subplans,
     ToolSpec,
 )
+from cleveragents.domain.actor_protocol import AGENT_TOOL
 from cleveragents.domain.foreign_json import read_json
 from cleveragents.domain.subplan import MOST_LEVELS
-from cleveragents.domain.toolschema import json_schema
+from cleveragents.domain.tool_schema import json_schema
 
 SPAWN = "spawn_subplans"
 _CHILD_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")

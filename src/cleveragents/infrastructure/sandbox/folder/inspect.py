@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import ResourceError, SnapshotFailedError
-from cleveragents.domain.sandbox import ResourceInspection
+from cleveragents.domain.resource import ResourceInspection
 from cleveragents.infrastructure.files.entry import Kind, Status, shown
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.files.rooted_folder import Anchor

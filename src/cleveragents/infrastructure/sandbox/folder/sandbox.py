@@ -13,7 +13,7 @@ from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import SandboxError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
 from cleveragents.infrastructure.files.entry import Entry

@@ -5,7 +5,7 @@ from pathlib import Path
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import ResourceError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import ResourceInspection
+from cleveragents.domain.resource import ResourceInspection
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.config import Settings
 from cleveragents.infrastructure.sandbox.git.include import check_include

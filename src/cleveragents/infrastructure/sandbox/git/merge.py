@@ -6,7 +6,7 @@ Inside, since drivers may be configured for it, which are programs, and read wha
 import re
 
 from cleveragents.domain.errors import ApplyConflictError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.trees import own_commit, text_of
 from cleveragents.infrastructure.sandbox.git.views import Held

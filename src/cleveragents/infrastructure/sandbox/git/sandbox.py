@@ -11,7 +11,7 @@ from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import BaseLostError, SandboxError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees, ignored_files, joined

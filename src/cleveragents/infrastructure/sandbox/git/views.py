@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
 from cleveragents.infrastructure.sandbox.git.inside import GitInside, Inside, View
 from cleveragents.infrastructure.sandbox.git.lfs import lend, lfs_in

@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import closing, contextmanager
 
-from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import (
     ApplyConflictError,
     ApplyRefusedError,
 )
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.sandbox.folder.diff import stored
 from cleveragents.infrastructure.sandbox.sqlite.compare import (

@@ -17,7 +17,7 @@ from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.sandbox.folder.diff import recalled
 from cleveragents.infrastructure.sandbox.location import (
     is_there,

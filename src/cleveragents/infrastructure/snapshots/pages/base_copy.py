@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
 from cleveragents.domain.errors import SnapshotDamagedError, StoreFullError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK,
     PAGE,

@@ -17,7 +17,7 @@ from cleveragents.domain.errors import (
     SandboxMissingError,
     SnapshotFailedError,
 )
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.closed_files import open_closed
 from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.sqlite.answers import RefusedInsideError

@@ -12,7 +12,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource, Rebuilding
+from cleveragents.domain.resource import PlanResource, Rebuilding
 from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.pages.base_copy import forget_bases

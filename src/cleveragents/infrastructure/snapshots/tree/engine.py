@@ -12,7 +12,7 @@ from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.sandbox import PlanResource, Rebuilding
+from cleveragents.domain.resource import PlanResource, Rebuilding
 from cleveragents.infrastructure.files.entry import Entry, shown
 from cleveragents.infrastructure.files.read_path import examine, examine_file, examine_mapped
 from cleveragents.infrastructure.snapshots.boots import boots_of

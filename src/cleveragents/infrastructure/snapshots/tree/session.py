@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import (
     Entry,
     Kind,

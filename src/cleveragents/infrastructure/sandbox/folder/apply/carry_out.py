@@ -8,7 +8,7 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 
 from cleveragents.domain.errors import ApplyRefusedError, PlanError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import Kind, Seen, parent_of, shown
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.files.rooted_folder import Anchor

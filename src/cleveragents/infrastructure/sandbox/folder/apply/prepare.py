@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from typing import Any, Protocol
 
-from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import (
     ApplyConflictError,
@@ -17,7 +17,7 @@ from cleveragents.domain.errors import (
     ApplyRefusedError,
     SnapshotDamagedError,
 )
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.files.rooted_folder import Anchor

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cleveragents.domain.errors import ApplyRefusedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.switch import HEAD, CheckoutSwitch, Course, Means
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import (

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cleveragents.domain.applying import ApplyOptions, PreparedApply
+from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.apply.carry_out import GitCarryOut
 from cleveragents.infrastructure.sandbox.git.apply.readiness import (

@@ -14,7 +14,7 @@ from cleveragents.domain.errors import (
     ApplyEditsKeptError,
     ApplyRefusedError,
 )
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.undo import FileReturn
 from cleveragents.infrastructure.sandbox.git.apply.undo_folder import UndoFolder
 from cleveragents.infrastructure.sandbox.git.apply.user_index import UserIndex

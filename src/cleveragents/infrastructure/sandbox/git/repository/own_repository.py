@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cleveragents.domain.errors import ProjectMissingError, SandboxMissingError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
 from cleveragents.infrastructure.files.excludes import excludes

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.ref_locks import change_ref
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import put_file, remove
 from cleveragents.infrastructure.sandbox.git.command import OFFLINE, Git
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, StateFile, quoted

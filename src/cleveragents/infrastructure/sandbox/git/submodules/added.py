@@ -7,9 +7,9 @@ them from what was brought.
 import os
 from collections.abc import Sequence
 
-from cleveragents.domain.applying import ApplyOptions
+from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.submodules.carry_out import (

@@ -12,7 +12,7 @@ from typing import Any
 
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import ApplyConflictError, ApplyEditsKeptError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.switch import HEAD, CheckoutSwitch, Course, Means
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees

@@ -3,7 +3,7 @@
 import os
 
 from cleveragents.domain.errors import SandboxError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import make_folder
 from cleveragents.infrastructure.sandbox.git.repository.furnish import (
     active,

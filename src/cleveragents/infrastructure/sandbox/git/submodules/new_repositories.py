@@ -15,7 +15,7 @@ from typing import Any
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import ResourceId
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import applied_pin, pin

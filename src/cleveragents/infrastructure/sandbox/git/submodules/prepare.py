@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from cleveragents.domain.applying import ApplyOptions
+from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.apply.readiness import refuse_unready, staged

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import make_folder
 from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 
 from cleveragents.domain.errors import RestoreFailedError
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.read_path import CHUNK
 from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cleveragents.config import Settings
-from cleveragents.container_stores import StoreWiring
+from cleveragents.container.stores import StoreWiring
 
 if TYPE_CHECKING:
     from cleveragents.application.ports.runtime import ActionReader, EventSink
@@ -64,7 +64,7 @@ class Container(StoreWiring):
     @cached_property
     def sandbox_cleanup(self) -> "SandboxCleanup":
         from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
-        from cleveragents.domain.sandbox import CleanupPolicy
+        from cleveragents.domain.resource import CleanupPolicy
 
         policy = CleanupPolicy(self._settings.sandbox_cleanup)
         workplace = (self._sandboxes, self._snapshots)

@@ -6,7 +6,7 @@ Each property imports what it builds, as in the container, of which this is a pa
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cleveragents.container_tools import SQLITE, ToolWiring
+from cleveragents.container.tools import SQLITE, ToolWiring
 
 if TYPE_CHECKING:
     from cleveragents.infrastructure.clock import UlidSource

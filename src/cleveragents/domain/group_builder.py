@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from cleveragents.domain.acting import caveats
+from cleveragents.domain.actor_protocol import caveats
 from cleveragents.domain.checkpoint import (
     PLAN_STATE,
     Checkpoint,
@@ -18,7 +18,7 @@ from cleveragents.domain.checkpoint import (
 )
 from cleveragents.domain.ids import CheckpointId, GroupId, ResourceId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.sandbox import PlanResource
+from cleveragents.domain.resource import PlanResource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

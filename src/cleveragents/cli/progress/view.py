@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from cleveragents.cli.progress import files_changed
+from cleveragents.cli.progress.lines import files_changed
 from cleveragents.domain.events import (
     ActorThinking,
     ActorWaiting,

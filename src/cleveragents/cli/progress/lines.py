@@ -43,7 +43,7 @@ class Progress(Protocol):
 def make_progress(stderr: TextIO, *, interactive: bool, verbose: int) -> Progress:
     """A moving list for a terminal, a line per event for `-v`, else what was mended or resumed."""
     if interactive and fits(NEEDED_CHARACTERS, stderr):
-        from cleveragents.cli.progress_live import LiveProgress  # noqa: PLC0415  imports rich
+        from cleveragents.cli.progress.live import LiveProgress  # noqa: PLC0415  imports rich
 
         return LiveProgress(stderr)
     return LineProgress(stderr, every_event=interactive or verbose > 0)

@@ -10,8 +10,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from cleveragents.cli.progress import line_of
-from cleveragents.cli.progress_view import ChildView, PlanView, StepState, StepView
+from cleveragents.cli.progress.lines import line_of
+from cleveragents.cli.progress.view import ChildView, PlanView, StepState, StepView
 from cleveragents.cli.render.screen import Screen
 from cleveragents.cli.render.text import many_lines, one_line
 from cleveragents.domain.events import (
