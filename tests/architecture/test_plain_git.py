@@ -10,23 +10,37 @@ SOURCE = SANDBOX.parents[1]
 # What each is for. A new one belongs here only if a step can have written nothing that it reads:
 # settings, references and commits of the user's repository, and names of what was brought over.
 PLAIN = {
-    "git_apply._carrying_out": "the user's references and index; files are looked at inside",
-    "git_apply._project": "the user's own checkout, before anything of the plan is in it",
-    "git_checkout._repository": "references of the user's repository, and diffs of their commits",
-    "git_inspect._top_level": "where a repository begins, before there is a plan",
-    "git_inspect.inspect_checkout": "the user's own checkout, before there is a plan",
-    "git_repository._project_over_sandbox": "the first checkout, before the first step",
-    "git_repository.branch_repository": "which objects of the user's repository are tags",
-    "git_repository.make_repository": "settings and references of the user's repository",
-    "git_state.__init__": "blobs and trees of the base, which the user made, and his tags",
-    "git_submodule.repository_git": "references and settings of the user's repository",
-    "git_submodule.submodule_git": "the first checkout of a submodule, before the first step",
-    "git_submodule_added._place": "where the user's repository keeps submodules",
-    "git_submodule_inspect._repository": "the user's submodules, before there is a plan",
-    "git_submodule_new.__init__": "where the user's repository is",
-    "git_submodule_new.make": "a repository of ours that is being made; objects come inside",
-    "git_submodule_steps.users_submodule": "a checkout of the user's; files are looked at inside",
-    "git_views.of_files": "where the user's git-lfs keeps its contents",
+    "git/apply/prepare._carrying_out": "the user's references and index; files are read inside",
+    "git/apply/prepare._project": "the user's own checkout, before anything of the plan is in it",
+    "git/sandbox._repository": "references of the user's repository, and diffs of their commits",
+    "git/inspect._top_level": "where a repository begins, before there is a plan",
+    "git/inspect.inspect_checkout": "the user's own checkout, before there is a plan",
+    "git/repository/own_repository._project_over_sandbox": (
+        "the first checkout, before the first step"
+    ),
+    "git/repository/own_repository.branch_repository": (
+        "which objects of the user's repository are tags"
+    ),
+    "git/repository/own_repository.make_repository": (
+        "settings and references of the user's repository"
+    ),
+    "git/repository/state.__init__": (
+        "blobs and trees of the base, which the user made, and his tags"
+    ),
+    "git/submodules/records.repository_git": "references and settings of the user's repository",
+    "git/submodules/records.submodule_git": (
+        "the first checkout of a submodule, before the first step"
+    ),
+    "git/submodules/added._place": "where the user's repository keeps submodules",
+    "git/submodules/inspect._repository": "the user's submodules, before there is a plan",
+    "git/submodules/new_repositories.__init__": "where the user's repository is",
+    "git/submodules/new_repositories.make": (
+        "a repository of ours that is being made; objects come inside"
+    ),
+    "git/submodules/carry_out.users_submodule": (
+        "a checkout of the user's; files are looked at inside"
+    ),
+    "git/views.of_files": "where the user's git-lfs keeps its contents",
     "leftovers._git": "references of the user's repository; sandboxes are looked at inside",
     "moved_projects._common": "whether a folder that the user named is a repository",
     "moved_projects._is_it": "whether it is the one that a plan was made on",
@@ -36,16 +50,16 @@ PLAIN = {
 
 
 def test_every_place_that_starts_git_plainly_is_known() -> None:
-    found = {place for path in sorted(SOURCE.rglob("*.py")) for place in _plain_in(path)}
+    found = {place for path in sorted(SANDBOX.rglob("*.py")) for place in _plain_in(path)}
     assert found == PLAIN.keys()
 
 
 def _plain_in(path: Path) -> Iterator[str]:
-    if path.name == "git.py":
+    if path == SANDBOX / "git/command.py":
         return  # what makes one out of another keeps who starts it
     for function in ast.walk(ast.parse(path.read_text())):
         if isinstance(function, ast.FunctionDef) and any(map(_is_plain, ast.walk(function))):
-            yield f"{path.stem}.{function.name}"
+            yield f"{path.relative_to(SANDBOX).with_suffix('')}.{function.name}"
 
 
 def _is_plain(node: ast.AST) -> bool:

@@ -15,6 +15,9 @@ ROOT = Path(cleveragents.__file__).parent
 TESTS = Path(__file__).parents[1]
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 45
+MOST_MODULES = 15
+# Where guessing by name works as well in a long list: one word of the system each, one view each.
+FLAT = {"domain", "cli/views"}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 # A migration is a list of tables, and is never edited once it is released.
 MIGRATIONS = "infrastructure/database/migrations/versions/"
@@ -49,6 +52,17 @@ def functions(module: ast.Module) -> Iterator[tuple[str, int]]:
 @pytest.mark.parametrize("below", [ROOT, TESTS], ids=["source", "tests"])
 def test_no_module_is_too_long(below: Path) -> None:
     assert long_modules(below) == {}
+
+
+def test_no_folder_has_more_modules_than_fit_a_glance(modules: dict[str, ast.Module]) -> None:
+    sizes = Counter(str(Path(path).parent) for path in modules if not path.endswith("__init__.py"))
+    too_many = {folder: size for folder, size in sizes.items() if size > MOST_MODULES}
+    assert too_many.keys() <= FLAT, too_many
+
+
+def test_the_clock_is_the_only_loose_adapter(modules: dict[str, ast.Module]) -> None:
+    loose = [path for path in modules if Path(path).parent == Path("infrastructure")]
+    assert sorted(loose) == ["infrastructure/__init__.py", "infrastructure/clock.py"]
 
 
 def test_no_function_is_too_long(modules: dict[str, ast.Module]) -> None:

@@ -117,10 +117,6 @@ from cleveragents.domain.errors.checkpoints import (
     SnapshotFailedError,
     StoreFullError,
 )
-from cleveragents.domain.errors.corrections import (
-    CorrectionNotFoundError,
-    CorrectionRefusedError,
-)
 from cleveragents.domain.errors.machine import (
     CurrentFolderError,
     DatabaseBusyError,
@@ -144,6 +140,8 @@ from cleveragents.domain.errors.plans import (
     ApplyRefusedError,
     ChildApplyError,
     ChildSettledError,
+    CorrectionNotFoundError,
+    CorrectionRefusedError,
     DecisionAmbiguousError,
     DecisionNotFoundError,
     DeclinedError,

@@ -8,6 +8,7 @@ from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.copy.btrfs import snapshot, snapshot_marks
+from cleveragents.infrastructure.files.copy.copy_proof import Marks
 from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
 from cleveragents.infrastructure.files.excludes import excludes
@@ -15,7 +16,6 @@ from cleveragents.infrastructure.sandbox.git.repository.own_repository import br
 from cleveragents.infrastructure.sandbox.location import make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.sqlite.sandbox import DatabaseSnapshots, branch_settled
 from cleveragents.infrastructure.snapshots.gc_pause import uncollected
-from cleveragents.infrastructure.snapshots.tree.inherit import Marks
 
 Copied = Mapping[bytes, Marks]
 """By path, for what is known of; empty if the copy was made in a way that proves nothing."""

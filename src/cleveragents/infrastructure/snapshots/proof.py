@@ -88,3 +88,7 @@ def refusal(check: Callable[[], object]) -> SnapshotDamagedError | None:
     except SnapshotDamagedError as error:
         return error
     return None
+
+
+def mended(name: str) -> str:
+    return f"what was stored of {name} was damaged, and is stored anew from the sandbox"

@@ -5,7 +5,7 @@ import random
 import pytest
 import zstandard
 
-from cleveragents.infrastructure.snapshots.store.packing import packing
+from cleveragents.infrastructure.snapshots.store.content_writer import packing
 
 
 def _unpacked(contents: list[bytes]) -> list[bytes]:

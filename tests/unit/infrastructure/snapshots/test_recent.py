@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from cleveragents.infrastructure.files import open_below
+from cleveragents.infrastructure.files import rooted_folder as open_below
 from cleveragents.infrastructure.snapshots.store import recent_rows as recent
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.maintenance import SnapshotFiles

@@ -19,8 +19,7 @@ from tests.unit.infrastructure.snapshots.test_watcher_histories import TreeHisto
 
 from cleveragents.infrastructure.files.entry import NEVER, RACY_NS
 from cleveragents.infrastructure.snapshots.changes import full_scan as comparison
-from cleveragents.infrastructure.snapshots.changes.stat_index import draft
-from cleveragents.infrastructure.snapshots.changes.stat_index_file import CERTAIN
+from cleveragents.infrastructure.snapshots.changes.stat_index import CERTAIN, draft
 from cleveragents.infrastructure.snapshots.changes.stat_index_scan import Sifted
 
 # The second in which a file changed has to be over.

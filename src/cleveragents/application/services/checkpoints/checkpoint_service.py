@@ -11,7 +11,6 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.capture import Capture
-from cleveragents.application.services.checkpoints.proving import damages
 from cleveragents.application.services.checkpoints.pruning import (
     Explained,
     Pruning,
@@ -23,7 +22,12 @@ from cleveragents.application.services.checkpoints.recorded_with import (
     Additions,
     store,
 )
-from cleveragents.application.services.checkpoints.recording import Committed, PastStep, Recorder
+from cleveragents.application.services.checkpoints.recording import (
+    Committed,
+    PastStep,
+    Recorder,
+    damages,
+)
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import (
     CheckpointGroup,

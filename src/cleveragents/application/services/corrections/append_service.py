@@ -17,7 +17,7 @@ from cleveragents.application.services.corrections.correction_impact import (
     refuse_if_superseded,
 )
 from cleveragents.application.services.execute.run_state import links_to
-from cleveragents.application.services.plans.decision_lookup import find_decision
+from cleveragents.application.services.plans.plan_lookup import find_decision
 from cleveragents.application.services.rollback.rewind import judge_again
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.domain.action import SUBPLANS, Action, Step, Subplan, Subplans

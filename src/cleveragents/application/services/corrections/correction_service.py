@@ -20,10 +20,10 @@ from cleveragents.application.services.corrections.correction_impact import (
 from cleveragents.application.services.corrections.correction_keeping import Keeping
 from cleveragents.application.services.execute.plan_executor import STEP_OUTDATED
 from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
-from cleveragents.application.services.plans.decision_lookup import find_decision
+from cleveragents.application.services.plans.plan_lookup import find_decision
 from cleveragents.application.services.rollback.rollback_files import reverted
 from cleveragents.application.services.rollback.rollback_service import RollbackService
-from cleveragents.application.services.subplans.children_at_rest import children_at_rest
+from cleveragents.application.services.subplans.sandboxes import children_at_rest
 from cleveragents.domain.action import Step
 from cleveragents.domain.checkpoint import RevertedFile
 from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus

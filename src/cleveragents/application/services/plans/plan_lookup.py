@@ -4,9 +4,32 @@ import re
 from collections.abc import Sequence
 
 from cleveragents.application.ports.runtime import UnitOfWork
-from cleveragents.domain.errors import NoPlanHereError, PlanAmbiguousError, PlanNotFoundError
-from cleveragents.domain.ids import PlanId
+from cleveragents.domain.decision import Decision
+from cleveragents.domain.errors import (
+    DecisionAmbiguousError,
+    DecisionNotFoundError,
+    NoPlanHereError,
+    PlanAmbiguousError,
+    PlanNotFoundError,
+)
+from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.places import latest_of
+
+SHORTEST_PREFIX = 4
+
+
+def find_decision(uow: UnitOfWork, wanted: str) -> Decision:
+    """Of any plan. Raises DecisionNotFoundError or DecisionAmbiguousError, rather than guesses."""
+    name = wanted.strip().upper()
+    if len(name) == 26:
+        return uow.decisions.get(DecisionId(name))
+    found = uow.decisions.starting_with(name) if len(name) >= SHORTEST_PREFIX else ()
+    if len(found) > 1:
+        raise DecisionAmbiguousError(name, found)
+    if not found:
+        raise DecisionNotFoundError(name)
+    return uow.decisions.get(found[0])
+
 
 LATEST = "latest"
 # Plans of one day have the first letters in common: fewer would only ever be a slip.

@@ -17,8 +17,7 @@ from cleveragents.application.services.execute.run_state import (
     failed_steps,
     unchecked_of,
 )
-from cleveragents.application.services.plans.decision_lookup import find_decision
-from cleveragents.application.services.plans.plan_lookup import find_plan
+from cleveragents.application.services.plans.plan_lookup import find_decision, find_plan
 from cleveragents.application.services.rollback.unchecked_steps import (
     UncheckedStep,
     unchecked_steps,

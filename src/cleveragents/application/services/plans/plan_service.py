@@ -14,8 +14,7 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
-from cleveragents.application.services.subplans.children_at_rest import children_at_rest
-from cleveragents.application.services.subplans.sandboxes import descendants
+from cleveragents.application.services.subplans.sandboxes import children_at_rest, descendants
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import PlanError, ResourceError
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId

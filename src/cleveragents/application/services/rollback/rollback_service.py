@@ -26,7 +26,7 @@ from cleveragents.application.services.rollback.target import Aim, Confirm, Roll
 from cleveragents.application.services.sandboxes.after_restart import AfterRestart
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
-from cleveragents.application.services.subplans.children_at_rest import children_at_rest
+from cleveragents.application.services.subplans.sandboxes import children_at_rest
 from cleveragents.domain.checkpoint import (
     CheckpointGroup,
     CheckpointMoment,

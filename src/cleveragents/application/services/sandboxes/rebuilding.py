@@ -12,8 +12,7 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.ports.sandboxes import RebuildingStore, UnusableSandboxes
-from cleveragents.application.services.subplans.children_at_rest import children_at_rest
-from cleveragents.application.services.subplans.sandboxes import descendants
+from cleveragents.application.services.subplans.sandboxes import children_at_rest, descendants
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import (

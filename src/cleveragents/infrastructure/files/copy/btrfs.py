@@ -9,7 +9,7 @@ import stat
 import struct
 from contextlib import suppress
 
-from cleveragents.infrastructure.snapshots.tree.inherit import Marks, marks_of
+from cleveragents.infrastructure.files.copy.copy_proof import Marks, marks_of
 
 _CREATE = 0x5000940E
 _SNAPSHOT = 0x50009417

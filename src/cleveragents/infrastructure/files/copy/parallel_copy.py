@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
 from cleveragents.infrastructure.files.copy.copy_pool import copy_all
+from cleveragents.infrastructure.files.copy.copy_proof import Marks, marks_of
 from cleveragents.infrastructure.files.copy.copy_worker import Job, PlainCopy
 from cleveragents.infrastructure.files.copy.tree_copy import FolderCopy
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.rooted_folder import Anchor
-from cleveragents.infrastructure.snapshots.tree.inherit import Marks, marks_of
 
 _JOB = 200
 _MODE_BITS = 0o7777

@@ -44,12 +44,15 @@ from cleveragents.infrastructure.snapshots.changes.listing import (
     record_of,
     records,
 )
-from cleveragents.infrastructure.snapshots.changes.stat_index import Draft, Sieve, draft
-from cleveragents.infrastructure.snapshots.changes.stat_index_git import CannotSiftError
+from cleveragents.infrastructure.snapshots.changes.stat_index import (
+    CannotSiftError,
+    Draft,
+    Sieve,
+    draft,
+)
 from cleveragents.infrastructure.snapshots.changes.stat_index_scan import sift
 from cleveragents.infrastructure.snapshots.changes.subprocesses import NotBelievedError
-from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known
-from cleveragents.infrastructure.snapshots.changes.watch import NoWatch, Watch
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known, NoWatch, Watch
 
 # Up to so many paths a walk is over before another process has begun.
 SMALL = 400

@@ -13,15 +13,16 @@ from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.rooted_folder import Anchor
 from cleveragents.infrastructure.files.walk import linked_files, status_at, walk
-from cleveragents.infrastructure.snapshots.changes.stat_index import Mark, Sieve, folder_status
-from cleveragents.infrastructure.snapshots.changes.stat_index_git import (
+from cleveragents.infrastructure.snapshots.changes.stat_index import (
     CannotSiftError,
+    Mark,
+    Sieve,
     compare,
+    folder_status,
     paths_in,
 )
 from cleveragents.infrastructure.snapshots.changes.subprocesses import Programs
-from cleveragents.infrastructure.snapshots.changes.tracker import Known
-from cleveragents.infrastructure.snapshots.changes.watch import Watch
+from cleveragents.infrastructure.snapshots.changes.tracker import Known, Watch
 
 # Beyond that it is faster to list everything anew.
 _MOST_FOLDERS = 200

@@ -11,6 +11,38 @@ from cleveragents.infrastructure.snapshots.changes.listing import Outline
 from cleveragents.infrastructure.snapshots.changes.stat_index import Draft, Sieve
 
 
+class Watch(Protocol):
+    """Is told of each folder before it is listed."""
+
+    def folder(self, path: bytes, fd: int) -> None: ...
+
+    def folders(self, root: int, paths: Iterable[bytes]) -> None:
+        """Those that are there; parents come before their children."""
+        ...
+
+    def unheard(self, paths: Iterable[bytes]) -> set[bytes]:
+        """Those of which it was not told."""
+        ...
+
+    def complete(self) -> None:
+        """All that are known were told, and are listed by others now."""
+        ...
+
+
+class NoWatch:
+    def folder(self, path: bytes, fd: int) -> None:
+        """Nothing to do."""
+
+    def folders(self, root: int, paths: Iterable[bytes]) -> None:
+        """Nothing to do."""
+
+    def unheard(self, paths: Iterable[bytes]) -> set[bytes]:  # noqa: ARG002 - a Watch
+        return set()
+
+    def complete(self) -> None:
+        """Nothing to do."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """Paths to look at again, `special` ones that cannot be captured, in path order.

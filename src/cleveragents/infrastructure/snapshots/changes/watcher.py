@@ -16,8 +16,7 @@ from cleveragents.infrastructure.snapshots.changes.folder_watches import (
 from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL, look_at_all
 from cleveragents.infrastructure.snapshots.changes.mmap_writers import Bystanders
 from cleveragents.infrastructure.snapshots.changes.quiet_writes import QuietWrites
-from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known
-from cleveragents.infrastructure.snapshots.changes.watch import NoWatch
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known, NoWatch
 from cleveragents.infrastructure.snapshots.changes.watched_tree import WatchedTree
 
 _ONCE = "compared the whole tree: {}"

@@ -26,7 +26,7 @@ from cleveragents.infrastructure.snapshots.pages.session import PageSession, pag
 from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.tree.history import sweep
+from cleveragents.infrastructure.snapshots.store.sweep import sweep
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 

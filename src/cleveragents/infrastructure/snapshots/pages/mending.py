@@ -13,8 +13,8 @@ from cleveragents.infrastructure.snapshots.pages.layout import (
     strong_hash,
 )
 from cleveragents.infrastructure.snapshots.pages.session import Change, PageSession
+from cleveragents.infrastructure.snapshots.proof import mended
 from cleveragents.infrastructure.snapshots.store.plan_store import keep_so_far
-from cleveragents.infrastructure.snapshots.tree.restore.mending import mended
 
 
 def mend_changing(session: PageSession, fd: int, changes: Mapping[int, Change]) -> list[str]:

@@ -21,6 +21,7 @@ from cleveragents.infrastructure.snapshots.gc_pause import uncollected
 from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
+from cleveragents.infrastructure.snapshots.store.sweep import sweep
 from cleveragents.infrastructure.snapshots.tree.diff import (
     Change,
     Difference,
@@ -29,7 +30,7 @@ from cleveragents.infrastructure.snapshots.tree.diff import (
     total_after,
 )
 from cleveragents.infrastructure.snapshots.tree.extra_state import SideState
-from cleveragents.infrastructure.snapshots.tree.history import Versions, sweep
+from cleveragents.infrastructure.snapshots.tree.history import Versions
 from cleveragents.infrastructure.snapshots.tree.inherit import adopted, wait_until_old
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta, Manifest, enter, number_of
 from cleveragents.infrastructure.snapshots.tree.proof import tree_damages

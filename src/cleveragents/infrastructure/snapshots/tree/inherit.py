@@ -1,13 +1,11 @@
 """Owns what a child's tree can take over from its parent's: entries of which a copy is proven."""
 
-import os
 import sqlite3
-import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from cleveragents.infrastructure.files.copy.copy_proof import Marks
 from cleveragents.infrastructure.files.entry import (
     KIND_BITS,
     KINDS,
@@ -21,42 +19,10 @@ from cleveragents.infrastructure.files.entry import (
 )
 from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL
 from cleveragents.infrastructure.snapshots.changes.listing import Outline, outline_of, record_of
-from cleveragents.infrastructure.snapshots.tree.entries import Entries
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow, Versions
-from cleveragents.infrastructure.snapshots.tree.manifest import Delta
+from cleveragents.infrastructure.snapshots.tree.manifest import Delta, Entries
 
 _SECOND = 1_000_000_000
-
-
-class Marks(NamedTuple):
-    """Of a copy that was found to have the kind, mode, size and time of its original.
-
-    `of_...` are the marks of the original when it was read, the rest those of the finished copy.
-    """
-
-    mode: int
-    size: int
-    mtime_ns: int
-    of_ctime_ns: int
-    of_ino: int
-    of_dev: int
-    ctime_ns: int
-    ino: int
-    dev: int
-    uid: int
-    gid: int
-
-
-def marks_of(found: os.stat_result, made: os.stat_result) -> Marks | None:
-    """None where the copy is not what the original was. Of a folder, size and time mean nothing."""
-    mode, size, mtime = found.st_mode, found.st_size, found.st_mtime_ns
-    told = (made.st_size, made.st_mtime_ns) == (size, mtime) or stat.S_ISDIR(mode)
-    if not told or made.st_mode != mode:
-        return None
-    return Marks(
-        *(mode, size, mtime, found.st_ctime_ns, found.st_ino, found.st_dev),
-        *(made.st_ctime_ns, made.st_ino, made.st_dev, made.st_uid, made.st_gid),
-    )
 
 
 @dataclass(slots=True)

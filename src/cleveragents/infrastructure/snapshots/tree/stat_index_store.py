@@ -8,8 +8,14 @@ import zstandard
 
 from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.files.excludes import Excludes, told_of
-from cleveragents.infrastructure.snapshots.changes.stat_index import Draft, Mark, Sieve
-from cleveragents.infrastructure.snapshots.changes.stat_index_file import CERTAIN, FIELDS, index_of
+from cleveragents.infrastructure.snapshots.changes.stat_index import (
+    CERTAIN,
+    FIELDS,
+    Draft,
+    Mark,
+    Sieve,
+    index_of,
+)
 from cleveragents.infrastructure.snapshots.store.recent_rows import NEWEST
 
 # Of more than so many, or of a larger share, looking at each takes longer than listing all.

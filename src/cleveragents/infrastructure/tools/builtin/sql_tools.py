@@ -5,7 +5,7 @@ It runs inside, like a command of a step.
 """
 
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,35 @@ from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.infrastructure.sqlite.answers import Found, RefusedInsideError
 from cleveragents.infrastructure.sqlite.messages import BUSY, RULE, TIME
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, Place
-from cleveragents.infrastructure.tools.builtin.sql_table import as_table
+
+_WIDEST = 60
+
+
+def as_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    cells = [[_cell(value) for value in row] for row in rows]
+    heads = [_cell(column) for column in columns]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    numbers = [
+        bool(rows) and all(value is None or isinstance(value, int | float) for value in column)
+        for column in zip(*rows, strict=True)
+    ] or [False] * len(columns)
+    lines = [_line(heads, widths, numbers), "  ".join("-" * width for width in widths)]
+    lines += [_line(row, widths, numbers) for row in cells]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], numbers: Sequence[bool]) -> str:
+    return "  ".join(
+        cell.rjust(width) if number else cell.ljust(width)
+        for cell, width, number in zip(cells, widths, numbers, strict=True)
+    )
+
+
+def _cell(value: Any) -> str:
+    text = "NULL" if value is None else str(value)
+    one_line = "\\n".join(text.splitlines()) if text else ""
+    return one_line if len(one_line) <= _WIDEST else one_line[: _WIDEST - 1] + "…"
+
 
 Arguments = Mapping[str, Any]
 _MOST_ROWS = 1000

@@ -12,12 +12,9 @@ from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.infrastructure.files.entry import Entry, Kind, shown
 from cleveragents.infrastructure.files.read_path import examine, hash_only
 from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.snapshots.proof import mended
 from cleveragents.infrastructure.snapshots.store.plan_store import keep_so_far
 from cleveragents.infrastructure.snapshots.tree.session import Session, needed_contents
-
-
-def mended(name: str) -> str:
-    return f"what was stored of {name} was damaged, and is stored anew from the sandbox"
 
 
 def mend_files(session: Session, anchor: Anchor, present: Mapping[bytes, Entry]) -> list[str]:
