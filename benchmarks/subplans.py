@@ -160,7 +160,7 @@ class Branch:
         self._sandboxes: Any = container._sandboxes  # noqa: SLF001
         self._snapshots: Any = container._snapshots  # noqa: SLF001
         self._ids: Any = container._ids  # noqa: SLF001
-        plan = container.plan_queries.list()[0].plan_id
+        plan = container.plan_queries.list().plans[0].plan_id
         parent = container.checkpoint_service.sandboxes(plan)[0]
         self._parent = replace(parent, boundary=self._snapshots.capture(parent).ref)
         self._plan = plan
