@@ -108,7 +108,7 @@ def print_branching(top: Path, count: int, *, shares: bool) -> None:
         measure(best, GIT, partial(worktree_add, project, place), place)
         branch.begin()
         measure(best, BRANCH, branch.make, branch.place)
-        measure(best, SNAPSHOT, branch.adopt, None)
+        measure(best, SNAPSHOT, branch.inherit_snapshot, None)
     for what, cost in best.items():
         sizes = (f"{cost.du / 1e6:.1f}", f"{cost.df / 1e6:.1f}") if cost.du else ("", "")
         print(ROW.format(count, what, f"{cost.seconds:.3f}", *sizes), flush=True)
@@ -190,8 +190,8 @@ class Branch:
     def make(self) -> None:
         self._copied = self._sandboxes.branch(self._parent, self._child)
 
-    def adopt(self) -> None:
-        self._snapshots.adopt(self._parent, self._child, self._copied)
+    def inherit_snapshot(self) -> None:
+        self._snapshots.inherit_snapshot(self._parent, self._child, self._copied)
 
 
 def make_project(path: Path, count: int) -> Path:

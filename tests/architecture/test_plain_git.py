@@ -45,7 +45,7 @@ PLAIN = {
     "moved_projects._common": "whether a folder that the user named is a repository",
     "moved_projects._is_it": "whether it is the one that a plan was made on",
     "moved_projects.hold": "our references in the user's repository",
-    "moved_projects.settle": "where the user's repository is",
+    "moved_projects.relocate": "where the user's repository is",
 }
 
 

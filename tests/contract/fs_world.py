@@ -92,7 +92,7 @@ class FolderWorld:
     def carry_out(self, prepared: PreparedApply) -> str:
         """As an apply that nothing stands in the way of: carried out and settled."""
         ref = self.registry.carry_out(self.resource, prepared)
-        self.registry.settle(self.resource, prepared)
+        self.registry.finish(self.resource, prepared)
         return ref
 
     def apply(self) -> str:

@@ -189,7 +189,7 @@ class World:
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
         """As an apply that nothing stands in the way of: carried out and settled."""
         ref = self.registry.carry_out(resource, prepared)
-        self.registry.settle(resource, prepared)
+        self.registry.finish(resource, prepared)
         return ref
 
 

@@ -187,7 +187,7 @@ def test_a_half_carried_out_apply_does_not_run_the_plans_scripts(world: World) -
     world.registry.carry_out(resource, prepared)
     assert project.read("a.txt") == "plan\n"
     project.write("tools/clean.sh", evil)
-    assert world.registry.take_back(resource, prepared) == ()
+    assert world.registry.revert(resource, prepared) == ()
     assert project.read("a.txt") == "a\n"
     assert not list(world.root.rglob("got-out"))
 

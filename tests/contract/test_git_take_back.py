@@ -51,9 +51,9 @@ def test_everything_is_as_it_was_and_it_can_be_done_again(world: World, options)
     project, resource, prepared = _begun(world, **options)
     before = _facts(project)
     ref = world.registry.carry_out(resource, prepared)
-    assert world.registry.take_back(resource, prepared) == ()
-    assert world.registry.take_back(resource, prepared) == ()
-    world.registry.settle(resource, prepared)
+    assert world.registry.revert(resource, prepared) == ()
+    assert world.registry.revert(resource, prepared) == ()
+    world.registry.finish(resource, prepared)
     assert _facts(project) == before
     assert world.carry_out(resource, prepared) == ref
     assert _facts(project) != before
@@ -62,8 +62,8 @@ def test_everything_is_as_it_was_and_it_can_be_done_again(world: World, options)
 def test_before_it_was_carried_out_there_is_nothing_to_take_back(world: World) -> None:
     project, resource, prepared = _begun(world)
     before = _facts(project)
-    assert world.registry.take_back(resource, prepared) == ()
-    world.registry.settle(resource, prepared)
+    assert world.registry.revert(resource, prepared) == ()
+    world.registry.finish(resource, prepared)
     assert _facts(project) == before
 
 
@@ -73,7 +73,7 @@ def test_an_empty_result_leaves_no_pin(world: World) -> None:
     prepared = world.prepare(resource)
     refs = project.our_refs()
     world.registry.carry_out(resource, prepared)
-    assert world.registry.take_back(resource, prepared) == ()
+    assert world.registry.revert(resource, prepared) == ()
     assert project.our_refs() == refs
 
 
@@ -88,7 +88,7 @@ def test_files_that_the_user_changed_on_top_stay_and_are_named(
     (project.path / "folder").unlink()
     project.write("folder/inner/file", "mine too\n")
     project.write("x/mine", "in a folder that came\n")
-    assert world.registry.take_back(resource, prepared) == ("a.py", "folder/inner/file", "x")
+    assert world.registry.revert(resource, prepared) == ("a.py", "folder/inner/file", "x")
     assert project.read("a.py") == "mine on top\n"
     assert project.read("folder/inner/file") == "mine too\n"
     assert project.read("x/mine") == "in a folder that came\n"
@@ -105,7 +105,7 @@ def test_what_was_staged_since_stays_staged(world: World) -> None:
     head = project.head
     world.registry.carry_out(resource, prepared)
     project.git("add", "mine")
-    assert world.registry.take_back(resource, prepared) == ()
+    assert world.registry.revert(resource, prepared) == ()
     assert project.head == head
     assert project.git("diff", "--cached", "--name-only").split() == ["mine", "staged"]
     assert project.git("diff", "--name-only") == ""
@@ -116,7 +116,7 @@ def test_commits_on_top_are_never_moved(world: World) -> None:
     world.registry.carry_out(resource, prepared)
     project.commit("on top")
     before = _facts(project)
-    (told,) = world.registry.take_back(resource, prepared)
+    (told,) = world.registry.revert(resource, prepared)
     assert "main" in told
     assert _facts(project) == before
 
@@ -128,7 +128,7 @@ def test_another_branch_that_is_checked_out_by_now_is_left_alone(world: World) -
     project.git("stash", "-q", "-u")
     project.git("checkout", "-q", "-b", "elsewhere")
     files = _facts(project)["files"]
-    assert world.registry.take_back(resource, prepared) == ()
+    assert world.registry.revert(resource, prepared) == ()
     assert project.git("rev-parse", "main") == start
     assert _facts(project)["files"] == files
 
@@ -137,9 +137,9 @@ def test_a_branch_that_somebody_moved_on_stays(world: World) -> None:
     project, resource, prepared = _begun(world, branch="plans/one")
     world.registry.carry_out(resource, prepared)
     project.git("branch", "-f", "plans/one", "main")
-    assert world.registry.take_back(resource, prepared) == ("the branch plans/one",)
+    assert world.registry.revert(resource, prepared) == ("the branch plans/one",)
     project.git("branch", "-D", "plans/one")
-    assert world.registry.take_back(resource, prepared) == ()
+    assert world.registry.revert(resource, prepared) == ()
 
 
 def test_files_that_were_committed_by_the_user_stay(world: World) -> None:
@@ -147,7 +147,7 @@ def test_files_that_were_committed_by_the_user_stay(world: World) -> None:
     world.registry.carry_out(resource, prepared)
     project.commit("took it over")
     before = _facts(project)
-    (told,) = world.registry.take_back(resource, prepared)
+    (told,) = world.registry.revert(resource, prepared)
     assert "moved on" in told
     assert _facts(project) == before
 
@@ -159,10 +159,10 @@ def test_another_git_command_at_work_is_waited_for(world: World) -> None:
     lock = project.git_dir / "index.lock"
     lock.write_text("")
     with pytest.raises(ApplyRefusedError):
-        world.registry.take_back(resource, prepared)
+        world.registry.revert(resource, prepared)
     lock.unlink()
-    assert world.registry.take_back(resource, prepared) == ()
-    world.registry.settle(resource, prepared)
+    assert world.registry.revert(resource, prepared) == ()
+    world.registry.finish(resource, prepared)
     assert _facts(project) == before
 
 
@@ -190,7 +190,7 @@ def test_a_project_that_is_gone_needs_no_settling(world: World) -> None:
     project, resource, prepared = _begun(world)
     world.registry.carry_out(resource, prepared)
     project.path.rename(world.root / "elsewhere")
-    world.registry.settle(resource, prepared)
+    world.registry.finish(resource, prepared)
     assert not Path(resource.location).exists()
 
 

@@ -60,7 +60,7 @@ def asked(server: ChatServer, provider: str) -> dict[str, Any]:
         plan_id="p",
         messages=TALK,
         tools=[ToolDefinition(name="shell", description="Run it")],
-        hear=lambda _: None,
+        observe=lambda _: None,
         refuse_if_stopped=lambda: None,
     )
     with pytest.raises(ModelRefusedError) as refused:

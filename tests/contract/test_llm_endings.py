@@ -93,7 +93,7 @@ def answer(server: ChatServer, provider: str, body: bytes) -> str | None:
         plan_id="p",
         messages=[ModelRequest(parts=[UserPromptPart(content="task")])],
         tools=[],
-        hear=lambda _: None,
+        observe=lambda _: None,
         refuse_if_stopped=lambda: None,
     )
     return client.ask(question).text

@@ -99,7 +99,10 @@ def test_the_first_snapshot_of_a_branch_reads_nothing(
     copied = world.registry.branch(replace(world.resource, boundary=parent.ref), child)
     read: list[bytes] = []
     monkeypatch.setattr(examine, "_look_at_file", lambda _, path, __: read.append(path))
-    assert world.snapshots.adopt(world.resource, child, copied).state_hash == parent.state_hash
+    assert (
+        world.snapshots.inherit_snapshot(world.resource, child, copied).state_hash
+        == parent.state_hash
+    )
     assert read == []
 
 

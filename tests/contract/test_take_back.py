@@ -38,8 +38,8 @@ def test_a_folder_is_as_it_was_with_the_users_very_files(folder: FolderWorld) ->
     folder.registry.carry_out(folder.resource, prepared)
     assert tree(folder.project) != before
     for _ in range(2):
-        assert folder.registry.take_back(folder.resource, prepared) == ()
-    folder.registry.settle(folder.resource, prepared)
+        assert folder.registry.revert(folder.resource, prepared) == ()
+    folder.registry.finish(folder.resource, prepared)
     assert (tree(folder.project), inodes(folder.project)) == (before, kept)
     folder.carry_out(prepared)
     assert tree(folder.project) == tree(folder.sandbox)
@@ -50,9 +50,9 @@ def test_what_the_user_changed_on_top_in_a_folder_stays_and_is_named(folder: Fol
     before = tree(folder.project)
     folder.registry.carry_out(folder.resource, prepared)
     folder.in_project("echo mine > one; echo mine > new/mine; echo mine > mode")
-    kept = folder.registry.take_back(folder.resource, prepared)
+    kept = folder.registry.revert(folder.resource, prepared)
     assert kept == ("mode", "new/mine", "one")
-    folder.registry.settle(folder.resource, prepared)
+    folder.registry.finish(folder.resource, prepared)
     mine = {
         **{b"one": ("file", 0o644, b"mine\n"), b"mode": ("file", 0o755, b"mine\n")},
         **{b"new": ("folder", 0o755, b""), b"new/mine": ("file", 0o644, b"mine\n")},
@@ -65,9 +65,9 @@ def test_a_folder_that_is_gone_cannot_be_taken_back_yet(folder: FolderWorld) -> 
     folder.registry.carry_out(folder.resource, prepared)
     elsewhere = folder.project.rename(folder.root / "elsewhere")
     with pytest.raises(ApplyRefusedError, match="could not be put back"):
-        folder.registry.take_back(folder.resource, prepared)
+        folder.registry.revert(folder.resource, prepared)
     elsewhere.rename(folder.project)
-    assert folder.registry.take_back(folder.resource, prepared) == ()
+    assert folder.registry.revert(folder.resource, prepared) == ()
 
 
 # --- databases ----------------------------------------------------------------------------------
@@ -96,10 +96,10 @@ def test_a_database_is_as_it_was(world: DatabaseWorld, journal: str) -> None:
         world.registry.carry_out(resource, prepared)
         assert world.users() == []
         for _ in range(2):
-            assert world.registry.take_back(resource, prepared) == ()
+            assert world.registry.revert(resource, prepared) == ()
         assert _dump(world) == dump
         assert world.sql("PRAGMA journal_mode") == [(journal,)]
-    world.registry.settle(resource, prepared)
+    world.registry.finish(resource, prepared)
     world.apply(resource)
     assert world.users() == []
 
@@ -110,7 +110,7 @@ def test_a_database_that_was_empty_is_an_empty_file_again(world: DatabaseWorld) 
     world.sql("CREATE TABLE t (a)", path=Path(resource.sandbox_path))
     prepared = world.prepare(resource)
     world.registry.carry_out(resource, prepared)
-    assert world.registry.take_back(resource, prepared) == ()
+    assert world.registry.revert(resource, prepared) == ()
     assert world.path.read_bytes() == b""
 
 
@@ -121,7 +121,7 @@ def test_what_the_user_wrote_on_top_in_a_database_stays(world: DatabaseWorld) ->
     prepared = world.prepare(resource)
     world.registry.carry_out(resource, prepared)
     world.sql("INSERT INTO users (name) VALUES ('dan')")
-    assert world.registry.take_back(resource, prepared) == (resource.location,)
+    assert world.registry.revert(resource, prepared) == (resource.location,)
     assert world.users() == ["ann", "bob", "cy", "dan"]
 
 
@@ -129,14 +129,14 @@ def test_a_database_that_nothing_was_written_to_needs_nothing(world: DatabaseWor
     world.make()
     resource = world.sandbox()
     nothing = world.prepare(resource)
-    assert world.registry.take_back(resource, nothing) == ()
+    assert world.registry.revert(resource, nothing) == ()
     world.sql("CREATE TABLE more (a)", path=Path(resource.sandbox_path))
     prepared = world.prepare(resource)
     world.sql("INSERT INTO users (name) VALUES ('dan')")
-    assert world.registry.take_back(resource, prepared) == ()
+    assert world.registry.revert(resource, prepared) == ()
     assert world.users() == ["ann", "bob", "cy", "dan"]
     world.path.unlink()
-    assert world.registry.take_back(resource, prepared) == ()
+    assert world.registry.revert(resource, prepared) == ()
 
 
 def test_another_page_size_is_taken_back_too(world: DatabaseWorld) -> None:
@@ -146,7 +146,7 @@ def test_another_page_size_is_taken_back_too(world: DatabaseWorld) -> None:
     prepared = world.prepare(resource)
     dump = _dump(world)
     world.registry.carry_out(resource, prepared)
-    world.registry.take_back(resource, prepared)
+    world.registry.revert(resource, prepared)
     assert _dump(world) == dump
     assert world.sql("PRAGMA page_size") == [(4096,)]
 
@@ -162,8 +162,8 @@ def test_a_locked_database_is_taken_back_later(
     with nobody_waits(monkeypatch), closing(sqlite3.connect(world.path)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(ApplyRefusedError, match="locked"):
-            world.registry.take_back(resource, prepared)
-    assert world.registry.take_back(resource, prepared) == ()
+            world.registry.revert(resource, prepared)
+    assert world.registry.revert(resource, prepared) == ()
     assert world.users() == ["ann", "bob", "cy"]
 
 

@@ -115,7 +115,7 @@ def test_the_first_snapshot_reads_nothing_that_is_proven(
 
     monkeypatch.setattr(examine, "_look_at_file", noted)
     time.sleep(0.15)  # what was made just now might change without showing it, and would be read
-    adopted = made.snapshots.adopt(made.parent, made.child, copied)
+    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
     assert read == []
     other = replace(made.child, resource_id=ResourceId("01J0000000000000000000000Z"))
     assert made.snapshots.capture(other).state_hash == adopted.state_hash
@@ -128,7 +128,7 @@ def test_the_first_snapshot_asks_git_nothing(
     copied = made.sandboxes.branch(made.parent, made.child)
     asked: list[object] = []
     monkeypatch.setattr(Git, "run", lambda *args, **_: asked.append(args))
-    made.snapshots.adopt(made.parent, made.child, copied)
+    made.snapshots.inherit_snapshot(made.parent, made.child, copied)
     assert asked == []
 
 
@@ -136,7 +136,7 @@ def test_what_only_the_parents_repository_has_is_in_the_childs_snapshot(family: 
     commit = "git -c user.name=A -c user.email=a@b commit -qam own; git tag own"
     made = family(f"echo own >> README.md; {commit}")
     copied = made.sandboxes.branch(made.parent, made.child)
-    adopted = made.snapshots.adopt(made.parent, made.child, copied)
+    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
     own = _git(made.child, "rev-parse", "own")
 
     shutil.rmtree(f"{made.place}.git")
@@ -151,7 +151,7 @@ def test_a_parent_that_moved_on_since_its_snapshot_is_read(family: MakeFamily) -
     _git(made.parent, "tag", "later")
     _git(made.parent, "add", "-A")
     copied = made.sandboxes.branch(made.parent, made.child)
-    adopted = made.snapshots.adopt(made.parent, made.child, copied)
+    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
     other = replace(made.child, resource_id=ResourceId("01J0000000000000000000000Z"))
     assert made.snapshots.capture(other).state_hash == adopted.state_hash
 
@@ -164,7 +164,7 @@ def test_a_copy_that_was_changed_before_its_first_snapshot_is_read(family: MakeF
     file.write_bytes(b"X" * before.st_size)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    adopted = made.snapshots.adopt(made.parent, made.child, copied)
+    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
 
     file.unlink()
     restored = made.snapshots.restore(made.child, adopted.ref)
@@ -178,7 +178,7 @@ def test_an_original_that_is_not_what_its_entry_says_is_not_trusted(family: Make
     file.write_text("changed behind our back\n")
     copied = made.sandboxes.branch(made.parent, made.child)
 
-    adopted = made.snapshots.adopt(made.parent, made.child, copied)
+    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
 
     (made.place / "src/app.py").unlink()
     made.snapshots.restore(made.child, adopted.ref)
@@ -190,7 +190,7 @@ def test_a_tree_too_deep_for_the_fast_copy_is_copied_the_careful_way(family: Mak
     made = family("; ".join([f"mkdir {name}", f"cd {name}"] * 25) + "; echo deep > file")
     copied = made.sandboxes.branch(made.parent, made.child)
     assert copied == {}
-    adopted = made.snapshots.adopt(made.parent, made.child, copied)
+    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
     other = replace(made.child, resource_id=ResourceId("01J0000000000000000000000Z"))
     assert made.snapshots.capture(other).state_hash == adopted.state_hash
 

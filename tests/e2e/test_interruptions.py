@@ -120,7 +120,7 @@ def test_a_step_that_outlives_its_killed_process_is_not_done_twice(slow: Slow) -
     process = slow.start()
     process.kill()
     ended(process)
-    # Its keeper ends it; until then it may go on, and the gate would let it through.
+    # Its supervisor ends it; until then it may go on, and the gate would let it through.
     wait_for(lambda: not steps_of(slow.plan.id))
     slow.finish()
     time.sleep(0.2)

@@ -116,7 +116,7 @@ class Loose:
         wait_for(self.waiting.reached[0].exists)
         return process
 
-    def take_back(self, how: str) -> Answer:
+    def revert(self, how: str) -> Answer:
         if how == "rollback":
             return self.plan.rollback("start")
         if how == "cancel":
@@ -130,7 +130,7 @@ class Loose:
 def test_a_child_that_runs_by_itself_elsewhere_is_stopped_first(world: World, how: str) -> None:
     loose = Loose(world, world.beside)
     process = loose.start()
-    loose.take_back(how).ok()
+    loose.revert(how).ok()
     process.communicate(timeout=60)
     assert process.returncode == 130
     loose.waiting.gate.touch()
@@ -146,7 +146,7 @@ def test_a_child_that_cannot_be_stopped_is_named_with_its_owner_and_nothing_chan
     locks = FilePlanLocks(str(world.agents.data_dir / "locks"), SystemClock())
     before = world.records()
     with locks.hold(PlanId(loose.child.id), "checkpoint create"):
-        told = refused(loose.take_back(how), "plan-locked", 1)
+        told = refused(loose.revert(how), "plan-locked", 1)
     assert loose.child.id in told
     assert "`plan checkpoint create`" in told
     assert world.records() == before

@@ -13,18 +13,24 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.entry import SUM_MODULUS, Seen, shown, state_hash, token
+from cleveragents.infrastructure.files.entry import (
+    SUM_MODULUS,
+    ManifestRow,
+    shown,
+    state_hash,
+    token,
+)
 from cleveragents.infrastructure.files.excludes import Excludes, excludes
-from cleveragents.infrastructure.files.read_path import examine, hash_only
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.read_path import hash_only, read_path
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.snapshots.changes.folder_watches import FolderWatches, open_watches
 from cleveragents.infrastructure.snapshots.changes.full_scan import FullComparison
-from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ManifestView
 from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
-from cleveragents.infrastructure.snapshots.tree.extra_state import Before, NoSide, SideRecord
+from cleveragents.infrastructure.snapshots.tree.extra_state import Before, ExtraRecord, NoExtraState
 
 
 class Tree:
@@ -35,7 +41,7 @@ class Tree:
         self.scratch = top / "scratch"
         self.exclude: Excludes = excludes(())
         self.watcher = Watcher(str(self.scratch), opener)
-        self.seen: dict[bytes, Seen] = {}
+        self.seen: dict[bytes, ManifestRow] = {}
         self.root.mkdir(parents=True)
         self.sh(
             "mkdir -p a/b/c; echo 1 > a/one; echo 2 > a/b/two; echo 3 > a/b/c/three; echo 0 > f"
@@ -44,27 +50,27 @@ class Tree:
     def sh(self, command: str) -> None:
         subprocess.run(["/bin/sh", "-ec", command], cwd=self.root, check=True)
 
-    def known(self) -> Known:
-        return Known(self.seen, lambda f: [p for p in self.seen if p.startswith(f + b"/")])
+    def known(self) -> ManifestView:
+        return ManifestView(self.seen, lambda f: [p for p in self.seen if p.startswith(f + b"/")])
 
     def look(self, *, settle: bool = True) -> Candidates:
         """Ask the watcher, take over what it names, and prove that it named all there is."""
-        with Anchor(str(self.root)) as anchor:
+        with RootedFolder(str(self.root)) as anchor:
             found = self.watcher.candidates(anchor, self.exclude, self.known())
-            now = {path: examine(anchor, path, hash_only) for path in found.paths}
+            now = {path: read_path(anchor, path, hash_only) for path in found.paths}
             if not settle:
                 return found
             for path, seen in now.items():
                 self.seen.pop(path, None)
                 if seen is not None:
                     self.seen[path] = seen
-            self.watcher.settled(anchor.root, self.seen)
+            self.watcher.acknowledge(anchor.root, self.seen)
             self._prove(anchor, found)
         return found
 
-    def _prove(self, anchor: Anchor, found: Candidates) -> None:
-        fresh = FullComparison().candidates(anchor, self.exclude, Known({}, lambda _: ()))
-        looked = {path: examine(anchor, path, hash_only) for path in fresh.paths}
+    def _prove(self, anchor: RootedFolder, found: Candidates) -> None:
+        fresh = FullComparison().candidates(anchor, self.exclude, ManifestView({}, lambda _: ()))
+        looked = {path: read_path(anchor, path, hash_only) for path in fresh.paths}
         assert _state(self.seen) == _state({p: s for p, s in looked.items() if s is not None})
         assert found.special == fresh.special
 
@@ -81,14 +87,14 @@ def tree(tmp_path: Path) -> Tree:
     return Tree(tmp_path)
 
 
-def _state(seen: dict[bytes, Seen]) -> dict[bytes, tuple[int, int, bytes, bytes]]:
+def _state(seen: dict[bytes, ManifestRow]) -> dict[bytes, tuple[int, int, bytes, bytes]]:
     return {path: (s.kind, s.mode, s.hash, s.target) for path, s in seen.items()}
 
 
-class _Unreadable(NoSide):
+class _Unreadable(NoExtraState):
     """What is read last, so that everything was done in vain."""
 
-    def read(self, before: Before | None) -> SideRecord | None:
+    def read(self, before: Before | None) -> ExtraRecord | None:
         raise SnapshotFailedError("in vain", "")
 
 
@@ -99,7 +105,7 @@ class StoredTree:
         self.root = top / "tree"
         self.root.mkdir(parents=True)
         self._top, self._small = top, small
-        self._side: NoSide = NoSide()
+        self._side: NoExtraState = NoExtraState()
         self.resource = PlanResource(
             resource_id=ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW"),
             plan_id=PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
@@ -137,7 +143,7 @@ class StoredTree:
         self._side = _Unreadable()
         with suppress(SnapshotFailedError):
             self.engine.capture(self.resource)
-        self._side = NoSide()
+        self._side = NoExtraState()
 
     def restore(self, ref: str) -> None:
         restored = self.engine.restore(self.resource, ref)
@@ -153,9 +159,9 @@ class StoredTree:
 
         A folder with nothing but excluded paths in it counts only if it was known before.
         """
-        with Anchor(str(self.root)) as anchor:
+        with RootedFolder(str(self.root)) as anchor:
             listing = walk(anchor, excludes(self.resource.exclude))
             paths = known.union(listing.found)
-            looked = [examine(anchor, path, hash_only) for path in paths]
+            looked = [read_path(anchor, path, hash_only) for path in paths]
         total = sum(token(seen) for seen in looked if seen) % SUM_MODULUS
         return state_hash(total, ""), {shown(path) for path in listing.special}

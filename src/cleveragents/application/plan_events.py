@@ -1,4 +1,4 @@
-"""Owns whose events are whose: many plans report at once, each under the names that lead to it."""
+"""Whose events are whose: many plans report at once, each under the names that lead to it."""
 
 import threading
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""Owns one run of the program: its options, its settings, its services and how it answers."""
+"""One run of the program: its options, its settings, its services and how it answers."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from cleveragents.cli.framework import chosen_format, means_any_place
 from cleveragents.cli.interruptions import Interruptions
 from cleveragents.cli.progress.lines import Progress, make_progress
 from cleveragents.cli.render import Renderer, make_renderer
-from cleveragents.cli.render.blocks import Outcome
+from cleveragents.cli.render.blocks import CommandResult
 from cleveragents.cli.streams import OutputLostError
 from cleveragents.config import ConfigProblem, LoadedSettings, load_settings
 from cleveragents.container import Container
@@ -122,7 +122,7 @@ class App:
             self.container.close()
 
     def confirm(
-        self, question: str, *, yes: bool, show: Callable[[], Outcome] | None = None
+        self, question: str, *, yes: bool, show: Callable[[], CommandResult] | None = None
     ) -> bool:
         """Ask a person; where nobody can answer, `--yes` must have been said.
 
@@ -141,7 +141,7 @@ class App:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError(f"{option} needs a terminal", hint)
 
-    def _show_before_asking(self, outcome: Outcome) -> None:
+    def _show_before_asking(self, outcome: CommandResult) -> None:
         """On stderr: the answer itself is still to come on stdout, and may be read by a program."""
         format = self._format()
         renderer = make_renderer(
@@ -153,21 +153,21 @@ class App:
         renderer.show(self.command, outcome, self._started, self._duration())
 
     def require(
-        self, question: str, *, yes: bool, show: Callable[[], Outcome] | None = None
+        self, question: str, *, yes: bool, show: Callable[[], CommandResult] | None = None
     ) -> None:
         if not self.confirm(question, yes=yes, show=show):
             raise DeclinedError("it")
 
-    def report(self, outcome: Outcome) -> None:
+    def report(self, outcome: CommandResult) -> None:
         """Show what was done. It stays done, and is no failure, if that cannot be written."""
         self._reports = True
         self.show(outcome)
 
-    def show(self, outcome: Outcome) -> None:
+    def show(self, outcome: CommandResult) -> None:
         """Show what was asked for, which is all that the command is for."""
         extra = (*self._setting_warnings(), *self._folder_notices())
         if extra:
-            outcome = Outcome(
+            outcome = CommandResult(
                 data=outcome.data,
                 blocks=outcome.blocks,
                 messages=outcome.messages,
@@ -212,7 +212,7 @@ class App:
             self._on_stderr().show_error("", error, self._started, self._duration())
             return error.exit_code
         told = (error.message, f"hint: {error.hint}", f"code: {error.code}")
-        outcome = Outcome(data={}, warnings=("\n".join(told),))
+        outcome = CommandResult(data={}, warnings=("\n".join(told),))
         self._on_stderr().show("", outcome, self._started, self._duration())
         return self.exit_code
 

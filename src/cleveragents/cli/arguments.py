@@ -1,4 +1,4 @@
-"""Owns the arguments that commands share: their names, and what a shell offers for them."""
+"""The arguments that commands share: their names, and what a shell offers for them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any

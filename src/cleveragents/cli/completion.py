@@ -1,4 +1,4 @@
-"""Owns what a shell offers when Tab is pressed, and the script that makes it ask us.
+"""What a shell offers when Tab is pressed, and the script that makes it ask us.
 
 A shell asks while somebody types, so nothing here may print, make a database, or fail.
 """

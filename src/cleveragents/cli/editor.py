@@ -1,4 +1,4 @@
-"""Owns letting a person edit a text in the editor of their choice."""
+"""Letting a person edit a text in the editor of their choice."""
 
 import os
 import shlex

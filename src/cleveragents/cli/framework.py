@@ -1,4 +1,4 @@
-"""Owns the click plumbing: commands loaded when called, `--format` anywhere, errors as ours."""
+"""The click plumbing: commands loaded when called, `--format` anywhere, errors as ours."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise

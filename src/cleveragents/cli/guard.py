@@ -1,4 +1,4 @@
-"""Owns the border: whatever a command raises becomes one rendered error and one exit code."""
+"""The border: whatever a command raises becomes one rendered error and one exit code."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Owns what a signal means while a command works: Ctrl-C, a polite kill and a closed terminal.
+"""What a signal means while a command works: Ctrl-C, a polite kill and a closed terminal.
 
 The first is an exception in the main thread: the running step is undone, the lock let go. That
 exception can get lost, for Python and its libraries drop those that come up while an object is

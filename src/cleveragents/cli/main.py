@@ -1,4 +1,4 @@
-"""Owns the root command and the one place where errors become output and exit codes."""
+"""The root command and the one place where errors become output and exit codes."""
 
 import atexit
 import os

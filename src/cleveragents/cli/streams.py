@@ -1,4 +1,4 @@
-"""Owns the standard streams: an answer that cannot be written is noticed, a message stops nothing.
+"""The standard streams: an answer that cannot be written is noticed, a message stops nothing.
 
 `take` puts our own in the place of Python's. Whatever writes to them then, rich, click or we
 ourselves, meets the same rules: a stream that the caller has closed leads nowhere; one that is
@@ -33,7 +33,7 @@ def take() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # noqa: FBT003 - positional
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - until we end
-    sys.stdout = _like(sys.stdout, _Answers(1, "w", closefd=False))
+    sys.stdout = _like(sys.stdout, _AnswerStream(1, "w", closefd=False))
     sys.stderr = _like(sys.stderr, _Messages(2, "w", closefd=False))
 
 
@@ -47,7 +47,7 @@ class _Patient(io.FileIO):
         return written
 
 
-class _Answers(_Patient):
+class _AnswerStream(_Patient):
     def write(self, b: "ReadableBuffer", /) -> int:
         try:
             return super().write(b)

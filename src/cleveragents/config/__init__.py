@@ -1,4 +1,4 @@
-"""Owns the settings: what they are, where each value comes from, and how one is set."""
+"""The settings: what they are, where each value comes from, and how one is set."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Owns the config files: where they are, how they are read, and how they are replaced."""
+"""The config files: where they are, how they are read, and how they are replaced."""
 
 import os
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Owns the keys of the configuration: their names, defaults, and what each of them accepts."""
+"""The keys of the configuration: their names, defaults, and what each of them accepts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Owns what the values of settings look like, and how each is read from a file or from text."""
+"""What the values of settings look like, and how each is read from a file or from text."""
 
 import math
 import os

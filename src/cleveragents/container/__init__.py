@@ -1,4 +1,4 @@
-"""Owns the wiring: builds every service by hand, once, and hands out nothing else.
+"""The wiring: builds every service by hand, once, and hands out nothing else.
 
 Each property imports what it builds: a command pays only for the services it uses (ADR 0004).
 """
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from cleveragents.application.services.sandboxes.project_care import ProjectCare
     from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
     from cleveragents.application.services.subplans.conflicts import SubplanConflicts
-    from cleveragents.application.services.subplans.sandboxes import SubplanCare
+    from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
     from cleveragents.application.services.subplans.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
-    from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
+    from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
 
 
 class Container(StoreWiring):
@@ -73,10 +73,10 @@ class Container(StoreWiring):
     @cached_property
     def plan_queries(self) -> "PlanQueries":
         from cleveragents.application.services.plans.plan_queries import PlanQueries
-        from cleveragents.infrastructure.files.whereabouts import Whereabouts
-        from cleveragents.infrastructure.sandbox.location import SandboxPlaces
+        from cleveragents.infrastructure.files.whereabouts import CurrentFolder
+        from cleveragents.infrastructure.sandbox.location import SandboxFolders
 
-        here, places = Whereabouts(self._cwd), SandboxPlaces(self._in_data_dir("sandboxes"))
+        here, places = CurrentFolder(self._cwd), SandboxFolders(self._in_data_dir("sandboxes"))
         return PlanQueries(self._unit_of_work, self._locks, self._clock, here, places)
 
     @cached_property
@@ -140,10 +140,10 @@ class Container(StoreWiring):
         return ProjectCare(self._unit_of_work, self._projects, self._events)
 
     @cached_property
-    def _projects(self) -> "MovedProjects":
-        from cleveragents.infrastructure.sandbox.moved_projects import MovedProjects
+    def _projects(self) -> "ProjectLocations":
+        from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
 
-        return MovedProjects(self._cwd, self._pins)
+        return ProjectLocations(self._cwd, self._pins)
 
     @cached_property
     def sandbox_rebuilding(self) -> "SandboxRebuilding":
@@ -228,10 +228,10 @@ class Container(StoreWiring):
         return StoreService(self._unit_of_work, files, self.checkpoint_service, limit)
 
     @cached_property
-    def subplan_care(self) -> "SubplanCare":
-        from cleveragents.application.services.subplans.sandboxes import SubplanCare
+    def subplan_care(self) -> "SubplanSandboxes":
+        from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 
-        return SubplanCare(self._unit_of_work, self._sandboxes)
+        return SubplanSandboxes(self._unit_of_work, self._sandboxes)
 
     @cached_property
     def doctor_service(self) -> "DoctorService":
@@ -254,7 +254,7 @@ class Container(StoreWiring):
     def _executor(self) -> "PlanExecutor":
         from cleveragents.application.services.execute.plan_executor import PlanExecutor
         from cleveragents.application.services.execute.step_boundary import StepBoundary
-        from cleveragents.application.services.execute.step_source import ActingLimits, Turns
+        from cleveragents.application.services.execute.step_source import ActingLimits, StepSource
         from cleveragents.application.services.execute.tool_runner import RunLimits, ToolRunner
         from cleveragents.application.services.subplans.subplan_service import StepRunners
 
@@ -276,7 +276,7 @@ class Container(StoreWiring):
             self._unit_of_work,
             self.checkpoint_service,
             StepRunners(tools=runner, children=self._subplan_service),
-            Turns(self._unit_of_work, self._actors, limits),
+            StepSource(self._unit_of_work, self._actors, limits),
             (self._clock, self._ids),
             self._events,
         )
@@ -303,7 +303,7 @@ class Container(StoreWiring):
     @cached_property
     def _subplan_service(self) -> "SubplanService":
         from cleveragents.application.services.subplans.merger import SubplanMerger
-        from cleveragents.application.services.subplans.runner import SubplanCrew
+        from cleveragents.application.services.subplans.runner import SubplanRunner
         from cleveragents.application.services.subplans.spawner import SubplanSpawner
         from cleveragents.application.services.subplans.subplan_service import SubplanService
         from cleveragents.infrastructure.merging.registry import SandboxMerges
@@ -311,7 +311,7 @@ class Container(StoreWiring):
         workplace = (self._sandboxes, self._snapshots, self.subplan_care)
         chronicle = (self._clock, self._ids)
         spawner = SubplanSpawner(self._unit_of_work, workplace, chronicle, self._events)
-        crew = SubplanCrew(
+        crew = SubplanRunner(
             self._unit_of_work,
             spawner,
             self.rollback_service,

@@ -1,4 +1,4 @@
-"""Owns the part of the wiring that keeps things: database, sandboxes, snapshots, locks.
+"""The part of the wiring that keeps things: database, sandboxes, snapshots, locks.
 
 Each property imports what it builds, as in the container, of which this is a part (ADR 0004).
 """

@@ -1,4 +1,4 @@
-"""Owns the part of the wiring that decides and runs steps: actors, tools, what holds them inside.
+"""The part of the wiring that decides and runs steps: actors, tools, what holds them inside.
 
 Each property imports what it builds, as in the container, of which this is a part (ADR 0004).
 """

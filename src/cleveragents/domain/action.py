@@ -1,4 +1,4 @@
-"""Owns what an action file means: resources, tools, policy and steps, already validated."""
+"""What an action file means: resources, tools, policy and steps, already validated."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Owns what passes between a plan and its actor: memory, wishes, and what came of them.
+"""What passes between a plan and its actor: memory, wishes, and what came of them.
 
 Whoever decides the steps of a plan is an actor. What it remembers belongs to the plan: it is plain
 JSON, stored with every checkpoint group, so that going back takes the memory back too (ADR 0027).
@@ -105,7 +105,7 @@ class Strategy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class StepOutcome:
     """What came of a step; `error` None means that it succeeded.
 
     Of a step that failed, nothing is left in the sandboxes.

@@ -1,4 +1,4 @@
-"""Owns what goes with a decision that is taken back, each with the reason, and what stays.
+"""What goes with a decision that is taken back, each with the reason, and what stays.
 
 From the decision on, whatever depends on one that goes, goes too: what hangs below it, what used
 its output, what nothing proves to be independent of it, and what had changed a path that goes back.
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from cleveragents.domain.decision import Decision, Dependency
-from cleveragents.domain.footprint import UNDECLARED, Deed, Touched, doubt, parents
+from cleveragents.domain.footprint import UNDECLARED, StepWrites, Touched, doubt, parents
 from cleveragents.domain.ids import DecisionId
 
 
@@ -41,7 +41,7 @@ class History:
 
     decisions: Sequence[Decision]
     dependencies: Sequence[Dependency]
-    deeds: Mapping[DecisionId, Deed]
+    deeds: Mapping[DecisionId, StepWrites]
 
     def affected_by(
         self, decision_id: DecisionId, *, since: int, keep: Collection[DecisionId] = ()
@@ -155,7 +155,7 @@ class _Search:
         }
 
 
-def _is_unsure(deed: Deed) -> bool:
+def _is_unsure(deed: StepWrites) -> bool:
     return deed.reach.reads is None or deed.reach.reads_hidden
 
 
@@ -173,7 +173,7 @@ def _followers(history: History) -> Mapping[DecisionId, list[tuple[DecisionId, R
     return found
 
 
-def _changes(deeds: Iterable[Deed], since: int) -> Mapping[str, _Changes]:
+def _changes(deeds: Iterable[StepWrites], since: int) -> Mapping[str, _Changes]:
     found: dict[str, _Changes] = {}
     for deed in deeds:
         touched = deed.touched.items() if deed.seq > since else ()

@@ -1,4 +1,4 @@
-"""Owns what an apply is asked for, and what of it is prepared before anything real changes."""
+"""What an apply is asked for, and what of it is prepared before anything real changes."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class ApplyOptions:
 class PreparedApply:
     """A merge that was computed and checked, and has changed nothing real yet.
 
-    `token` is opaque and durable: `carry_out`, `take_back` and `settle` can be repeated with it
+    `token` is opaque and durable: `carry_out`, `revert` and `finish` can be repeated with it
     after a crash. `snapshots` are needed until it is settled. `alone` are paths to which no other
     resource of the plan may bring anything.
     """

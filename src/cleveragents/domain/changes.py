@@ -1,4 +1,4 @@
-"""Owns what differs between two states of a resource."""
+"""What differs between two states of a resource."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

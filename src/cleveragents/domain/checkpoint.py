@@ -1,4 +1,4 @@
-"""Owns checkpoints, their groups, and the names of the moments at which they are taken."""
+"""Checkpoints, their groups, and the names of the moments at which they are taken."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

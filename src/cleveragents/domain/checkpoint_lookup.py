@@ -1,4 +1,4 @@
-"""Owns how a person names a checkpoint: by id, by group, by a prefix of either, or by label."""
+"""How a person names a checkpoint: by id, by group, by a prefix of either, or by label."""
 
 from collections.abc import Callable, Sequence
 

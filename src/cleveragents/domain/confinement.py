@@ -1,4 +1,4 @@
-"""Owns what holds the commands of a plan inside: what is asked for, and what a machine can do."""
+"""What holds the commands of a plan inside: what is asked for, and what a machine can do."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Owns the two sides of a conflict: how they are told, and what a person decides about them."""
+"""The two sides of a conflict: how they are told, and what a person decides about them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

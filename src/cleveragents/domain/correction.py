@@ -1,4 +1,4 @@
-"""Owns corrections: what one takes back, what it leaves alone, and what it puts in its place."""
+"""Corrections: what one takes back, what it leaves alone, and what it puts in its place."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace

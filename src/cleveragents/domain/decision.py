@@ -1,4 +1,4 @@
-"""Owns decisions and tool calls: what was chosen, why, and what came of it."""
+"""Decisions and tool calls: what was chosen, why, and what came of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 
 from cleveragents.domain.action import Step
 from cleveragents.domain.changes import FileChange
-from cleveragents.domain.footprint import UNKNOWN, Deed, Footprint, Reach
+from cleveragents.domain.footprint import UNKNOWN, Footprint, Reach, StepWrites
 from cleveragents.domain.ids import DecisionId, PlanId, ToolCallId
 
 
@@ -117,8 +117,8 @@ class ToolCall:
     undone: bool = False
 
     @property
-    def deed(self) -> Deed:
-        return Deed(
+    def deed(self) -> StepWrites:
+        return StepWrites(
             decision_id=self.decision_id,
             step_index=self.step_index,
             seq=self.position.seq,

@@ -1,4 +1,4 @@
-"""Owns what a crash can leave behind: what each thing found means, and what is to be done."""
+"""What a crash can leave behind: what each thing found means, and what is to be done."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -59,7 +59,7 @@ class PlanFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
+class ProjectMove:
     """The project at `old` is at `new` now, for this plan and all below it."""
 
     plan_id: PlanId
@@ -185,7 +185,7 @@ def _lost_sandbox(plan_id: PlanId, resource: PlanResource, *, is_mendable: bool)
     )
 
 
-def moved_findings(facts: Iterable[PlanFacts]) -> Sequence[tuple[Finding, Move | None]]:
+def moved_findings(facts: Iterable[PlanFacts]) -> Sequence[tuple[Finding, ProjectMove | None]]:
     return [
         _moved(item.plan.plan_id, resource, item.strays[resource.name])
         for item in facts
@@ -197,12 +197,12 @@ def moved_findings(facts: Iterable[PlanFacts]) -> Sequence[tuple[Finding, Move |
 
 def _moved(
     plan_id: PlanId, resource: PlanResource, place: str | None
-) -> tuple[Finding, Move | None]:
+) -> tuple[Finding, ProjectMove | None]:
     old, move = resource.location, None
     remedy = f"put it back, or say where it is: agents doctor --fix --moved {old}=NEW"
     if place is not None:
         remedy = f"work with it at {place} from now on"
-        move = Move(plan_id=plan_id, resource=resource.name, old=old, new=place)
+        move = ProjectMove(plan_id=plan_id, resource=resource.name, old=old, new=place)
     finding = Finding(
         check=Check.SANDBOXES,
         subject=plan_id,

@@ -1,4 +1,4 @@
-"""Owns effects outside the sandboxes: what is known of each, and whether it may happen again."""
+"""Effects outside the sandboxes: what is known of each, and whether it may happen again."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -86,7 +86,7 @@ _HAPPENED = (EffectState.DONE, EffectState.SKIPPED)
 _MAYBE = (EffectState.STARTED, EffectState.UNCERTAIN, EffectState.COMPENSATING)
 
 
-def in_the_way(effects: Sequence[Effect], key: tuple[int, str, str]) -> Effect | None:
+def earlier_effect(effects: Sequence[Effect], key: tuple[int, str, str]) -> Effect | None:
     """The run of this very step that must not be repeated unasked.
 
     `effects` may be of several plans: of a child, and of those that had its place before. Only the
@@ -99,7 +99,7 @@ def in_the_way(effects: Sequence[Effect], key: tuple[int, str, str]) -> Effect |
     return newest
 
 
-class Passage(StrEnum):
+class EffectVerdict(StrEnum):
     """What happens to a step whose effect may be there already."""
 
     RUN = "run"
@@ -107,20 +107,20 @@ class Passage(StrEnum):
     STOP = "stop"
 
 
-def passage(standing: Effect | None, choice: EffectChoice, *, idempotent: bool) -> Passage:
+def passage(standing: Effect | None, choice: EffectChoice, *, idempotent: bool) -> EffectVerdict:
     """An idempotent tool may always run again; for others a person decides."""
     if standing is None or choice is EffectChoice.REPEAT:
-        return Passage.RUN
+        return EffectVerdict.RUN
     if choice is EffectChoice.SKIP:
-        return Passage.SKIP
-    return Passage.RUN if idempotent else Passage.STOP
+        return EffectVerdict.SKIP
+    return EffectVerdict.RUN if idempotent else EffectVerdict.STOP
 
 
 Reach = Mapping[int, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
+class EffectsTurn:
     """What going back means for effects: those that no longer count, newest first, and those
     that count again."""
 
@@ -128,7 +128,7 @@ class Turn:
     revived: tuple[Effect, ...]
 
 
-def turned(effects: Sequence[Effect], before: Reach, after: Reach) -> Turn:
+def turned(effects: Sequence[Effect], before: Reach, after: Reach) -> EffectsTurn:
     newest = {effect.key: effect for effect in sorted(effects, key=lambda e: e.position.seq)}
     ordered = sorted(effects, key=lambda effect: effect.position.seq, reverse=True)
     undone = [
@@ -144,7 +144,7 @@ def turned(effects: Sequence[Effect], before: Reach, after: Reach) -> Turn:
         for effect in ordered
         if is_live(effect.position, after) and not is_live(effect.position, before)
     ]
-    return Turn(undone=tuple(undone), revived=tuple(revived))
+    return EffectsTurn(undone=tuple(undone), revived=tuple(revived))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Owns what happened while a plan ran, for live progress; nothing is decided from these."""
+"""What happened while a plan ran, for live progress; nothing is decided from these."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Owns what a step touched and how far it looked, and whose output that makes it depend on."""
+"""What a step touched and how far it looked, and whose output that makes it depend on."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -65,7 +65,7 @@ NO_REACH = Reach(reads={}, reads_hidden=False, writes_hidden=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class StepWrites:
     """What a live decision did: its step, what that changed, how far it looked, and when."""
 
     decision_id: DecisionId
@@ -113,17 +113,17 @@ class _Trail:
 class Writers:
     """The live steps of a plan in the order they ran, by what they changed."""
 
-    def __init__(self, known: Iterable[Deed] = ()) -> None:
+    def __init__(self, known: Iterable[StepWrites] = ()) -> None:
         self._trails: dict[str, _Trail] = {}
         # By decision, when it last ran; and those that ran after a step which they come before.
-        self._ran: dict[DecisionId, tuple[int, Deed]] = {}
-        self._late: list[tuple[int, Deed]] = []
+        self._ran: dict[DecisionId, tuple[int, StepWrites]] = {}
+        self._late: list[tuple[int, StepWrites]] = []
         self._count = 0
         self._farthest = -1
         for deed in known:
             self.add(deed)
 
-    def add(self, deed: Deed) -> None:
+    def add(self, deed: StepWrites) -> None:
         self._count += 1
         self._ran[deed.decision_id] = (self._count, deed)
         if deed.step_index is not None and deed.step_index < self._farthest:
@@ -176,14 +176,14 @@ UNDECLARED = "may read anything: no `reads` is declared"
 HIDDEN = "reads what no checkpoint shows"
 
 
-def doubt(reach: Reach, earlier: Deed) -> str | None:
+def doubt(reach: Reach, earlier: StepWrites) -> str | None:
     """Why nothing proves that a step which looks so far did not use what an earlier one did."""
     if reach.reads is None and earlier.left_something:
         return UNDECLARED
     return HIDDEN if reach.reads_hidden and earlier.reach.writes_hidden else None
 
 
-def _comes_before(deed: Deed, other: Deed) -> bool:
+def _comes_before(deed: StepWrites, other: StepWrites) -> bool:
     """In the order of the steps, whichever ran first."""
     if deed.step_index is None or other.step_index is None:
         return False

@@ -1,4 +1,4 @@
-"""Owns reading JSON that a function, a server or an agent made."""
+"""Reading JSON that a function, a server or an agent made."""
 
 import json
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Owns how a checkpoint group is put together, complete before it is stored."""
+"""How a checkpoint group is put together, complete before it is stored."""
 
 import hashlib
 import json

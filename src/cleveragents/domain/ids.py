@@ -1,4 +1,4 @@
-"""Owns the identifiers: ULIDs with a type each, so that a plan is never mistaken for a decision."""
+"""The identifiers: ULIDs with a type each, so that a plan is never mistaken for a decision."""
 
 import re
 from typing import Self

@@ -1,4 +1,4 @@
-"""Owns resources that lie inside of each other: what is inside belongs to the inner one alone.
+"""Resources that lie inside of each other: what is inside belongs to the inner one alone.
 
 Each has a sandbox of its own, so that one path is there twice. If both brought it back, the second
 would find that the first had changed it. So the outer one leaves it out (ADR 0060).

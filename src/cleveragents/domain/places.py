@@ -1,4 +1,4 @@
-"""Owns where a plan belongs: the repository or folder of its first resource (ADR 0044)."""
+"""Where a plan belongs: the repository or folder of its first resource (ADR 0044)."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Owns the plan: its phase, its state, and every legal move between them as a method."""
+"""The plan: its phase, its state, and every legal move between them as a method."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

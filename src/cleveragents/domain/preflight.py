@@ -1,4 +1,4 @@
-"""Owns the rule that a tool writes only where its work can be taken back."""
+"""The rule that a tool writes only where its work can be taken back."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

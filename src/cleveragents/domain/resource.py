@@ -1,4 +1,4 @@
-"""Owns a plan's resources: the real thing, and the sandbox that stands for it."""
+"""A plan's resources: the real thing, and the sandbox that stands for it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Owns the rule which checkpoint groups go and which stay, with a reason for each."""
+"""The rule which checkpoint groups go and which stay, with a reason for each."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Owns when a failed step may be tried again, and how long to wait before that."""
+"""When a failed step may be tried again, and how long to wait before that."""
 
 from cleveragents.domain.action import ToolSpec
 from cleveragents.domain.errors import (

@@ -1,4 +1,4 @@
-"""Owns telling that there is no more of something from every other trouble.
+"""Telling that there is no more of something from every other trouble.
 
 A limit on open files, processes or memory meets whatever asks next: git that is there seems to be
 missing, and our own code to be wrong. So those who translate errors ask here first.

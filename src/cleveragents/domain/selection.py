@@ -1,4 +1,4 @@
-"""Owns how a person names single files of a plan: `path`, `resource:path`, or a resource."""
+"""How a person names single files of a plan: `path`, `resource:path`, or a resource."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Owns child plans: how each belongs to its parent, in which order they run, what came of them."""
+"""Child plans: how each belongs to its parent, in which order they run, what came of them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

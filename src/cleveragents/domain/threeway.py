@@ -1,4 +1,4 @@
-"""Owns bringing three versions of a text together line by line: what is agreed, what is disputed.
+"""Bringing three versions of a text together line by line: what is agreed, what is disputed.
 
 Regions that neither side changed hold the others apart. In between, the side that changed something
 is taken; where both did, differently, the region is disputed. It finds the places and shows them;

@@ -1,4 +1,4 @@
-"""Owns what the arguments of a tool look like to whoever calls it: as JSON Schema, and checked."""
+"""What the arguments of a tool look like to whoever calls it: as JSON Schema, and checked."""
 
 from collections.abc import Collection, Mapping
 from typing import Any

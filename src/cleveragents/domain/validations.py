@@ -1,4 +1,4 @@
-"""Owns the question which required validations stand between a plan and its apply."""
+"""The question which required validations stand between a plan and its apply."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Owns real time, and the ids made from it."""
+"""Real time, and the ids made from it."""
 
 import os
 import threading

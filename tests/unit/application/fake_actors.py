@@ -13,9 +13,9 @@ from cleveragents.domain.action import Action, Parameter, Step, ToolSpec
 from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
 )
 from cleveragents.domain.decision import ToolResult
@@ -138,7 +138,7 @@ class ListActor:
             confidence=0.5,
         )
 
-    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:
+    def observe(self, action: Action, state: Mapping[str, Any], outcome: StepOutcome) -> Memory:
         return Memory(state=state)
 
 

@@ -125,7 +125,7 @@ class MemorySnapshots:
             snapshot = replace(snapshot, state_hash="wrong")
         return Restored(snapshot=snapshot, changes=changes)
 
-    def verify_way_back(
+    def verify_restorable(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
         self._refuse_damage(resource, ref, state_hash)
@@ -151,7 +151,7 @@ class MemorySnapshots:
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return differences(self._content(resource, old), self._content(resource, new))
 
-    def adopt(
+    def inherit_snapshot(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
     ) -> Snapshot:
         return self.capture(child)
@@ -303,7 +303,7 @@ class MemorySandboxes:
         self._faults.reach(f"carried out {resource.name}")
         return f"commit of {resource.name}"
 
-    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+    def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
         self._faults.reach(f"take back {resource.name}")
         before = self._disk.kept.get(resource.location)
         if before is None:
@@ -321,8 +321,8 @@ class MemorySandboxes:
         before = self._disk.kept[resource.location]
         return sorted(p for p in ours if project.get(p) not in (before.get(p), ours[p]))
 
-    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
-        self._faults.reach(f"settle {resource.name}")
+    def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        self._faults.reach(f"finish {resource.name}")
         self._disk.kept.pop(resource.location, None)
 
 
@@ -363,5 +363,5 @@ class SteadyProjects:
     def find(self, resource: PlanResource, told: Mapping[str, str]) -> str | None:
         return None
 
-    def settle(self, resource: PlanResource, place: str) -> PlanResource:
+    def relocate(self, resource: PlanResource, place: str) -> PlanResource:
         return resource

@@ -23,7 +23,7 @@ from cleveragents.application.services.effects.effect_ledger import EffectLedger
 from cleveragents.application.services.execute.plan_executor import PlanExecutor
 from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
 from cleveragents.application.services.execute.step_boundary import StepBoundary
-from cleveragents.application.services.execute.step_source import ActingLimits, Turns
+from cleveragents.application.services.execute.step_source import ActingLimits, StepSource
 from cleveragents.application.services.execute.tool_runner import RunLimits, ToolRunner
 from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
 from cleveragents.application.services.plans.plan_queries import PlanQueries
@@ -46,7 +46,7 @@ from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.ids import CorrectionId, GroupId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import CleanupPolicy, PlanResource
-from cleveragents.infrastructure.files.whereabouts import Whereabouts
+from cleveragents.infrastructure.files.whereabouts import CurrentFolder
 
 DEFAULT_TIMEOUT = 60.0
 BASE = {"README": "hello"}
@@ -146,7 +146,7 @@ class ServiceWorld:
             RunLimits(timeout=DEFAULT_TIMEOUT, retries=self.retries),
         )
         actors = OneActor(self.actor)
-        turns = Turns(self.database, actors, ActingLimits(recoveries=2))
+        turns = StepSource(self.database, actors, ActingLimits(recoveries=2))
         executor = PlanExecutor(
             self.database, self.checkpoints, runner, turns, chronicle, self.events
         )
@@ -168,7 +168,7 @@ class ServiceWorld:
         )
         self.manual = ManualCheckpoints(self.database, self.checkpoints, self.rollbacks, self.locks)
         self.queries = PlanQueries(
-            self.database, self.locks, self.clock, Whereabouts("/"), self.sandboxes
+            self.database, self.locks, self.clock, CurrentFolder("/"), self.sandboxes
         )
         self.diffs = PlanDiffService(self.database, self.sandboxes, self.snapshots)
 

@@ -15,9 +15,9 @@ from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
     Message,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
 )
 from cleveragents.domain.decision import DecisionType, ToolCallStatus
@@ -72,7 +72,7 @@ class Thinker:
             notes={"tokens": 7},
         )
 
-    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:
+    def observe(self, action: Action, state: Mapping[str, Any], outcome: StepOutcome) -> Memory:
         word = "done" if outcome.error is None else "failed"
         return _said(state, f"{word} {outcome.step.name}")
 

@@ -11,9 +11,9 @@ from cleveragents.domain.actor_protocol import (
     UNANNOUNCED,
     Finished,
     Memory,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
     Unannounced,
 )
@@ -52,7 +52,7 @@ class Silent:
             files["two.txt"] = line
         return Unannounced(memory=Memory(state={"asked": done + 1}), said=f"wrote {line}")
 
-    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:
+    def observe(self, action: Action, state: Mapping[str, Any], outcome: StepOutcome) -> Memory:
         assert outcome.step.tool == UNANNOUNCED
         return Memory(state={**state, "heard": outcome.step_index})
 

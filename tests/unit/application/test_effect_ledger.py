@@ -5,7 +5,7 @@ from effect_world import book, killed, ran, states
 from service_world import ServiceWorld, after, append, look
 
 from cleveragents.domain.action import Step
-from cleveragents.domain.effects import EffectChoice, EffectReport, EffectState, Passage
+from cleveragents.domain.effects import EffectChoice, EffectReport, EffectState, EffectVerdict
 from cleveragents.domain.errors import (
     EffectDoneError,
     EffectUncertainError,
@@ -210,13 +210,25 @@ def test_a_preview_tells_every_step_ahead_that_reached_outside_before() -> None:
     world.roll_back("decision 0: add a")
     before = world.tables.copy()
 
-    def told(choice: EffectChoice) -> list[tuple[int, Passage]]:
+    def told(choice: EffectChoice) -> list[tuple[int, EffectVerdict]]:
         point = world.resume.preview(world.plan_id, choice)
         return [(index, crossing.passage) for index, crossing in point.effects]
 
-    assert told(EffectChoice.STOP) == [(0, Passage.STOP), (2, Passage.STOP), (3, Passage.RUN)]
-    assert told(EffectChoice.SKIP) == [(0, Passage.SKIP), (2, Passage.SKIP), (3, Passage.SKIP)]
-    assert told(EffectChoice.REPEAT) == [(0, Passage.RUN), (2, Passage.RUN), (3, Passage.RUN)]
+    assert told(EffectChoice.STOP) == [
+        (0, EffectVerdict.STOP),
+        (2, EffectVerdict.STOP),
+        (3, EffectVerdict.RUN),
+    ]
+    assert told(EffectChoice.SKIP) == [
+        (0, EffectVerdict.SKIP),
+        (2, EffectVerdict.SKIP),
+        (3, EffectVerdict.SKIP),
+    ]
+    assert told(EffectChoice.REPEAT) == [
+        (0, EffectVerdict.RUN),
+        (2, EffectVerdict.RUN),
+        (3, EffectVerdict.RUN),
+    ]
     assert world.tables == before
 
 

@@ -10,7 +10,7 @@ from fake_sandboxes import MemoryDisk
 from fakes import EventLog, Faults
 
 from cleveragents.application.plan_events import PlanEvents
-from cleveragents.application.services.subplans.runner import SubplanCrew
+from cleveragents.application.services.subplans.runner import SubplanRunner
 from cleveragents.domain.action import Action, Subplans
 from cleveragents.domain.decision import Position
 from cleveragents.domain.effects import EffectChoice
@@ -36,7 +36,7 @@ class Sandboxes:
         if self.error is not None:
             raise self.error
 
-    def let_go(self, child: ChildPlan) -> None:
+    def unwatch(self, child: ChildPlan) -> None:
         """Nothing is watched."""
 
 
@@ -61,7 +61,7 @@ class Family:
             uow.subplans.add(self.child)
             uow.commit()
         self.sandboxes = Sandboxes(parts.get("error"))
-        self.crew = SubplanCrew(
+        self.crew = SubplanRunner(
             self.database,
             self.sandboxes,  # pyright: ignore[reportArgumentType]
             parts.get("rollbacks"),  # pyright: ignore[reportArgumentType]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from cleveragents.cli.render import make_renderer
-from cleveragents.cli.render.blocks import Branch, Cell, Code, Fields, Grid, Outcome, Tree
+from cleveragents.cli.render.blocks import Branch, Cell, Code, CommandResult, Fields, Grid, Tree
 from cleveragents.domain.errors import PlanError
 
 PLAN = "01JCXYZ0000000000000000PAN"
@@ -26,7 +26,7 @@ DECISIONS = Tree(
         [Branch("strategy", [Branch("old", dim=True, note="superseded")]), Branch("tool")],
     ),
 )
-ROLLBACK = Outcome(
+ROLLBACK = CommandResult(
     data={"plan": PLAN},
     blocks=[SUMMARY, REVERTED, DECISIONS, Code("Patch", PATCH, "diff")],
     messages=["Rollback complete"],
@@ -58,7 +58,7 @@ class Screen:
         return self._raw[1].getvalue().decode()
 
 
-def show(format: str, outcome: Outcome, *, width: int = 80, **options: Any) -> Screen:
+def show(format: str, outcome: CommandResult, *, width: int = 80, **options: Any) -> Screen:
     screen = Screen(options.pop("encoding", "utf-8"))
     renderer = make_renderer(
         format, stdout=screen.stdout, stderr=screen.stderr, width=width, **options

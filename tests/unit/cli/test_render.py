@@ -26,9 +26,9 @@ from cleveragents.cli.render.blocks import (
     Branch,
     Cell,
     Code,
+    CommandResult,
     Fields,
     Grid,
-    Outcome,
     Tree,
     diff_tone,
 )
@@ -42,8 +42,8 @@ SPELLED = "a\\x1b[2J\\x9b1A\\r\\n\\t\\u202eb\\xff[bold red]x[/]"
 HUMAN = ("plain", "color", "table", "rich")
 
 
-def of(*blocks: Block) -> Outcome:
-    return Outcome(data={}, blocks=blocks)
+def of(*blocks: Block) -> CommandResult:
+    return CommandResult(data={}, blocks=blocks)
 
 
 def test_plain_is_titles_and_aligned_lines() -> None:
@@ -130,8 +130,8 @@ def test_a_rich_error_is_a_panel_with_hint_and_code() -> None:
     assert "plan-error ─╯" in lines[4]
 
 
-def hostile_outcome() -> Outcome:
-    return Outcome(
+def hostile_outcome() -> CommandResult:
+    return CommandResult(
         data={},
         blocks=[
             Fields(HOSTILE, [(HOSTILE, HOSTILE)]),
@@ -226,7 +226,7 @@ def test_code_in_a_known_language_keeps_its_text() -> None:
 
 
 def test_a_backtick_without_a_partner_is_left_alone() -> None:
-    assert "it`s odd" in show("rich", Outcome(data={}, messages=["it`s odd"])).out
+    assert "it`s odd" in show("rich", CommandResult(data={}, messages=["it`s odd"])).out
 
 
 def coloured(monkeypatch: pytest.MonkeyPatch, format: str, **options: Any) -> str:

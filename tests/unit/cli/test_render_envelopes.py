@@ -10,7 +10,7 @@ import pytest
 import yaml
 from render_world import PATCH, PLAN, ROLLBACK, no_terminal, show, show_error
 
-from cleveragents.cli.render.blocks import Cell, Outcome
+from cleveragents.cli.render.blocks import Cell, CommandResult
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import PlanId
 
@@ -59,10 +59,10 @@ def test_yaml_is_the_same_envelope_as_json() -> None:
 
 def test_yaml_keeps_order_repeats_instead_of_aliases_and_shows_patches_as_lines() -> None:
     shared = ["x"]
-    text = show("yaml", Outcome(data={"b": shared, "a": shared, "patch": PATCH})).out
+    text = show("yaml", CommandResult(data={"b": shared, "a": shared, "patch": PATCH})).out
     assert "data:\n  b:\n  - x\n  a:\n  - x\n  patch: " in text
     assert "&" not in text
-    lines = show("yaml", Outcome(data={"patch": "-old\n+new\n"})).out
+    lines = show("yaml", CommandResult(data={"patch": "-old\n+new\n"})).out
     assert "  patch: |\n    -old\n    +new\n" in lines
 
 
@@ -71,7 +71,7 @@ def test_yaml_keeps_order_repeats_instead_of_aliases_and_shows_patches_as_lines(
     [("ok", [], "ok"), ("ok", ["w"], "warn"), ("error", ["w"], "error"), ("warn", [], "warn")],
 )
 def test_a_warning_makes_an_ok_a_warn(status: Any, warnings: list[str], expected: str) -> None:
-    outcome = Outcome(data={}, warnings=warnings, status=status, exit_code=1)
+    outcome = CommandResult(data={}, warnings=warnings, status=status, exit_code=1)
     envelope = json.loads(show("json", outcome).out)
     assert (envelope["status"], envelope["exit_code"]) == (expected, 1)
 
@@ -94,7 +94,7 @@ def test_data_of_any_type_becomes_plain_data(format: str) -> None:
         "nan": float("nan"),
         1: "number",
     }
-    assert yaml.safe_load(show(format, Outcome(data=data)).out)["data"] == {
+    assert yaml.safe_load(show(format, CommandResult(data=data)).out)["data"] == {
         "id": PLAN,
         "state": "red",
         "when": "2026-11-15T12:00:00.000Z",
@@ -111,7 +111,7 @@ def test_data_of_any_type_becomes_plain_data(format: str) -> None:
 @pytest.mark.parametrize("format", ["json", "yaml"])
 def test_an_envelope_survives_any_text_and_any_encoding(format: str, encoding: str) -> None:
     data = {"é\udcff": "日本\x9b1A \udcfe"}
-    text = show(format, Outcome(data=data), encoding=encoding).out
+    text = show(format, CommandResult(data=data), encoding=encoding).out
     assert yaml.safe_load(text)["data"] == {"é\\xff": "日本\x9b1A \\xfe"}
     assert "\x9b" not in text
     assert ("日本" in text) == (encoding == "utf-8")

@@ -16,9 +16,9 @@ from cleveragents.domain.footprint import (
     NO_REACH,
     UNDECLARED,
     UNKNOWN,
-    Deed,
     Footprint,
     Reach,
+    StepWrites,
     Touched,
     doubt,
 )
@@ -49,8 +49,8 @@ def uses(later: int, earlier: int) -> Dependency:
     return Dependency(decision_id=number(later), depends_on=number(earlier), why="")
 
 
-def did(value: int, reach: Reach = NO_REACH, /, **touched: Footprint) -> Deed:
-    return Deed(
+def did(value: int, reach: Reach = NO_REACH, /, **touched: Footprint) -> StepWrites:
+    return StepWrites(
         decision_id=number(value),
         step_index=value,
         seq=value * 10 + 5,
@@ -60,7 +60,7 @@ def did(value: int, reach: Reach = NO_REACH, /, **touched: Footprint) -> Deed:
 
 
 def history(
-    decisions: list[Decision], dependencies: list[Dependency], deeds: list[Deed]
+    decisions: list[Decision], dependencies: list[Dependency], deeds: list[StepWrites]
 ) -> History:
     return History(
         decisions=decisions,
@@ -261,7 +261,7 @@ def test_dependencies_of_what_no_longer_counts_do_not_count() -> None:
 # --- what is not proven -------------------------------------------------------------------------
 
 
-def chain(*deeds: Deed, keep: tuple[int, ...] = ()) -> AffectedSet:
+def chain(*deeds: StepWrites, keep: tuple[int, ...] = ()) -> AffectedSet:
     """Of steps one after the other, the first of which is corrected."""
     decisions = [decided(0, None), *(decided(n) for n in range(1, len(deeds) + 1))]
     return history(decisions, [], list(deeds)).affected_by(

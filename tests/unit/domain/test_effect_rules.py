@@ -13,8 +13,8 @@ from cleveragents.domain.effects import (
     Effect,
     EffectReport,
     EffectState,
+    EffectsTurn,
     Reach,
-    Turn,
     report,
     turned,
 )
@@ -73,13 +73,17 @@ def run(seq: int, state: EffectState = EffectState.DONE, step: int | None = None
 def test_what_came_later_is_undone_the_newest_first() -> None:
     effects = [run(2), run(5), run(4), run(3)]
 
-    assert turned(effects, FIRST_LINE, BACK_AT_3) == Turn(undone=(run(5), run(4)), revived=())
+    assert turned(effects, FIRST_LINE, BACK_AT_3) == EffectsTurn(
+        undone=(run(5), run(4)), revived=()
+    )
 
 
 def test_what_counts_again_is_told_the_newest_first() -> None:
     effects = [run(2), run(5), run(4)]
 
-    assert turned(effects, BACK_AT_3, FIRST_LINE) == Turn(undone=(), revived=(run(5), run(4)))
+    assert turned(effects, BACK_AT_3, FIRST_LINE) == EffectsTurn(
+        undone=(), revived=(run(5), run(4))
+    )
 
 
 def test_a_doubt_is_settled_once_the_same_step_ran_again() -> None:

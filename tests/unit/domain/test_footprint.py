@@ -10,9 +10,9 @@ from cleveragents.domain.footprint import (
     NO_REACH,
     UNDECLARED,
     UNKNOWN,
-    Deed,
     Footprint,
     Reach,
+    StepWrites,
     Touched,
     Writers,
     doubt,
@@ -37,8 +37,12 @@ def changed(*paths: str) -> dict[str, Footprint]:
     return {"code": Footprint(paths=frozenset(paths))}
 
 
-def did(decision_id: DecisionId, touched: Touched, index: int = 0, reach: Reach = NO_REACH) -> Deed:
-    return Deed(decision_id=decision_id, step_index=index, seq=0, touched=touched, reach=reach)
+def did(
+    decision_id: DecisionId, touched: Touched, index: int = 0, reach: Reach = NO_REACH
+) -> StepWrites:
+    return StepWrites(
+        decision_id=decision_id, step_index=index, seq=0, touched=touched, reach=reach
+    )
 
 
 def overlap(one: str, two: str) -> bool:
@@ -167,7 +171,7 @@ def test_two_reach_as_far_as_either_does() -> None:
     assert NO_REACH.joined(LOOKS_OUT) == LOOKS_OUT
 
 
-def overtaken(mine: Deed, later: Deed, *, unproven: bool = True) -> str | None:
+def overtaken(mine: StepWrites, later: StepWrites, *, unproven: bool = True) -> str | None:
     return Writers([mine, later]).overtaken(mine.decision_id, unproven=unproven)
 
 

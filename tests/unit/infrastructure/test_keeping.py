@@ -1,4 +1,4 @@
-"""The keeper's own work, done here: waiting, counting, ending, and reading what it reports."""
+"""The supervisor's own work, done here: waiting, counting, ending, and reading what it reports."""
 
 import os
 import pathlib
@@ -38,7 +38,7 @@ from cleveragents.infrastructure.processes.standstill import Below, resume, susp
 PROGRAM = """
 import os, signal, subprocess, sys
 from cleveragents.infrastructure.confinement.syscalls import PR_SET_CHILD_SUBREAPER, prctl
-from cleveragents.infrastructure.processes.keeper import watch
+from cleveragents.infrastructure.processes.supervisor import watch
 prctl(PR_SET_CHILD_SUBREAPER, 1)
 signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP})
 clear = lambda: signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -52,18 +52,18 @@ child.returncode = 0
 
 
 def kept(script: str, most: int = 100, then: int | None = None) -> Report:
-    """What `watch` reports of a shell script; `then` is a signal for the keeper."""
-    keeper = subprocess.Popen(
+    """What `watch` reports of a shell script; `then` is a signal for the supervisor."""
+    supervisor = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, script, str(most)], stdout=subprocess.PIPE
     )
-    assert keeper.stdout is not None
-    assert keeper.stdout.readline() == b"started\n"
+    assert supervisor.stdout is not None
+    assert supervisor.stdout.readline() == b"started\n"
     if then is not None:
         time.sleep(0.2)
-        keeper.send_signal(then)
-    with keeper.stdout:
-        report = read_report(keeper.stdout.read())
-    keeper.wait()
+        supervisor.send_signal(then)
+    with supervisor.stdout:
+        report = read_report(supervisor.stdout.read())
+    supervisor.wait()
     assert isinstance(report, Report)
     return report
 

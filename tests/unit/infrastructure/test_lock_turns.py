@@ -7,9 +7,9 @@ from itertools import product
 import pytest
 
 from cleveragents.infrastructure.locks.lock_owners import (
-    Finding,
     LockOwner,
-    Turn,
+    LockState,
+    LockTurn,
     find,
     ourselves,
     whose_turn,
@@ -20,7 +20,7 @@ US = ourselves("execute", "2025-03-01T12:00:00")
 NOBODY = 2**22 + 1  # no process has such a number
 
 
-def finding(**fields: object) -> Finding:
+def finding(**fields: object) -> LockState:
     values: dict[str, object] = {
         "owner": US,
         "held": True,
@@ -28,32 +28,32 @@ def finding(**fields: object) -> Finding:
         "alive": True,
         "same_host": True,
     }
-    return Finding(**{**values, **fields})  # pyright: ignore[reportArgumentType]
+    return LockState(**{**values, **fields})  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize("silence", [0.0, 59.0, 61.0, 1e9])
 def test_an_owner_that_lives_on_this_machine_is_never_overtaken(silence: float) -> None:
-    assert whose_turn(finding(silence=silence), EXPIRY) is Turn.WAIT
+    assert whose_turn(finding(silence=silence), EXPIRY) is LockTurn.WAIT
 
 
 @pytest.mark.parametrize("silence", [0.0, 1e9])
 def test_a_dead_owner_is_overtaken_at_once(silence: float) -> None:
     dead = finding(alive=False, silence=silence)
-    assert whose_turn(replace(dead, held=False), EXPIRY) is Turn.TAKE
+    assert whose_turn(replace(dead, held=False), EXPIRY) is LockTurn.TAKE
     # What it had started has inherited the file: a new one is put in its place.
-    assert whose_turn(dead, EXPIRY) is Turn.REPLACE
+    assert whose_turn(dead, EXPIRY) is LockTurn.REPLACE
 
 
 def test_a_file_without_a_name_is_whoever_has_it() -> None:
     nobody = finding(owner=None, alive=None, same_host=False)
-    assert whose_turn(nobody, EXPIRY) is Turn.WAIT
-    assert whose_turn(replace(nobody, held=False), EXPIRY) is Turn.TAKE
+    assert whose_turn(nobody, EXPIRY) is LockTurn.WAIT
+    assert whose_turn(replace(nobody, held=False), EXPIRY) is LockTurn.TAKE
 
 
-@pytest.mark.parametrize(("silence", "turn"), [(59.0, Turn.WAIT), (61.0, Turn.REPLACE)])
+@pytest.mark.parametrize(("silence", "turn"), [(59.0, LockTurn.WAIT), (61.0, LockTurn.REPLACE)])
 @pytest.mark.parametrize("held", [True, False])
 def test_an_owner_on_another_machine_has_until_its_silence_is_too_long(
-    silence: float, turn: Turn, *, held: bool
+    silence: float, turn: LockTurn, *, held: bool
 ) -> None:
     # Locks of other machines need not be seen from here: that nobody holds it proves nothing.
     far = finding(alive=None, same_host=False, held=held, silence=silence)
@@ -62,8 +62,8 @@ def test_an_owner_on_another_machine_has_until_its_silence_is_too_long(
 
 def test_a_machine_that_was_started_anew_has_no_owners_left() -> None:
     before = finding(alive=None, same_host=True, held=False)
-    assert whose_turn(before, EXPIRY) is Turn.TAKE
-    assert whose_turn(replace(before, held=True), EXPIRY) is Turn.WAIT
+    assert whose_turn(before, EXPIRY) is LockTurn.TAKE
+    assert whose_turn(replace(before, held=True), EXPIRY) is LockTurn.WAIT
 
 
 def test_nobody_is_overtaken_who_may_still_write() -> None:
@@ -74,11 +74,11 @@ def test_nobody_is_overtaken_who_may_still_write() -> None:
         found = finding(held=held, alive=alive, same_host=same_host, silence=silence)
         turn = whose_turn(found, EXPIRY)
         if held and alive:
-            assert turn is Turn.WAIT
-        if held and turn is not Turn.WAIT:
-            assert turn is Turn.REPLACE  # never by taking a file that somebody has
+            assert turn is LockTurn.WAIT
+        if held and turn is not LockTurn.WAIT:
+            assert turn is LockTurn.REPLACE  # never by taking a file that somebody has
         if alive is None and silence <= EXPIRY and not (same_host and not held):
-            assert turn is Turn.WAIT
+            assert turn is LockTurn.WAIT
 
 
 # --- what is known of an owner ------------------------------------------------------------------

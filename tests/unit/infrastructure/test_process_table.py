@@ -176,7 +176,7 @@ def test_who_has_ended_can_be_suspended(tmp_path: Path) -> None:
 def test_an_end_that_is_not_certain_is_an_error(
     tmp_path: Path, long: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here the keeper itself does not move. It is not killed: nobody else would end the rest."""
+    """Here the supervisor does not move. It is not killed: nobody else would end the rest."""
     monkeypatch.setattr("cleveragents.infrastructure.processes.running._PATIENCE_SECONDS", 0.3)
     run = runner()
     with (
@@ -184,10 +184,10 @@ def test_an_end_that_is_not_certain_is_an_error(
         run.started(shell(f"sleep {long}", tmp_path), run.limits(20)) as running,
     ):
         os.kill(running.process.pid, signal.SIGSTOP)
-    keeper = running.process
-    assert keeper.poll() is None
-    keeper.send_signal(signal.SIGCONT)
-    keeper.wait(10)
+    supervisor = running.process
+    assert supervisor.poll() is None
+    supervisor.send_signal(signal.SIGCONT)
+    supervisor.wait(10)
     assert living_with(long) == []
 
 

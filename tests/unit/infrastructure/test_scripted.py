@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cleveragents.domain.action import Action, Step
-from cleveragents.domain.actor_protocol import Finished, Outcome, Proposal, Situation
+from cleveragents.domain.actor_protocol import Finished, Proposal, Situation, StepOutcome
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.actors.scripted import ScriptedActor
@@ -31,8 +31,8 @@ def test_following_its_own_state_it_takes_each_step_once() -> None:
 
     while isinstance(said := actor.decide(asked(len(taken), state)), Proposal):
         taken.append(said.step)
-        result = Outcome(step_index=len(taken), step=said.step, result=ToolResult())
-        state = dict(actor.hear(ACTION, said.memory.state, result).state)
+        result = StepOutcome(step_index=len(taken), step=said.step, result=ToolResult())
+        state = dict(actor.observe(ACTION, said.memory.state, result).state)
 
     assert tuple(taken) == STEPS
 

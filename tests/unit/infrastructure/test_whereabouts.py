@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.infrastructure.files.whereabouts import Whereabouts
+from cleveragents.infrastructure.files.whereabouts import CurrentFolder
 
 
 @pytest.mark.parametrize("kind", ["folder", "file", "link that leads nowhere"])
@@ -19,10 +19,10 @@ def test_the_way_up_ends_at_the_top_of_a_repository(tmp_path: Path, kind: str) -
     else:
         (top / ".git").symlink_to("nowhere")
 
-    found = Whereabouts(str(top / "a" / "b")).around()
+    found = CurrentFolder(str(top / "a" / "b")).around()
 
     assert found == [str(top / "a" / "b"), str(top / "a"), str(top)]
 
 
 def test_without_a_repository_it_goes_to_the_top_of_everything() -> None:
-    assert Whereabouts("/proc/self").around() == ["/proc/self", "/proc", "/"]
+    assert CurrentFolder("/proc/self").around() == ["/proc/self", "/proc", "/"]

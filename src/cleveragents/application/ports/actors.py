@@ -1,4 +1,4 @@
-"""Owns what the use cases need of actors: whoever decides the next step of a plan."""
+"""What the use cases need of actors: whoever decides the next step of a plan."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -7,9 +7,9 @@ from cleveragents.domain.action import Action
 from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
     Unannounced,
 )
@@ -32,7 +32,7 @@ class Actor(Protocol):
         """
         ...
 
-    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:
+    def observe(self, action: Action, state: Mapping[str, Any], outcome: StepOutcome) -> Memory:
         """Remember what came of a step; `state` is that of its proposal."""
         ...
 

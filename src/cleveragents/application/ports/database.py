@@ -1,4 +1,4 @@
-"""Owns the needs of the use cases for what is on record, one repository per kind of row."""
+"""The needs of the use cases for what is on record, one repository per kind of row."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Owns what the doctor needs to know of the world outside, and may do to it."""
+"""What the doctor needs to know of the world outside, and may do to it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
@@ -54,6 +54,6 @@ class MovedProjects(Protocol):
         """Where it is now, if that can be found; `told` are folders, old and new."""
         ...
 
-    def settle(self, resource: PlanResource, place: str) -> PlanResource:
+    def relocate(self, resource: PlanResource, place: str) -> PlanResource:
         """The same resource with its project there. Raises SandboxError if that is another one."""
         ...

@@ -1,4 +1,4 @@
-"""Owns the needs of child plans, as Protocols: their rows, and bringing their results together."""
+"""The needs of child plans, as Protocols: their rows, and bringing their results together."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Owns the needs of the use cases, as Protocols; adapters in `infrastructure` meet them.
+"""The needs of the use cases, as Protocols; adapters in `infrastructure` meet them.
 
 Every call may be repeated after a crash, and raises if it did not do its work.
 """
@@ -179,19 +179,19 @@ class Sandboxes(Protocol):
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
         """Change the project; gives back what the result is called there (for git: the commit).
 
-        If it raises, the resource is as it was. What it was is kept until `settle`.
+        If it raises, the resource is as it was. What it was is kept until `finish`.
         """
         ...
 
-    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+    def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
         """Make the project what it was before `carry_out`, whether that was reached or not.
 
         Gives back what the user has changed since, by name: that stays as the user left it.
         """
         ...
 
-    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
-        """Let go of what `take_back` needs: from now on the project is as it is."""
+    def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        """Let go of what `revert` needs: from now on the project is as it is."""
         ...
 
 
@@ -226,7 +226,7 @@ class SnapshotStore(Protocol):
         """One that was captured before; what it had changed and cost is not told again."""
         ...
 
-    def adopt(
+    def inherit_snapshot(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
     ) -> Snapshot:
         """The first capture of a child's sandbox; what certainly is its parent's is not read."""
@@ -265,7 +265,7 @@ class SnapshotStore(Protocol):
         """
         ...
 
-    def verify_way_back(
+    def verify_restorable(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
         """Raise SnapshotDamagedError unless what differs from the newest snapshot, or these paths

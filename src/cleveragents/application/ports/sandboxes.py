@@ -1,4 +1,4 @@
-"""Owns what the use cases need to know of sandboxes that are gone, and how they are made again."""
+"""What the use cases need to know of sandboxes that are gone, and how they are made again."""
 
 from collections.abc import Collection
 from typing import Protocol

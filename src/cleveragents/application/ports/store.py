@@ -1,4 +1,4 @@
-"""Owns what the care of the whole snapshot store needs, as Protocols."""
+"""What the care of the whole snapshot store needs, as Protocols."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Owns `agents action …`."""
+"""`agents action …`."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""Owns `agents plan checkpoint …`."""
+"""`agents plan checkpoint …`."""
 
 import click
 

@@ -1,11 +1,11 @@
-"""Owns `agents completion`."""
+"""`agents completion`."""
 
 import click
 
 from cleveragents.cli.app import App
 from cleveragents.cli.completion import SHELLS, script
 from cleveragents.cli.framework import AgentsCommand, examples
-from cleveragents.cli.render.blocks import Code, Outcome
+from cleveragents.cli.render.blocks import Code, CommandResult
 
 
 @click.command(
@@ -22,4 +22,4 @@ def completion(ctx: click.Context, shell: str) -> None:
     """Print what a shell needs to complete commands, options, plans, checkpoints and decisions."""
     app: App = ctx.obj
     text = script(shell, ctx.find_root().command)
-    app.show(Outcome(data={"shell": shell, "script": text}, blocks=[Code("", text)]))
+    app.show(CommandResult(data={"shell": shell, "script": text}, blocks=[Code("", text)]))

@@ -1,11 +1,11 @@
-"""Owns `agents config …`."""
+"""`agents config …`."""
 
 import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
-from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
+from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
 from cleveragents.config import as_text, describe_keys, find_key, set_value, shown
 
 
@@ -20,7 +20,7 @@ def list_keys(app: App) -> None:
     """List every key with its value and where that comes from."""
     keys = describe_keys(app.settings)
     app.show(
-        Outcome(
+        CommandResult(
             data={
                 "config": [
                     {"key": key.name, "value": key.value, "origin": key.origin, "doc": key.doc}
@@ -46,7 +46,7 @@ def get(app: App, key: str) -> None:
     found = find_key(key, "`config get`")
     value, origin = shown(found, app.settings.value(key)), app.settings.origin(key)
     app.show(
-        Outcome(
+        CommandResult(
             data={"key": found.name, "value": value, "origin": origin, "doc": found.doc},
             blocks=[
                 Fields(
@@ -80,7 +80,7 @@ def set_key(app: App, key: str, value: str, *, project: bool) -> None:
         key, value, home=app.home, cwd=app.cwd, config_path=app.config_path, project=project
     )
     app.report(
-        Outcome(
+        CommandResult(
             data={"key": key, "value": shown(find_key(key, ""), value), "file": written},
             messages=[f"{key} is set in {written}"],
         )

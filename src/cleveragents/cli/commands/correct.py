@@ -1,4 +1,4 @@
-"""Owns `agents plan correct` and `agents plan prompt`: text in, one service call, a view out."""
+"""`agents plan correct` and `agents plan prompt`: text in, one service call, a view out."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Owns `agents doctor`."""
+"""`agents doctor`."""
 
 from pathlib import Path
 

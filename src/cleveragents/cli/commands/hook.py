@@ -1,4 +1,4 @@
-"""Owns `agents hook …`: what a coding agent calls around each of its tool calls.
+"""`agents hook …`: what a coding agent calls around each of its tool calls.
 
 The messages are those that Claude Code gives to its hooks, and so are the exit codes: 0 goes on,
 2 keeps the call from being made and tells the agent why.

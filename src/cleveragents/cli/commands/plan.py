@@ -1,4 +1,4 @@
-"""Owns `agents plan …`: text in, one service call, a view out."""
+"""`agents plan …`: text in, one service call, a view out."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Owns `agents plan resume`: going on, and what a person decides about conflicts of children."""
+"""`agents plan resume`: going on, and what a person decides about conflicts of children."""
 
 import click
 

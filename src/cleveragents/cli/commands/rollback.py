@@ -1,4 +1,4 @@
-"""Owns `agents plan rollback`."""
+"""`agents plan rollback`."""
 
 import click
 

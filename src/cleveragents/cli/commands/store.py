@@ -1,4 +1,4 @@
-"""Owns `agents store …`."""
+"""`agents store …`."""
 
 import click
 

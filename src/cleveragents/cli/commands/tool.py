@@ -1,4 +1,4 @@
-"""Owns `agents tool …`."""
+"""`agents tool …`."""
 
 import click
 

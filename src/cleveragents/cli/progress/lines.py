@@ -1,4 +1,4 @@
-"""Owns live progress on stderr: nothing, lines, or a moving list of steps, chosen once."""
+"""Live progress on stderr: nothing, lines, or a moving list of steps, chosen once."""
 
 from contextlib import suppress
 from types import TracebackType

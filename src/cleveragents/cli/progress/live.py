@@ -1,4 +1,4 @@
-"""Owns the moving list of steps on a terminal; the last state of it stays on the screen."""
+"""The moving list of steps on a terminal; the last state of it stays on the screen."""
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType

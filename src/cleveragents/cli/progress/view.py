@@ -1,4 +1,4 @@
-"""Owns what a watched plan looks like at one moment, as a value that each event replaces."""
+"""What a watched plan looks like at one moment, as a value that each event replaces."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

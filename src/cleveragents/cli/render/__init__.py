@@ -3,12 +3,14 @@
 from datetime import datetime
 from typing import Protocol, TextIO
 
-from cleveragents.cli.render.blocks import Outcome
+from cleveragents.cli.render.blocks import CommandResult
 from cleveragents.domain.errors import PlanError
 
 
 class Renderer(Protocol):
-    def show(self, command: str, outcome: Outcome, started: datetime, duration_ms: int) -> None: ...
+    def show(
+        self, command: str, outcome: CommandResult, started: datetime, duration_ms: int
+    ) -> None: ...
 
     def show_error(
         self, command: str, error: PlanError, started: datetime, duration_ms: int

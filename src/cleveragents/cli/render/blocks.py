@@ -1,4 +1,4 @@
-"""Owns what a command hands over to be shown: data for programs, blocks for people."""
+"""What a command hands over to be shown: data for programs, blocks for people."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ Block = Fields | Grid | Tree | Code
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CommandResult:
     """What a command did: `data` goes into the envelope, `blocks` onto the screen."""
 
     data: Mapping[str, Any]

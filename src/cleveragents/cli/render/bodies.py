@@ -1,4 +1,4 @@
-"""Owns what stands inside a box of the `rich` and `table` formats, fitted to its width.
+"""What stands inside a box of the `rich` and `table` formats, fitted to its width.
 
 Every text becomes a `Text`, never a string, so that rich finds no markup in it.
 """

@@ -1,4 +1,4 @@
-"""Owns the `rich` and `table` formats: panels and tables that fit their terminal."""
+"""The `rich` and `table` formats: panels and tables that fit their terminal."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.rule import Rule
 from rich.text import Text
 
-from cleveragents.cli.render.blocks import Block, Code, Outcome
+from cleveragents.cli.render.blocks import Block, Code, CommandResult
 from cleveragents.cli.render.bodies import body_of, code_text, hanging, paragraph, wanted_width
 from cleveragents.cli.render.screen import Screen
 from cleveragents.cli.render.text import one_line, write
@@ -27,21 +27,21 @@ _EDGES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class BoxStyle:
     frame: box.Box
     border: str
     colours: bool
 
 
-RICH = Look(frame=box.ROUNDED, border="blue", colours=True)
-TABLE = Look(frame=box.SQUARE, border="", colours=False)
+RICH = BoxStyle(frame=box.ROUNDED, border="blue", colours=True)
+TABLE = BoxStyle(frame=box.SQUARE, border="", colours=False)
 
 
 class BoxRenderer:
     """Results to stdout, warnings and errors to stderr."""
 
     def __init__(
-        self, stdout: TextIO, stderr: TextIO, look: Look, *, width: int | None, no_color: bool
+        self, stdout: TextIO, stderr: TextIO, look: BoxStyle, *, width: int | None, no_color: bool
     ) -> None:
         self._stdout = stdout
         self._stderr = stderr
@@ -49,7 +49,9 @@ class BoxRenderer:
         self._width = width
         self._no_color = no_color
 
-    def show(self, command: str, outcome: Outcome, started: datetime, duration_ms: int) -> None:
+    def show(
+        self, command: str, outcome: CommandResult, started: datetime, duration_ms: int
+    ) -> None:
         del command, started, duration_ms  # for programs; a person has just typed the command
         console = self._console(self._stdout)
         parts = [part for block in outcome.blocks for part in self._block(block, console.width)]

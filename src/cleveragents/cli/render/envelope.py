@@ -1,4 +1,4 @@
-"""Owns the envelope: one object per command, the same for JSON and YAML, for errors as well."""
+"""The envelope: one object per command, the same for JSON and YAML, for errors as well."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from math import isfinite
 from re import Match
 from typing import Any, Protocol, TextIO, cast
 
-from cleveragents.cli.render.blocks import Cell, Outcome, Status
+from cleveragents.cli.render.blocks import Cell, CommandResult, Status
 from cleveragents.cli.render.text import UNSAFE, fits, real_unicode, write
 from cleveragents.domain.errors import PlanError
 
@@ -24,7 +24,9 @@ class EnvelopeRenderer:
         self._stdout = stdout
         self._serialise = serialise
 
-    def show(self, command: str, outcome: Outcome, started: datetime, duration_ms: int) -> None:
+    def show(
+        self, command: str, outcome: CommandResult, started: datetime, duration_ms: int
+    ) -> None:
         envelope = {
             "command": command,
             "status": _status(outcome),
@@ -106,7 +108,7 @@ def _plain_container(value: Any) -> Any:
             return real_unicode(str(value))
 
 
-def _status(outcome: Outcome) -> Status:
+def _status(outcome: CommandResult) -> Status:
     return "warn" if outcome.status == "ok" and outcome.warnings else outcome.status
 
 

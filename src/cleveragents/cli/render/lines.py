@@ -1,4 +1,4 @@
-"""Owns the `plain` and `color` formats: aligned lines without boxes, easy to search and to diff."""
+"""The `plain` and `color` formats: aligned lines without boxes, easy to search and to diff."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -9,9 +9,9 @@ from cleveragents.cli.render.blocks import (
     Branch,
     Cell,
     Code,
+    CommandResult,
     Fields,
     Grid,
-    Outcome,
     Shown,
     Tone,
     Tree,
@@ -44,7 +44,9 @@ class LineRenderer:
         self._colours = colours
         self._guides = _Guides(ascii_only=not fits("├└│─", stdout))
 
-    def show(self, command: str, outcome: Outcome, started: datetime, duration_ms: int) -> None:
+    def show(
+        self, command: str, outcome: CommandResult, started: datetime, duration_ms: int
+    ) -> None:
         del command, started, duration_ms  # for programs; a person has just typed the command
         parts = ["\n".join(self._block(block)) for block in outcome.blocks]
         if outcome.messages:
@@ -65,7 +67,7 @@ class LineRenderer:
         code = self._paint(f"code: {error.code}", "dim")
         write(self._stderr, f"{text}{code}\n")
 
-    def _messages(self, outcome: Outcome) -> Iterator[str]:
+    def _messages(self, outcome: CommandResult) -> Iterator[str]:
         for line in (line for text in outcome.messages for line in many_lines(text)):
             yield self._paint(line, _STATUS_TONE[outcome.status])
 

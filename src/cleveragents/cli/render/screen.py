@@ -1,4 +1,4 @@
-"""Owns how large the screen is, whatever the environment says about it."""
+"""How large the screen is, whatever the environment says about it."""
 
 import os
 from typing import Any, TextIO

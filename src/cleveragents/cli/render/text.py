@@ -1,4 +1,4 @@
-"""Owns untrusted text on its way to a terminal: it moves no cursor, stops no output."""
+"""Untrusted text on its way to a terminal: it moves no cursor, stops no output."""
 
 import re
 from typing import IO

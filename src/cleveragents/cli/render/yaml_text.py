@@ -1,4 +1,4 @@
-"""Owns the YAML spelling of an envelope; apart from `envelope`, because yaml is slow to import."""
+"""The YAML spelling of an envelope; apart from `envelope`, because yaml is slow to import."""
 
 from typing import Any
 

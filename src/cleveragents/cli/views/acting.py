@@ -1,4 +1,4 @@
-"""Owns what `plan status` says of an actor: what it has used, and what it says about its work."""
+"""What `plan status` says of an actor: what it has used, and what it says about its work."""
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any

@@ -1,15 +1,15 @@
-"""Owns how an action file looks once it is read, and its JSON Schema."""
+"""How an action file looks once it is read, and its JSON Schema."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from cleveragents.cli.render.blocks import Code, Fields, Grid, Outcome
+from cleveragents.cli.render.blocks import Code, CommandResult, Fields, Grid
 from cleveragents.domain.action import Action
 
 
-def checked(file: str, action: Action) -> Outcome:
-    return Outcome(
+def checked(file: str, action: Action) -> CommandResult:
+    return CommandResult(
         data={
             "file": file,
             "name": action.name,
@@ -48,5 +48,5 @@ def checked(file: str, action: Action) -> Outcome:
     )
 
 
-def schema(found: Mapping[str, Any]) -> Outcome:
-    return Outcome(data={"schema": found}, blocks=[Code("", json.dumps(found, indent=2))])
+def schema(found: Mapping[str, Any]) -> CommandResult:
+    return CommandResult(data={"schema": found}, blocks=[Code("", json.dumps(found, indent=2))])

@@ -1,10 +1,10 @@
-"""Owns how checkpoints look."""
+"""How checkpoints look."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cleveragents.application.services.checkpoints.pruning import Explained
-from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
+from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
 from cleveragents.cli.views.words import clock_time, count, size, stamp, toned
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Checkpoint, CheckpointGroup
@@ -14,10 +14,10 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
 
 
-def listed(plan: Plan, groups: Sequence[CheckpointGroup]) -> Outcome:
+def listed(plan: Plan, groups: Sequence[CheckpointGroup]) -> CommandResult:
     """Groups that hold the same state count once for retention, so that both numbers are told."""
     states = {group.state_hash for group in groups}
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": plan.plan_id,
             "last_checkpoint_id": plan.head,
@@ -76,8 +76,8 @@ def _row(group: CheckpointGroup, checkpoint: Checkpoint) -> Mapping[str, Any]:
     }
 
 
-def shown(group: CheckpointGroup) -> Outcome:
-    return Outcome(
+def shown(group: CheckpointGroup) -> CommandResult:
+    return CommandResult(
         data={
             "group_id": group.group_id,
             "plan_id": group.plan_id,
@@ -142,17 +142,17 @@ def _checkpoint_grid(group: CheckpointGroup) -> Grid:
     )
 
 
-def created(group: CheckpointGroup) -> Outcome:
+def created(group: CheckpointGroup) -> CommandResult:
     outcome = shown(group)
-    return Outcome(
+    return CommandResult(
         data=outcome.data,
         blocks=[_group_fields(group)],
         messages=[f"checkpoint {group.label!r} created"],
     )
 
 
-def deleted(group: CheckpointGroup, freed: int) -> Outcome:
-    return Outcome(
+def deleted(group: CheckpointGroup, freed: int) -> CommandResult:
+    return CommandResult(
         data={"plan_id": group.plan_id, "group_id": group.group_id, "freed_bytes": freed},
         messages=[f"checkpoint {group.group_id} ({group.label}) deleted, {size(freed)} freed"],
     )
@@ -160,7 +160,7 @@ def deleted(group: CheckpointGroup, freed: int) -> Outcome:
 
 def verified(
     plan_id: PlanId, groups: Sequence[CheckpointGroup], damages: Mapping[GroupId, str]
-) -> Outcome:
+) -> CommandResult:
     whole = [group.group_id for group in groups if group.group_id not in damages]
     data = {
         "plan_id": plan_id,
@@ -169,13 +169,13 @@ def verified(
     }
     if not damages:
         done = f"{count(len(whole), 'checkpoint')} verified: all of it can be restored"
-        return Outcome(data=data, messages=[done])
+        return CommandResult(data=data, messages=[done])
     error = {
         "code": SnapshotDamagedError.code,
         "message": f"{len(damages)} of {len(groups)} checkpoints cannot be restored",
         "hint": f"delete them with `agents plan checkpoint delete {plan_id} <CHECKPOINT_ID>`",
     }
-    return Outcome(
+    return CommandResult(
         data={**data, "error": error},
         blocks=[Grid("Damaged", ["group", "reason"], list(damages.items()))],
         messages=[error["message"], error["hint"]],
@@ -186,8 +186,8 @@ def verified(
 
 def compared(
     old: CheckpointGroup, new: CheckpointGroup, changes: Sequence[tuple[str, FileChange]]
-) -> Outcome:
-    return Outcome(
+) -> CommandResult:
+    return CommandResult(
         data={
             "from": old.group_id,
             "to": new.group_id,
@@ -207,14 +207,14 @@ def compared(
     )
 
 
-def pruned(plan_id: PlanId, found: Explained, freed: int | None) -> Outcome:
+def pruned(plan_id: PlanId, found: Explained, freed: int | None) -> CommandResult:
     """`freed` None: only looked at."""
     gone = found.decision.removed
     if freed is None:
         done = f"{count(len(gone), 'checkpoint')} would be pruned"
     else:
         done = f"{count(len(gone), 'checkpoint')} pruned, {size(freed)} freed"
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": plan_id,
             "dry_run": freed is None,

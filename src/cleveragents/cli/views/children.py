@@ -1,4 +1,4 @@
-"""Owns how child plans look in the status of their parent and in lists."""
+"""How child plans look in the status of their parent and in lists."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Owns how it is told what holds the commands of a plan inside, and what does not."""
+"""How it is told what holds the commands of a plan inside, and what does not."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

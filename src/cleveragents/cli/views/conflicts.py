@@ -1,4 +1,4 @@
-"""Owns how the two sides of a conflict look, and what a merge has left out."""
+"""How the two sides of a conflict look, and what a merge has left out."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Owns how corrections look: what one would do, what it did, and what a plan was told."""
+"""How corrections look: what one would do, what it did, and what a plan was told."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from cleveragents.application.services.corrections.correction_service import (
 )
 from cleveragents.application.services.plans.plan_queries import PlanStatus
 from cleveragents.application.services.plans.prompt_service import Told
-from cleveragents.cli.render.blocks import Block, Cell, Fields, Grid, Outcome
+from cleveragents.cli.render.blocks import Block, Cell, CommandResult, Fields, Grid
 from cleveragents.cli.views.plans import status
 from cleveragents.cli.views.words import count, toned
 from cleveragents.domain.checkpoint import RevertedFile
@@ -20,20 +20,20 @@ from cleveragents.domain.decision import Decision
 from cleveragents.domain.plan import Plan
 
 
-def previewed(preview: CorrectionPreview) -> Outcome:
+def previewed(preview: CorrectionPreview) -> CommandResult:
     impact = preview.impact
-    return Outcome(
+    return CommandResult(
         data={"dry_run": True, **_impact_data(impact, preview.files)},
         blocks=_impact_blocks(impact, preview.files),
         messages=["Nothing was changed"],
     )
 
 
-def corrected(result: CorrectionResult, found: PlanStatus) -> Outcome:
+def corrected(result: CorrectionResult, found: PlanStatus) -> CommandResult:
     impact, correction = result.impact, result.done.correction
     after = status(found)
     undo = result.done.safety.group_id
-    return Outcome(
+    return CommandResult(
         data={
             "dry_run": False,
             "correction_id": correction.correction_id,
@@ -76,9 +76,9 @@ def _unheard(correction: Correction, plan: Plan) -> list[str]:
     ]
 
 
-def appended(done: Appended, found: PlanStatus) -> Outcome:
+def appended(done: Appended, found: PlanStatus) -> CommandResult:
     correction, after = done.correction, status(found)
-    return Outcome(
+    return CommandResult(
         data={
             "correction_id": correction.correction_id,
             "plan_id": correction.plan_id,
@@ -99,9 +99,9 @@ def appended(done: Appended, found: PlanStatus) -> Outcome:
     )
 
 
-def prompted(told: Told, found: PlanStatus) -> Outcome:
+def prompted(told: Told, found: PlanStatus) -> CommandResult:
     after = status(found)
-    return Outcome(
+    return CommandResult(
         data={
             "decision_id": told.decision.decision_id,
             "guidance": told.decision.chosen,

@@ -1,11 +1,11 @@
-"""Owns how the decisions of a plan look as a tree, those of its child plans below their spawn."""
+"""How the decisions of a plan look as a tree, those of its child plans below their spawn."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cleveragents.application.services.plans.plan_queries import DecisionHistory
-from cleveragents.cli.render.blocks import Branch, Cell, Outcome, Tree
+from cleveragents.cli.render.blocks import Branch, Cell, CommandResult, Tree
 from cleveragents.cli.views.children import standing
 from cleveragents.cli.views.words import count
 from cleveragents.domain.decision import Decision, children_of
@@ -13,7 +13,7 @@ from cleveragents.domain.ids import DecisionId
 from cleveragents.domain.subplan import ChildPlan
 
 
-def tree(history: DecisionHistory, *, show_superseded: bool) -> Outcome:
+def tree(history: DecisionHistory, *, show_superseded: bool) -> CommandResult:
     shown = _Shown.of(history, show_superseded=show_superseded)
     superseded = sum(1 for d in history.decisions if d.superseded)
     summary = {
@@ -23,7 +23,7 @@ def tree(history: DecisionHistory, *, show_superseded: bool) -> Outcome:
         "superseded": superseded,
     }
     hidden = superseded and not show_superseded
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": history.plan.plan_id,
             "tree": shown.node(shown.root),

@@ -1,4 +1,4 @@
-"""Owns how decisions and what came of them look: one explained, artifacts, errors."""
+"""How decisions and what came of them look: one explained, artifacts, errors."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from cleveragents.application.services.plans.plan_queries import (
     ExplainedDecision,
     PlanRecord,
 )
-from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
+from cleveragents.cli.render.blocks import Block, Cell, Code, CommandResult, Fields, Grid
 from cleveragents.cli.views.plans import failure_block, failure_data, next_after_failure
 from cleveragents.cli.views.words import clock_time, stamp, toned
 from cleveragents.domain.actor_protocol import SUMMARY
@@ -16,9 +16,9 @@ from cleveragents.domain.decision import ToolCall
 from cleveragents.domain.ids import DecisionId
 
 
-def explained(found: ExplainedDecision) -> Outcome:
+def explained(found: ExplainedDecision) -> CommandResult:
     decision, group = found.decision, found.group
-    return Outcome(
+    return CommandResult(
         data={
             "decision_id": decision.decision_id,
             "plan_id": decision.plan_id,
@@ -148,7 +148,7 @@ def _call_grid(calls: Sequence[ToolCall]) -> Grid:
     )
 
 
-def artifacts(record: PlanRecord) -> Outcome:
+def artifacts(record: PlanRecord) -> CommandResult:
     blocks: list[Block] = [_call_grid(record.calls)]
     blocks.extend(
         Code(f"Output of step {call.step_index} ({call.tool})", call.result.output)
@@ -158,7 +158,7 @@ def artifacts(record: PlanRecord) -> Outcome:
     summary = str(record.plan.actor_state.get(SUMMARY, ""))
     if summary:
         blocks.append(Code("What the actor said at the end", summary))
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": record.plan.plan_id,
             "artifacts": [_call_data(call) for call in record.calls],
@@ -168,7 +168,7 @@ def artifacts(record: PlanRecord) -> Outcome:
     )
 
 
-def errors(record: PlanRecord) -> Outcome:
+def errors(record: PlanRecord) -> CommandResult:
     plan = record.plan
     blocks: list[Block] = []
     if plan.error:
@@ -185,7 +185,7 @@ def errors(record: PlanRecord) -> Outcome:
         )
     )
     next_steps = [*next_after_failure(plan), plan.error.hint] if plan.error else []
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": plan.plan_id,
             "state": plan.state,

@@ -1,34 +1,36 @@
-"""Owns how a diagnosis looks."""
+"""How a diagnosis looks."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from cleveragents.application.services.maintenance.doctor_service import Diagnosis, Treated
-from cleveragents.cli.render.blocks import Cell, Grid, Outcome, Tone
+from cleveragents.cli.render.blocks import Cell, CommandResult, Grid, Tone
 from cleveragents.cli.views.words import count
 from cleveragents.domain.doctor import Finding, Leftover, removing
 
 _TONES: dict[str, Tone] = {"mended": "good", "can be mended": "warn", "left": "bad"}
 
 
-def examined(found: Diagnosis) -> Outcome:
+def examined(found: Diagnosis) -> CommandResult:
     states = {
         finding: "can be mended" if finding.mendable else "left" for finding in found.findings
     }
     return _outcome(found, states, {})
 
 
-def mended(found: Diagnosis, treated: Sequence[Treated]) -> Outcome:
+def mended(found: Diagnosis, treated: Sequence[Treated]) -> CommandResult:
     errors = {item.finding: item.error for item in treated if item.error is not None}
     done = {item.finding for item in treated} - errors.keys()
     states = {finding: "mended" if finding in done else "left" for finding in found.findings}
     return _outcome(found, states, errors)
 
 
-def _outcome(found: Diagnosis, states: dict[Finding, str], errors: dict[Finding, str]) -> Outcome:
+def _outcome(
+    found: Diagnosis, states: dict[Finding, str], errors: dict[Finding, str]
+) -> CommandResult:
     left = [finding for finding, state in states.items() if state != "mended"]
     looked = f"{count(found.plans, 'plan')} and {count(found.checkpoints, 'checkpoint')}"
-    return Outcome(
+    return CommandResult(
         data={
             "healthy": not left,
             "plans": found.plans,

@@ -1,25 +1,25 @@
-"""Owns how outside effects look: the ledger of a plan, and the steps ahead that wait for a word."""
+"""How outside effects look: the ledger of a plan, and the steps ahead that wait for a word."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cleveragents.cli.render.blocks import Cell, Grid, Outcome
+from cleveragents.cli.render.blocks import Cell, CommandResult, Grid
 from cleveragents.cli.views.words import clock_time, stamp, toned
-from cleveragents.domain.effects import Effect, EffectState, Passage
+from cleveragents.domain.effects import Effect, EffectState, EffectVerdict
 
 if TYPE_CHECKING:
-    from cleveragents.application.services.execute.tool_runner import Crossing
+    from cleveragents.application.services.execute.tool_runner import EffectGate
     from cleveragents.application.services.plans.plan_queries import PlanEffects
 
 _WORDS = {
-    Passage.RUN: "would be run again",
-    Passage.SKIP: "would be taken as done",
-    Passage.STOP: "would stop there",
+    EffectVerdict.RUN: "would be run again",
+    EffectVerdict.SKIP: "would be taken as done",
+    EffectVerdict.STOP: "would stop there",
 }
 
 
-def ledger(found: "PlanEffects") -> Outcome:
-    return Outcome(
+def ledger(found: "PlanEffects") -> CommandResult:
+    return CommandResult(
         data={
             "plan_id": found.plan.plan_id,
             "effects": [_effect_data(effect, found) for effect in found.effects],
@@ -75,7 +75,7 @@ def _note(effect: Effect, found: "PlanEffects") -> str | Cell:
     return Cell("its step was rolled back", "dim") if effect.effect_id in found.undone else ""
 
 
-def ahead(effects: "Sequence[tuple[int, Crossing]]") -> Sequence[Mapping[str, Any]]:
+def ahead(effects: "Sequence[tuple[int, EffectGate]]") -> Sequence[Mapping[str, Any]]:
     return [
         {
             "step": index,
@@ -89,7 +89,7 @@ def ahead(effects: "Sequence[tuple[int, Crossing]]") -> Sequence[Mapping[str, An
     ]
 
 
-def ahead_words(effects: "Sequence[tuple[int, Crossing]]") -> Sequence[str]:
+def ahead_words(effects: "Sequence[tuple[int, EffectGate]]") -> Sequence[str]:
     return [
         f"step {index} ({crossing.standing.tool}) has reached outside before "
         f"({crossing.standing.state}: {'; '.join(crossing.standing.effects)}): "

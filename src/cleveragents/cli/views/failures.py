@@ -1,4 +1,4 @@
-"""Owns how it looks that a plan has failed."""
+"""How it looks that a plan has failed."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,9 +1,9 @@
-"""Owns how the list of plans looks: each with where it belongs, and which is the latest here."""
+"""How the list of plans looks: each with where it belongs, and which is the latest here."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cleveragents.cli.render.blocks import Cell, Grid, Outcome
+from cleveragents.cli.render.blocks import Cell, CommandResult, Grid
 from cleveragents.cli.views.children import nested_name
 from cleveragents.cli.views.words import clock_time, stamp, toned
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:  # the service behind it is slow to import
     from cleveragents.application.services.plans.plan_queries import PlanList
 
 
-def listed(found: "PlanList") -> Outcome:
+def listed(found: "PlanList") -> CommandResult:
     plans, by_id = found.plans, {plan.plan_id: plan for plan in found.plans}
-    return Outcome(
+    return CommandResult(
         data={
             "plans": [
                 {

@@ -1,10 +1,10 @@
-"""Owns how plans look: made, running, cancelled, applied, and what they would change."""
+"""How plans look: made, running, cancelled, applied, and what they would change."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cleveragents.application.services.subplans.queries import counting
-from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
+from cleveragents.cli.render.blocks import Block, Cell, Code, CommandResult, Fields, Grid
 from cleveragents.cli.views import confinement, unchecked
 from cleveragents.cli.views.acting import acting_data, acting_rows
 from cleveragents.cli.views.children import child_data, child_grid
@@ -25,10 +25,10 @@ if TYPE_CHECKING:  # the services behind these are slow to import, and `plan sta
     from cleveragents.application.services.sandboxes.cleanup import Discarded
 
 
-def used(result: "UsedAction") -> Outcome:
+def used(result: "UsedAction") -> CommandResult:
     plan = result.plan
     next_steps = [f"agents plan execute {plan.plan_id}"]
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": plan.plan_id,
             "phase": plan.phase,
@@ -65,13 +65,13 @@ def _steps(action: Action) -> str:
     return f"decided by the actor {action.actor.type}" if action.decides else str(len(action.steps))
 
 
-def status(found: "PlanStatus", holds: Enforcement | None = None) -> Outcome:
+def status(found: "PlanStatus", holds: Enforcement | None = None) -> CommandResult:
     """`holds` is what this machine can do of the confinement that the action asks for."""
     asked, data, rows = found.plan.action.confinement, dict(_status_data(found)), []
     if holds is not None:
         data["confinement"] = confinement.data(asked, holds)
         rows = [confinement.row(asked, holds)]
-    return Outcome(
+    return CommandResult(
         data=data,
         blocks=_status_blocks(found, rows),
         messages=_next_steps(found),
@@ -79,11 +79,11 @@ def status(found: "PlanStatus", holds: Enforcement | None = None) -> Outcome:
     )
 
 
-def executed(found: "PlanStatus", holds: Enforcement | None = None) -> Outcome:
+def executed(found: "PlanStatus", holds: Enforcement | None = None) -> CommandResult:
     """A plan that has done all its steps; one that failed is an error instead."""
     outcome = status(found, holds)
     done = f"plan {found.plan.plan_id} is {found.plan.state}"
-    return Outcome(
+    return CommandResult(
         data=outcome.data,
         blocks=outcome.blocks,
         messages=[done, *outcome.messages],
@@ -221,12 +221,12 @@ def next_after_failure(plan: Plan) -> Sequence[str]:
     return steps
 
 
-def cancelled(result: "CancelledPlan", project: str) -> Outcome:
+def cancelled(result: "CancelledPlan", project: str) -> CommandResult:
     plan = result.plan
     kept = [f"the sandbox of {name} stays at {path}" for name, path in result.kept.items()]
     if kept:
         kept.append(f"remove what stays with `agents plan discard {plan.plan_id}`")
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": plan.plan_id,
             "phase": plan.phase,
@@ -238,10 +238,10 @@ def cancelled(result: "CancelledPlan", project: str) -> Outcome:
     )
 
 
-def discarded(result: "Discarded", project: str) -> Outcome:
+def discarded(result: "Discarded", project: str) -> CommandResult:
     plan = result.plan
     gone = [f"the sandbox of {name} at {path} is removed" for name, path in result.removed.items()]
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": plan.plan_id,
             "phase": plan.phase,
@@ -256,7 +256,7 @@ def discarded(result: "Discarded", project: str) -> Outcome:
     )
 
 
-def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> Outcome:
+def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> CommandResult:
     files = _files(diffs)
     patch = "".join(item.patch for item in diffs.values())
     insertions = sum(file.insertions or 0 for _, file in files)
@@ -264,7 +264,7 @@ def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> Outcome:
     blocks: list[Block] = [_file_grid(diffs)]
     if patch:
         blocks.append(Code("Patch", patch, "diff"))
-    return Outcome(
+    return CommandResult(
         data={
             "diff_summary": {
                 "plan": plan_id,
@@ -290,10 +290,10 @@ def apply_question(question: "ApplyQuestion", project: str) -> str:
     return f"Apply {count(files, 'changed file')} to {project}{doubts}"
 
 
-def applied(result: "ApplyResult", project: str) -> Outcome:
+def applied(result: "ApplyResult", project: str) -> CommandResult:
     plan = result.plan
     files = _files(result.diffs)
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": plan.plan_id,
             "phase": plan.phase,

@@ -1,9 +1,9 @@
-"""Owns how it looks where a plan would go on."""
+"""How it looks where a plan would go on."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cleveragents.cli.render.blocks import Outcome
+from cleveragents.cli.render.blocks import CommandResult
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views.conflicts import conflict_data, conflict_title
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.execute.plan_resume_service import ResumePoint
 
 
-def resume_point(point: "ResumePoint") -> Outcome:
+def resume_point(point: "ResumePoint") -> CommandResult:
     plan = point.plan
     if point.next_step is None:
         where = "every step is done; nothing is left to execute"
@@ -19,7 +19,7 @@ def resume_point(point: "ResumePoint") -> Outcome:
         where = "it would first finish the interrupted rollback, then go on from there"
     else:
         where = f"it would go on with step {point.next_step}{_name_of(point)}"
-    return Outcome(
+    return CommandResult(
         data={
             "plan_id": plan.plan_id,
             "phase": plan.phase,

@@ -1,18 +1,18 @@
-"""Owns how a rollback looks, before it is done and after."""
+"""How a rollback looks, before it is done and after."""
 
 from collections.abc import Sequence
 from typing import Any
 
-from cleveragents.cli.render.blocks import Block, Cell, Fields, Grid, Outcome
+from cleveragents.cli.render.blocks import Block, Cell, CommandResult, Fields, Grid
 from cleveragents.cli.views.words import count, toned
 from cleveragents.domain.checkpoint import RollbackImpact, RollbackPreview, RollbackResult
 from cleveragents.domain.plan import State
 
 
-def rolled_back(result: RollbackResult, project: str) -> Outcome:
+def rolled_back(result: RollbackResult, project: str) -> CommandResult:
     data = _data(result)
     done = "Files restored" if result.only else "Rollback complete"
-    return Outcome(
+    return CommandResult(
         data=data,
         blocks=_blocks(result, data),
         messages=[
@@ -24,14 +24,14 @@ def rolled_back(result: RollbackResult, project: str) -> Outcome:
     )
 
 
-def previewed(preview: RollbackPreview, project: str) -> Outcome:
+def previewed(preview: RollbackPreview, project: str) -> CommandResult:
     data = _data(preview)
     warnings = list(_warnings(preview, foretold=True))
     if preview.finishes_first is not None:
         warnings.append(f"the interrupted rollback to {preview.finishes_first} is finished first")
     if preview.undoes_step:
         warnings.append("the step that was cut off is undone first, as a resume would do")
-    return Outcome(
+    return CommandResult(
         data={"dry_run": True, **data},
         blocks=_blocks(preview, data),
         messages=[

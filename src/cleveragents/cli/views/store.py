@@ -1,18 +1,18 @@
-"""Owns how the store as a whole looks."""
+"""How the store as a whole looks."""
 
 from cleveragents.application.services.maintenance.store_service import (
     PlanShare,
     StoreCheck,
     StoreStatus,
 )
-from cleveragents.cli.render.blocks import Cell, Fields, Grid, Outcome
+from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
 from cleveragents.cli.views.words import count, size, toned
 from cleveragents.domain.errors import SnapshotDamagedError
 
 
-def status(found: StoreStatus) -> Outcome:
+def status(found: StoreStatus) -> CommandResult:
     limit = size(found.limit_bytes) if found.limit_bytes else "none"
-    return Outcome(
+    return CommandResult(
         data={
             "location": found.location,
             "size_bytes": found.disk_bytes,
@@ -61,7 +61,7 @@ def _row(item: PlanShare) -> list[str | Cell]:
     ]
 
 
-def verified(check: StoreCheck) -> Outcome:
+def verified(check: StoreCheck) -> CommandResult:
     data = {
         "plans": check.plans,
         "checkpoints": check.checkpoints,
@@ -72,14 +72,14 @@ def verified(check: StoreCheck) -> Outcome:
     }
     checked = f"{count(check.checkpoints, 'checkpoint')} of {count(check.plans, 'plan')}"
     if not check.damages:
-        return Outcome(data=data, messages=[f"{checked} verified: all of it can be restored"])
+        return CommandResult(data=data, messages=[f"{checked} verified: all of it can be restored"])
     error = {
         "code": SnapshotDamagedError.code,
         "message": f"{count(len(check.damages), 'plan')} with damaged snapshots",
         "hint": "see which checkpoints with `agents plan checkpoint verify <PLAN_ID>`",
     }
     rows = [[plan_id, text] for plan_id, texts in check.damages.items() for text in texts]
-    return Outcome(
+    return CommandResult(
         data={**data, "error": error},
         blocks=[Grid("Damaged", ["plan", "problem"], rows)],
         messages=[error["message"], error["hint"]],

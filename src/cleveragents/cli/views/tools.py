@@ -1,17 +1,17 @@
-"""Owns how tools look: all of them, or one with all that it declares."""
+"""How tools look: all of them, or one with all that it declares."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cleveragents.cli.render.blocks import Block, Cell, Code, Fields, Grid, Outcome
+from cleveragents.cli.render.blocks import Block, Cell, Code, CommandResult, Fields, Grid
 from cleveragents.cli.render.yaml_text import dump
 from cleveragents.domain.action import Parameter, ToolSpec
 from cleveragents.domain.footprint import EVERYTHING
 from cleveragents.domain.tool_schema import example, json_schema
 
 
-def listed(specs: Sequence[ToolSpec]) -> Outcome:
-    return Outcome(
+def listed(specs: Sequence[ToolSpec]) -> CommandResult:
+    return CommandResult(
         data={
             "tools": [
                 {
@@ -37,7 +37,7 @@ def listed(specs: Sequence[ToolSpec]) -> Outcome:
     )
 
 
-def shown(spec: ToolSpec, resources: Sequence[str]) -> Outcome:
+def shown(spec: ToolSpec, resources: Sequence[str]) -> CommandResult:
     step = example(spec)
     blocks: list[Block] = [Fields("Tool", _facts(spec))]
     if spec.parameters:
@@ -49,7 +49,7 @@ def shown(spec: ToolSpec, resources: Sequence[str]) -> Outcome:
             )
         )
     blocks.append(Code("Example", dump({"steps": [step]}, ascii_only=False).rstrip()))
-    return Outcome(
+    return CommandResult(
         data={
             "name": spec.name,
             "description": spec.description,

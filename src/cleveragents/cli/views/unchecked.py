@@ -1,4 +1,4 @@
-"""Owns how steps look that a person let stand without a check."""
+"""How steps look that a person let stand without a check."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Owns how times, sizes and states are spelled for people and programs."""
+"""How times, sizes and states are spelled for people and programs."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Owns the error tree. Every error says what happened, to which thing, and what to type next.
+"""The error tree. Every error says what happened, to which thing, and what to type next.
 
 PlanError                      exit 1: the operation was refused or failed
 ├── UsageError                 exit 2: the call itself was wrong

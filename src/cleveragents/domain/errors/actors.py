@@ -1,4 +1,4 @@
-"""Owns what can go wrong with whoever decides the steps of a plan."""
+"""What can go wrong with whoever decides the steps of a plan."""
 
 from cleveragents.domain.errors.base import PlanError
 

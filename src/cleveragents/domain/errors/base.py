@@ -1,4 +1,4 @@
-"""Owns the root of the error tree."""
+"""The root of the error tree."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""Owns what can go wrong with checkpoints, snapshots and the way back."""
+"""What can go wrong with checkpoints, snapshots and the way back."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Owns what can go wrong with the machine: database, disk, git, terminal."""
+"""What can go wrong with the machine: database, disk, git, terminal."""
 
 from cleveragents.domain.errors.base import PlanError
 

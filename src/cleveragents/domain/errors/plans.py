@@ -1,4 +1,4 @@
-"""Owns what can go wrong with an action or a plan."""
+"""What can go wrong with an action or a plan."""
 
 from collections.abc import Sequence
 from shlex import quote

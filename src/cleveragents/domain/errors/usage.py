@@ -1,4 +1,4 @@
-"""Owns what is wrong with a call itself."""
+"""What is wrong with a call itself."""
 
 from collections.abc import Sequence
 

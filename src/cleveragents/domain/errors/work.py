@@ -1,4 +1,4 @@
-"""Owns what can go wrong with resources, sandboxes and tools."""
+"""What can go wrong with resources, sandboxes and tools."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Owns the `actor` of an action file: the keys each actor has, and the value they come to."""
+"""The `actor` of an action file: the keys each actor has, and the value they come to."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, cast
@@ -7,7 +7,7 @@ from pydantic import Field
 
 from cleveragents.domain.action import SCRIPTED, ActorSpec
 from cleveragents.infrastructure.actionfile.shapes import (
-    Finding,
+    Mistake,
     Shape,
     Text,
     meant,
@@ -50,7 +50,7 @@ class CommandShape(ActorShape):
 SHAPES: Mapping[str, type[ActorShape]] = {"llm": LlmShape, "command": CommandShape}
 
 
-def actor_spec(raw: object, findings: list[Finding]) -> ActorSpec:
+def actor_spec(raw: object, findings: list[Mistake]) -> ActorSpec:
     """What the section says; `scripted` without one, or if it cannot be understood."""
     if raw is None:
         return ActorSpec()
@@ -61,12 +61,12 @@ def actor_spec(raw: object, findings: list[Finding]) -> ActorSpec:
     names = [SCRIPTED, *SHAPES]
     if isinstance(wanted, str) and wanted not in names:
         text = f"{quoted(wanted)} is not one of {', '.join(names)}{meant(wanted, names)}"
-        findings.append(Finding(loc=("actor", "type"), text=text))
+        findings.append(Mistake(loc=("actor", "type"), text=text))
         return ActorSpec()
     if wanted == SCRIPTED:
         for key in [name for name in section if name != "type"]:
             findings.append(
-                Finding(loc=("actor", key), text="is not for an actor that is scripted")
+                Mistake(loc=("actor", key), text="is not for an actor that is scripted")
             )
         return ActorSpec()
     shape = shaped(SHAPES.get(str(wanted), ActorShape), cast("object", raw), ("actor",), findings)

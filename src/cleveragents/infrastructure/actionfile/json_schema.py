@@ -1,4 +1,4 @@
-"""Owns the JSON Schema of an action file, for editors: made from the shapes that read the file.
+"""The JSON Schema of an action file, for editors: made from the shapes that read the file.
 
 It says what JSON Schema can say: keys, types, names and the arguments of built-in tools. What one
 part of a file says about another is checked by `agents action check`.

@@ -1,4 +1,4 @@
-"""Owns one sentence for each key of an action file, as editors show it."""
+"""One sentence for each key of an action file, as editors show it."""
 
 from collections.abc import Mapping
 

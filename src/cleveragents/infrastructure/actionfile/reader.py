@@ -1,4 +1,4 @@
-"""Owns the reading of action files: YAML to Action, or every problem with its line."""
+"""The reading of action files: YAML to Action, or every problem with its line."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -7,12 +7,12 @@ from typing import Any, cast
 from cleveragents.domain.action import SCRIPTED, Action, ActorSpec, Step
 from cleveragents.domain.errors import ActionFileError, ActionNotFoundError, StepFileError
 from cleveragents.infrastructure.actionfile.actors import actor_spec
-from cleveragents.infrastructure.actionfile.rules import Rules
+from cleveragents.infrastructure.actionfile.rules import RuleContext
 from cleveragents.infrastructure.actionfile.shapes import (
     MOST_FINDINGS,
     NO_VALUE,
     ActionShape,
-    Finding,
+    Mistake,
     quoted,
     shaped,
 )
@@ -24,7 +24,7 @@ from cleveragents.infrastructure.actionfile.subplans import (
 )
 from cleveragents.infrastructure.actionfile.yaml_nodes import (
     Document,
-    Problem,
+    YamlProblem,
     YamlProblemError,
     line_of,
     parse_yaml,
@@ -60,7 +60,7 @@ class YamlActionReader:
             document = parse_yaml(_decoded(content))
         except YamlProblemError as error:
             raise ActionFileError(path, _listing(error.problems)) from error
-        rules = Rules(
+        rules = RuleContext(
             base_dir=self._base_dir, builtin_names=self._builtin_names, overrides=overrides
         )
         action = self._action(plain(document.root), rules)
@@ -75,9 +75,11 @@ class YamlActionReader:
         except YamlProblemError as error:
             raise StepFileError(path, _listing(error.problems)) from error
         raw = plain(document.root)
-        rules = Rules(base_dir=self._base_dir, builtin_names=self._builtin_names, overrides={})
+        rules = RuleContext(
+            base_dir=self._base_dir, builtin_names=self._builtin_names, overrides={}
+        )
         step = self._replacement(raw, rules, action, index)
-        found = [Finding(loc=item.loc[2:], text=item.text) for item in rules.findings]
+        found = [Mistake(loc=item.loc[2:], text=item.text) for item in rules.findings]
         problems = [*document.problems, *_located(document, found)]
         if problems or step is None:
             raise StepFileError(path, _listing(problems))
@@ -90,19 +92,23 @@ class YamlActionReader:
             raise StepFileError(path, _listing(error.problems)) from error
         raw = plain(document.root)
         items = cast("list[object]", raw) if isinstance(raw, list) else [raw]
-        rules = Rules(base_dir=self._base_dir, builtin_names=self._builtin_names, overrides={})
+        rules = RuleContext(
+            base_dir=self._base_dir, builtin_names=self._builtin_names, overrides={}
+        )
         around = Surroundings(resources=[spec.name for spec in action.resources], level=1)
         steps = rules.steps(items, ("steps",), around)
         rules.findings.extend(self._step_findings(action, steps, rules.findings))
         skipped = 1 if items is raw else 2  # how much of the place is not in the file
-        found = [Finding(loc=item.loc[skipped:], text=item.text) for item in rules.findings]
+        found = [Mistake(loc=item.loc[skipped:], text=item.text) for item in rules.findings]
         problems = [*document.problems, *_located(document, found)]
         if problems or not steps:
-            none = [Problem(line=1, text="there is no step in it")]
+            none = [YamlProblem(line=1, text="there is no step in it")]
             raise StepFileError(path, _listing(problems or none))
         return tuple(steps.values())
 
-    def _replacement(self, raw: object, rules: Rules, action: Action, index: int) -> Step | None:
+    def _replacement(
+        self, raw: object, rules: RuleContext, action: Action, index: int
+    ) -> Step | None:
         """As it would be in the action file, in the place of step `index`, whose name it keeps."""
         around = Surroundings(resources=[spec.name for spec in action.resources])
         if isinstance(raw, dict):
@@ -116,7 +122,7 @@ class YamlActionReader:
         old = action.steps[index].name
         if step.name != old and any(old in other.uses for other in action.steps[index + 1 :]):
             text = f"a later step uses `{old}` by that name, so it must keep it"
-            rules.findings.append(Finding(loc=("steps", 0, "name"), text=text))
+            rules.findings.append(Mistake(loc=("steps", 0, "name"), text=text))
         return step
 
     def _content(self, path: str) -> bytes:
@@ -135,7 +141,7 @@ class YamlActionReader:
             raise ActionFileError(path, ["the file is larger than 1 MiB"])
         return content
 
-    def _action(self, raw: object, rules: Rules) -> Action:
+    def _action(self, raw: object, rules: RuleContext) -> Action:
         """What can be made of the file; complete only if nothing was found."""
         top = shaped(ActionShape, raw, (), rules.findings)
         sections = _mapping(raw)
@@ -170,8 +176,8 @@ class YamlActionReader:
         return action
 
     def _step_findings(
-        self, action: Action, steps: Mapping[int, Step], found: Sequence[Finding]
-    ) -> Iterator[Finding]:
+        self, action: Action, steps: Mapping[int, Step], found: Sequence[Mistake]
+    ) -> Iterator[Mistake]:
         # Of a step with mistakes in it the positions are not known: what is unusable was left out.
         broken = {item.loc[1] for item in found if item.loc[:1] == ("steps",) and item.loc[1:]}
         for index, step in steps.items():
@@ -184,7 +190,7 @@ class YamlActionReader:
 
     def _validation_findings(
         self, action: Action, validations: Mapping[int, Step]
-    ) -> Iterator[Finding]:
+    ) -> Iterator[Mistake]:
         for index, step in validations.items():
             # One that is not listed is run as it is marked, so that is where its mistake is.
             listed = step.name != step.tool or step.arguments
@@ -193,30 +199,30 @@ class YamlActionReader:
 
     def _child_findings(
         self, everything: Action, child: Action, step: Step, loc: Loc
-    ) -> Iterator[Finding]:
+    ) -> Iterator[Mistake]:
         if step.subplans is not None:
             return
         text = not_given(everything, child, step)
         if text is not None:
-            yield Finding(loc=loc, text=text)
+            yield Mistake(loc=loc, text=text)
             return
         yield from self._call_findings(child, step, loc)
 
-    def _call_findings(self, action: Action, step: Step, loc: Loc) -> Iterator[Finding]:
+    def _call_findings(self, action: Action, step: Step, loc: Loc) -> Iterator[Mistake]:
         for sentence in self._check_step(action, step):
-            yield Finding(loc=loc, text=sentence)
+            yield Mistake(loc=loc, text=sentence)
 
 
-def _who_decides(sections: Mapping[str, Any], actor: ActorSpec) -> Iterator[Finding]:
+def _who_decides(sections: Mapping[str, Any], actor: ActorSpec) -> Iterator[Mistake]:
     """Steps are written down, or somebody decides them; never both, never neither."""
     if not sections:
         return
     if actor.type != SCRIPTED and "steps" in sections:
         text = f"the actor {quoted(actor.type)} decides its own steps; leave one of the two out"
-        yield Finding(loc=("steps",), text=text)
+        yield Mistake(loc=("steps",), text=text)
     elif actor.type == SCRIPTED and sections.get("steps") is None and not _named(sections):
         text = "this key is required" if "steps" not in sections else NO_VALUE
-        yield Finding(loc=("steps",), text=f"{text}, or an `actor` that decides the steps")
+        yield Mistake(loc=("steps",), text=f"{text}, or an `actor` that decides the steps")
 
 
 def _named(sections: Mapping[str, Any]) -> bool:
@@ -229,23 +235,23 @@ def _decoded(content: bytes) -> str:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise YamlProblemError([Problem(line=line, text="this is not UTF-8 text")]) from error
+        raise YamlProblemError([YamlProblem(line=line, text="this is not UTF-8 text")]) from error
 
 
 def _mapping(raw: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", raw) if isinstance(raw, dict) else {}
 
 
-def _located(document: Document, findings: Sequence[Finding]) -> Iterator[Problem]:
+def _located(document: Document, findings: Sequence[Mistake]) -> Iterator[YamlProblem]:
     for finding in findings:
         if str(finding.loc[0] if finding.loc else "").startswith("--"):
-            yield Problem(line=0, text=f"{finding.loc[0]}: {finding.text}")
+            yield YamlProblem(line=0, text=f"{finding.loc[0]}: {finding.text}")
             continue
         where = path_text(finding.loc) or "the top level"
-        yield Problem(line=line_of(document.root, finding.loc), text=f"{where}: {finding.text}")
+        yield YamlProblem(line=line_of(document.root, finding.loc), text=f"{where}: {finding.text}")
 
 
-def _listing(problems: Sequence[Problem]) -> Sequence[str]:
+def _listing(problems: Sequence[YamlProblem]) -> Sequence[str]:
     # In the order they were found where a file has only one line, as JSON may.
     by_place = sorted(dict.fromkeys(problems), key=lambda problem: (problem.line, problem.column))
     ordered = [str(problem) for problem in by_place]

@@ -1,4 +1,4 @@
-"""Owns the rules of an action file beyond its shape, and makes the domain's values from it."""
+"""The rules of an action file beyond its shape, and makes the domain's values from it."""
 
 import os
 import re
@@ -26,7 +26,7 @@ from cleveragents.infrastructure.actionfile.shapes import (
     NO_VALUE,
     TILDE,
     ConfinementShape,
-    Finding,
+    Mistake,
     PolicyShape,
     ResourceShape,
     ServerShape,
@@ -46,13 +46,13 @@ _FOLDERS = (ResourceType.GIT_CHECKOUT, ResourceType.FS_DIRECTORY)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class RuleContext:
     """What the rules need to know from outside the file, and where they put what they find."""
 
     base_dir: str
     builtin_names: Collection[str]
     overrides: Mapping[str, str]
-    findings: list[Finding] = field(default_factory=list[Finding])
+    findings: list[Mistake] = field(default_factory=list[Mistake])
 
     def policy(self, raw: object) -> RollbackPolicy:
         shape = shaped(PolicyShape, raw, ("rollback_policy",), self.findings) or PolicyShape()
@@ -327,7 +327,7 @@ class Rules:
             before[step.name] += 1
 
     def _find(self, text: str, *loc: str | int) -> None:
-        self.findings.append(Finding(loc=loc, text=text))
+        self.findings.append(Mistake(loc=loc, text=text))
 
 
 def _use_problem(

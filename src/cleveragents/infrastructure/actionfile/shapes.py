@@ -1,4 +1,4 @@
-"""Owns the shape of an action file: its keys and their types, and the words for what is wrong."""
+"""The shape of an action file: its keys and their types, and the words for what is wrong."""
 
 import difflib
 from collections.abc import Callable, Collection, Mapping
@@ -28,7 +28,7 @@ VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Mistake:
     """Something wrong, and where: keys and positions from the top of the file."""
 
     loc: tuple[str | int, ...]
@@ -235,7 +235,7 @@ S = TypeVar("S", bound=Shape)
 
 
 def shaped(
-    model: type[S], raw: object, loc: tuple[str | int, ...], findings: list[Finding]
+    model: type[S], raw: object, loc: tuple[str | int, ...], findings: list[Mistake]
 ) -> S | None:
     """The checked section, or None with the reasons added to `findings`."""
     try:
@@ -244,7 +244,7 @@ def shaped(
         # One more than is shown, so that it is seen that there are more.
         details = error.errors(include_url=False)[: MOST_FINDINGS + 1]
         keys = [field.alias or name for name, field in model.model_fields.items()]
-        findings += [Finding(loc=(*loc, *d["loc"]), text=_in_words(d, keys)) for d in details]
+        findings += [Mistake(loc=(*loc, *d["loc"]), text=_in_words(d, keys)) for d in details]
         return None
 
 

@@ -1,4 +1,4 @@
-"""Owns the `subplans` of a step in an action file: their shape, their rules, and their values."""
+"""The `subplans` of a step in an action file: their shape, their rules, and their values."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from cleveragents.domain.action import (
 )
 from cleveragents.domain.subplan import MOST_LEVELS, in_a_circle
 from cleveragents.infrastructure.actionfile.shapes import (
-    Finding,
+    Mistake,
     Section,
     Shape,
     StepName,
@@ -76,7 +76,7 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubplanRules:
-    findings: list[Finding]
+    findings: list[Mistake]
     read_steps: ReadSteps
 
     def spawn(self, raw: object, loc: Loc, around: Surroundings) -> Step | None:
@@ -151,7 +151,7 @@ class SubplanRules:
                 self._find(text, *loc, "depends_on", index)
 
     def _find(self, text: str, *loc: str | int) -> None:
-        self.findings.append(Finding(loc=loc, text=text))
+        self.findings.append(Mistake(loc=loc, text=text))
 
 
 def child_steps(action: Action, step: Step, loc: Loc) -> Iterator[tuple[Action, Step, Loc]]:

@@ -1,4 +1,4 @@
-"""Owns YAML text as nodes: JSON-like values that know their lines. Nothing in a file can run."""
+"""YAML text as nodes: JSON-like values that know their lines. Nothing in a file can run."""
 
 import json
 import math
@@ -69,14 +69,14 @@ class Node:
     """One value; `nodes`, `characters` and `depth` measure it with all aliases written out."""
 
     line: int
-    value: "Scalar | Sequence[Node] | dict[str, Entry]"
+    value: "Scalar | Sequence[Node] | dict[str, MappingValue]"
     nodes: int = 1
     characters: int = 0
     depth: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class MappingValue:
     """One value of a mapping, and the line of its key."""
 
     line: int
@@ -84,7 +84,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Problem:
+class YamlProblem:
     """`line` 0: it is not in the file."""
 
     line: int
@@ -101,7 +101,7 @@ class Problem:
 class YamlProblemError(Exception):
     """Text that cannot be read to its end, with all that was found up to there."""
 
-    def __init__(self, problems: Sequence[Problem]) -> None:
+    def __init__(self, problems: Sequence[YamlProblem]) -> None:
         super().__init__("; ".join(str(problem) for problem in problems))
         self.problems = tuple(problems)
 
@@ -109,7 +109,7 @@ class YamlProblemError(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     root: Node
-    problems: tuple[Problem, ...]
+    problems: tuple[YamlProblem, ...]
 
 
 def parse_yaml(text: str, loader: Any = _LOADER) -> Document:
@@ -117,7 +117,9 @@ def parse_yaml(text: str, loader: Any = _LOADER) -> Document:
     if bad := _FORBIDDEN.search(text):
         line = text.count("\n", 0, bad.start()) + 1
         name = f"U+{ord(bad.group()):04X}"
-        raise YamlProblemError([Problem(line=line, text=f"the character {name} is not allowed")])
+        raise YamlProblemError(
+            [YamlProblem(line=line, text=f"the character {name} is not allowed")]
+        )
     builder = _Builder(text, loader)
     root = builder.document()
     return Document(root=root, problems=tuple(builder.problems))
@@ -169,7 +171,7 @@ class _Builder:
         parse = cast("Callable[..., Iterator[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType] - its stub leaves the stream open
         self._events = parse(text, Loader=loader)
         self._anchors: dict[str, Node | None] = {}
-        self.problems: list[Problem] = []
+        self.problems: list[YamlProblem] = []
 
     def document(self) -> Node:
         self._next()
@@ -240,7 +242,7 @@ class _Builder:
 
     def _mapping(self, event: Any, loc: Loc) -> Node:
         self._check_tag(event, _MAPPING_TAGS, loc)
-        entries: dict[str, Entry] = {}
+        entries: dict[str, MappingValue] = {}
         parts: list[Node] = []
         while not isinstance(following := self._next(), yaml.MappingEndEvent):
             key = self._node(following, (*loc, ""))
@@ -248,13 +250,13 @@ class _Builder:
             child = (*loc, name)
             line = _line(following)
             self._check_key(key, line, child, entries.get(name))
-            entry = Entry(line=line, node=self._node(self._next(), child))
+            entry = MappingValue(line=line, node=self._node(self._next(), child))
             parts += (key, entry.node)
             if isinstance(key.value, str):
                 entries.setdefault(name, entry)
         return self._measured(event, entries, parts)
 
-    def _check_key(self, key: Node, line: int, loc: Loc, earlier: Entry | None) -> None:
+    def _check_key(self, key: Node, line: int, loc: Loc, earlier: MappingValue | None) -> None:
         if not isinstance(key.value, str):
             shown = plain(key) if isinstance(key.value, int | float) else "this key"
             self._report(line, loc[:-1], f"a key must be text; put {shown} in quotes")
@@ -284,7 +286,7 @@ class _Builder:
 
     def _report(self, line: int, loc: Loc, text: str) -> None:
         where = path_text(loc)
-        self.problems.append(Problem(line=line, text=f"{where}: {text}" if where else text))
+        self.problems.append(YamlProblem(line=line, text=f"{where}: {text}" if where else text))
 
     def _stop_at(self, error: yaml.MarkedYAMLError) -> NoReturn:
         mark = error.problem_mark or error.context_mark
@@ -298,11 +300,11 @@ class _Builder:
             begin = error.context_mark
             since = f" that begins on line {begin.line + 1}" if context and begin else ""
             reason = f"not valid YAML: {error.problem}{context}{since}"
-        problem = Problem(line=mark.line + 1, column=mark.column + 1, text=reason)
+        problem = YamlProblem(line=mark.line + 1, column=mark.column + 1, text=reason)
         raise YamlProblemError([*self.problems, problem]) from error
 
     def _stop(self, line: int, text: str) -> NoReturn:
-        raise YamlProblemError([*self.problems, Problem(line=line, text=text)])
+        raise YamlProblemError([*self.problems, YamlProblem(line=line, text=text)])
 
 
 def _line(event: Any) -> int:

@@ -1,4 +1,4 @@
-"""Owns whose tool it is: one that an agent's program carries out itself, or any other."""
+"""Whose tool it is: one that an agent's program carries out itself, or any other."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""Owns the steps that a person put into a plan whose actor decides its own: they come first."""
+"""The steps that a person put into a plan whose actor decides its own: they come first."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,9 +8,9 @@ from cleveragents.domain.action import Action
 from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
     Unannounced,
 )
@@ -37,5 +37,5 @@ class GivenSteps:
             confidence=1.0,
         )
 
-    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:
-        return self._actor.hear(action, state, outcome)
+    def observe(self, action: Action, state: Mapping[str, Any], outcome: StepOutcome) -> Memory:
+        return self._actor.observe(action, state, outcome)

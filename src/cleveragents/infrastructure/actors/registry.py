@@ -1,4 +1,4 @@
-"""Owns which actors there are: the one that an action names, or what is missing for it."""
+"""Which actors there are: the one that an action names, or what is missing for it."""
 
 import difflib
 from collections.abc import Callable, Mapping

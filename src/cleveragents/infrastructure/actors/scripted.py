@@ -1,4 +1,4 @@
-"""Owns the actor that takes the steps of the action file in their order."""
+"""The actor that takes the steps of the action file in their order."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,9 +7,9 @@ from cleveragents.domain.action import Action
 from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
 )
 
@@ -33,5 +33,5 @@ class ScriptedActor:
             confidence=1.0,
         )
 
-    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002  it only counts
+    def observe(self, action: Action, state: Mapping[str, Any], outcome: StepOutcome) -> Memory:  # noqa: ARG002  it only counts
         return Memory(state=state)

@@ -1,4 +1,4 @@
-"""Owns the end of Execute: an actor that has finished stays so, and the validations follow."""
+"""The end of Execute: an actor that has finished stays so, and the validations follow."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,9 +9,9 @@ from cleveragents.domain.action import Action, Validation
 from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
     Unannounced,
 )
@@ -53,15 +53,15 @@ class ValidatingActor:
             confidence=1.0,
         )
 
-    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:
+    def observe(self, action: Action, state: Mapping[str, Any], outcome: StepOutcome) -> Memory:
         """An actor hears only of those that it has to do something about."""
         if _DONE not in state:
-            return self._actor.hear(action, state, outcome)
+            return self._actor.observe(action, state, outcome)
         required = action.validation(outcome.step.tool) is Validation.REQUIRED
         if outcome.error is None or not required:
             return Memory(state=state)
         # The work goes on, so that all of them have to run again after it.
-        return self._actor.hear(action, _working(state), outcome)
+        return self._actor.observe(action, _working(state), outcome)
 
     def _said(self, situation: Situation) -> Proposal | Unannounced | Finished:
         state = situation.state

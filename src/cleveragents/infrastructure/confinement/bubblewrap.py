@@ -1,4 +1,4 @@
-"""Owns the command line of bubblewrap that gives a command the same view as our own means."""
+"""The command line of bubblewrap that gives a command the same view as our own means."""
 
 import os
 from collections.abc import Callable, Sequence

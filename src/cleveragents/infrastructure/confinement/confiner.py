@@ -1,4 +1,4 @@
-"""Owns how one command is held inside: what it gets to see, and what it gives up as it starts."""
+"""How one command is held inside: what it gets to see, and what it gives up as it starts."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Owns which variables of the user's environment a command gets to see."""
+"""Which variables of the user's environment a command gets to see."""
 
 from collections.abc import Collection, Mapping
 

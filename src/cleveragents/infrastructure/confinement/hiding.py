@@ -1,4 +1,4 @@
-"""Owns hiding from a command what is kept for plans, but for what is its own (ADR 0045).
+"""Hiding from a command what is kept for plans, but for what is its own (ADR 0045).
 
 To read is enough to hold a lock: who may open a lock file or a database can keep everybody else
 from working, and reads other plans' work and the user's keys. So the data folder is covered by an

@@ -1,4 +1,4 @@
-"""Owns the rules of Landlock: where a process, and all that it starts, may write."""
+"""The rules of Landlock: where a process, and all that it starts, may write."""
 
 import ctypes
 import os

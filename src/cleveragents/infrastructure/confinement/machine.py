@@ -1,4 +1,4 @@
-"""Owns the question what this machine offers to hold commands inside."""
+"""The question what this machine offers to hold commands inside."""
 
 import os
 import shutil

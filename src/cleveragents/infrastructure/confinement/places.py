@@ -1,4 +1,4 @@
-"""Owns which places a command is shown, and in which way."""
+"""Which places a command is shown, and in which way."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Owns the view of the machine that a command gets: read-only but for a few folders, and with no
+"""The view of the machine that a command gets: read-only but for a few folders, and with no
 processes but its own.
 
 Landlock does not stop who changes modes, owners or times; a read-only mount does.

@@ -1,4 +1,4 @@
-"""Owns the filter of system calls that leaves a process without a socket to the outside.
+"""The filter of system calls that leaves a process without a socket to the outside.
 
 No socket can be made: neither one for the network nor one for a service of the machine, which
 could write in our place. Pairs of sockets between a process and its children stay possible.

@@ -1,4 +1,4 @@
-"""Owns the calls of the Linux kernel for which Python has no name.
+"""The calls of the Linux kernel for which Python has no name.
 
 They are made by a new process before it becomes its program, so everything is looked up here,
 and each call is one call.

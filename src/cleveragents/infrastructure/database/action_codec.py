@@ -1,4 +1,4 @@
-"""Owns an action as JSON text: how a plan keeps the action it was made from."""
+"""An action as JSON text: how a plan keeps the action it was made from."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Owns checkpoint groups, their checkpoints and their resource states as rows."""
+"""Checkpoint groups, their checkpoints and their resource states as rows."""
 
 import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence

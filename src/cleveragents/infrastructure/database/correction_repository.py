@@ -1,4 +1,4 @@
-"""Owns corrections and what they superseded as rows."""
+"""Corrections and what they superseded as rows."""
 
 import sqlite3
 from collections.abc import Collection, Sequence

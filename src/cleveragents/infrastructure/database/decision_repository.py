@@ -1,4 +1,4 @@
-"""Owns decisions, who used whose output, tool calls and timelines as rows."""
+"""Decisions, who used whose output, tool calls and timelines as rows."""
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence

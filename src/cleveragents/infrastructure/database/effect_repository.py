@@ -1,4 +1,4 @@
-"""Owns the ledger of outside effects as rows."""
+"""The ledger of outside effects as rows."""
 
 import sqlite3
 from collections.abc import Sequence

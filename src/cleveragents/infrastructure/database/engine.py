@@ -1,4 +1,4 @@
-"""Owns the connections to the metadata database, and when a migration is due."""
+"""The connections to the metadata database, and when a migration is due."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Owns the name of a database among all that may have plans on one repository (ADR 0045).
+"""The name of a database among all that may have plans on one repository (ADR 0045).
 
 It is made up once, and goes with the file when that is moved or renamed. A copy of the file gets a
 name of its own: the original may be in use still. A copy is told by its inode, which a copy has not

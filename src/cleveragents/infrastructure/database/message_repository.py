@@ -1,4 +1,4 @@
-"""Owns what actors remember as rows: each message once, named by its content and its parent."""
+"""What actors remember as rows: each message once, named by its content and its parent."""
 
 import sqlite3
 from collections.abc import Collection, Sequence

@@ -1,4 +1,4 @@
-"""Owns running the migrations; importing this imports Alembic, so nothing does until one is due."""
+"""Running the migrations; importing this imports Alembic, so nothing does until one is due."""
 
 import sqlite3
 from pathlib import Path

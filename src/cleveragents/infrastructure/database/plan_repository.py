@@ -1,4 +1,4 @@
-"""Owns plans and their resources as rows."""
+"""Plans and their resources as rows."""
 
 import sqlite3
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Owns how values become columns and back: times, JSON and inserts."""
+"""How values become columns and back: times, JSON and inserts."""
 
 import functools
 import json

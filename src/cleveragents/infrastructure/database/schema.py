@@ -1,4 +1,4 @@
-"""Owns the table definitions, for migrations only: the everyday path never imports SQLAlchemy."""
+"""The table definitions, for migrations only: the everyday path never imports SQLAlchemy."""
 
 from sqlalchemy import (
     Boolean,

@@ -1,4 +1,4 @@
-"""Owns child plans as rows: each under its parent, and what a plan is told about its own."""
+"""Child plans as rows: each under its parent, and what a plan is told about its own."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Owns the transaction: leaving it undoes it, only `commit` keeps it."""
+"""The transaction: leaving it undoes it, only `commit` keeps it."""
 
 import sqlite3
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""Owns opening what its owner has closed to himself, without changing its mode (ADR 0038).
+"""Opening what its owner has closed to himself, without changing its mode (ADR 0038).
 
 A helper process does it, in a user namespace in which it may open whatever is its user's. It is
 started when it is first needed, which for most trees is never.

@@ -1,4 +1,4 @@
-"""Owns opening files for another process, with rights that only this one has: run by itself.
+"""Opening files for another process, with rights that only this one has: run by itself.
 
 In a user namespace of its own, a process may open whatever belongs to its user, whatever the mode
 says. Only modules that every Python brings along: it has to be at work within milliseconds.

@@ -1,4 +1,4 @@
-"""Owns the data folder: that it is the user's own, and closed to everybody else (ADR 0045).
+"""The data folder: that it is the user's own, and closed to everybody else (ADR 0045).
 
 Snapshots hold every file of a project, secrets included; and whoever can write here can have us
 write and remove anything.

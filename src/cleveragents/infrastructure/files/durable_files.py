@@ -1,4 +1,4 @@
-"""Owns reading and writing files of ours in a folder where a step may have planted links.
+"""Reading and writing files of ours in a folder where a step may have planted links.
 
 Every folder on the way is opened by itself, from `top` on, and none of them through a link.
 """

@@ -1,4 +1,4 @@
-"""Owns what a snapshot knows about one path, and how that counts towards the hash of a tree."""
+"""What a snapshot knows about one path, and how that counts towards the hash of a tree."""
 
 import hashlib
 import os
@@ -52,7 +52,7 @@ def _between(kind: int, mode: int, hash_length: int) -> bytes:
     )
 
 
-class Seen(NamedTuple):
+class ManifestRow(NamedTuple):
     """An entry with the marks by which a later look tells that it is still the same.
 
     `ctime_ns` is NEVER where no such promise can be made. A process begins by reading one for
@@ -77,7 +77,7 @@ class Seen(NamedTuple):
     def entry(self) -> Entry:
         return entry_of(self)
 
-    def still_is(self, status: "Status") -> bool:
+    def still_is(self, status: "StatInfo") -> bool:
         if self.kind == Kind.DIR:
             # All there is to a folder is in its status; its times only tell of its children.
             return status.kind is Kind.DIR and self.mode == status.mode
@@ -92,11 +92,11 @@ class Seen(NamedTuple):
         )
 
 
-State = Entry | Seen
+TreeEntry = Entry | ManifestRow
 """What a path is, whoever tells it."""
 
 
-class Status(NamedTuple):
+class StatInfo(NamedTuple):
     """The part of an lstat that matters; `kind` is None for sockets, pipes and devices.
 
     One is made for every path at every look, so it is of the kind that is made fastest.
@@ -114,9 +114,9 @@ class Status(NamedTuple):
     taken_ns: int
     links: int
 
-    def seen(self, path: bytes, *, hash: bytes = b"", target: bytes = b"") -> Seen:
+    def seen(self, path: bytes, *, hash: bytes = b"", target: bytes = b"") -> ManifestRow:
         # In the order of the fields, as in `status_of`.
-        return Seen(
+        return ManifestRow(
             path,
             int(self.kind or Kind.GONE),
             self.mode,
@@ -132,8 +132,8 @@ class Status(NamedTuple):
         )
 
 
-def file_seen(found: os.stat_result, taken_ns: int, path: bytes, hash: bytes) -> Seen:
-    """What `status_of` and `Status.seen` make of a file, in half the time."""
+def file_seen(found: os.stat_result, taken_ns: int, path: bytes, hash: bytes) -> ManifestRow:
+    """What `status_of` and `StatInfo.seen` make of a file, in half the time."""
     mtime_ns, ctime_ns = found.st_mtime_ns, found.st_ctime_ns
     fields = (
         path,
@@ -149,7 +149,7 @@ def file_seen(found: os.stat_result, taken_ns: int, path: bytes, hash: bytes) ->
         found.st_ino,
         found.st_dev,
     )
-    return Seen._make(fields)
+    return ManifestRow._make(fields)
 
 
 def _promised(ctime_ns: int, mtime_ns: int, taken_ns: int) -> int:
@@ -164,11 +164,11 @@ def entry_of(row: Sequence[Any]) -> Entry:
     return Entry(path, _KIND_OF[kind], mode, size, mtime_ns, key, target, uid, gid)
 
 
-def status_of(found: os.stat_result, taken_ns: int) -> Status:
+def status_of(found: os.stat_result, taken_ns: int) -> StatInfo:
     mode = found.st_mode
     kind = KINDS.get(mode & KIND_BITS)
     # In the order of the fields: naming them would double the time.
-    return Status(
+    return StatInfo(
         kind,
         # The bits of a link mean nothing, and the size of a folder is the file system's business.
         0 if kind is Kind.LINK else mode & MODE_BITS,
@@ -191,7 +191,7 @@ MODE_BITS = 0o7777
 KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIR, stat.S_IFLNK: Kind.LINK}
 
 
-def token(of: State) -> int:
+def token(of: TreeEntry) -> int:
     """Its share of the tree's sum."""
     path, key = of.path, of.hash
     # Each part with its length before it, and the target last.
@@ -200,7 +200,7 @@ def token(of: State) -> int:
     return int.from_bytes(hashlib.sha256(told).digest(), "big")
 
 
-def same_state(one: State | None, other: State | None) -> bool:
+def same_state(one: TreeEntry | None, other: TreeEntry | None) -> bool:
     if one is None or other is None:
         return one is other
     return (one.kind, one.mode, one.hash, one.target) == (

@@ -1,4 +1,4 @@
-"""Owns which paths of a sandbox are not captured because the action excludes them."""
+"""Which paths of a sandbox are not captured because the action excludes them."""
 
 import fnmatch
 import os
@@ -32,7 +32,7 @@ def excludes(patterns: Iterable[str], hidden: frozenset[bytes] = frozenset()) ->
     return Excludes(patterns=tuple(item for item in cleaned if item[0]), hidden=hidden)
 
 
-def told_of(exclude: Excludes) -> bytes:
+def fingerprint(exclude: Excludes) -> bytes:
     """Equal for those that leave out the same."""
     return repr((exclude.patterns, sorted(exclude.hidden))).encode()
 

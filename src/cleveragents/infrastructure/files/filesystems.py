@@ -1,4 +1,4 @@
-"""Owns what the kernel knows and does about a whole file system, which Python has no call for."""
+"""What the kernel knows and does about a whole file system, which Python has no call for."""
 
 import ctypes
 import os

@@ -1,4 +1,4 @@
-"""Owns changing modes in a sandbox for a while, so that its owner can work with what is closed.
+"""Changing modes in a sandbox for a while, so that its owner can work with what is closed.
 
 What a mode really is stands beside the sandbox before it changes: whoever comes after a kill puts
 it back (ADR 0038).
@@ -46,7 +46,7 @@ class Lender:
             os.close(self._note)
             raise
 
-    def settle(self) -> None:
+    def forget(self) -> None:
         """Whoever lent something has put it back, or has given it another mode on purpose."""
         self._out.clear()
 

@@ -1,4 +1,4 @@
-"""Owns looking at one path closely: its kind, its mode, and its bytes while they hold still."""
+"""Looking at one path closely: its kind, its mode, and its bytes while they hold still."""
 
 import errno
 import hashlib
@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.files.entry import (
     Kind,
-    Seen,
-    Status,
+    ManifestRow,
+    StatInfo,
     file_seen,
     same_state,
     shown,
     status_of,
 )
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 CHUNK = 4 * 1024 * 1024
 _ATTEMPTS = 5
@@ -35,34 +35,34 @@ def hash_only(chunks: Iterable[bytes], path: bytes, size: int) -> bytes:  # noqa
     return digest.digest()
 
 
-def examine_file(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
-    """The same as `examine`, faster for what most likely is a file."""
+def examine_file(anchor: RootedFolder, path: bytes, sink: Sink) -> ManifestRow | None:
+    """The same as `read_path`, faster for what most likely is a file."""
     try:
         return _look_at_file(anchor.open_file(path), path, sink)
-    except (_MovedError, OSError):
-        return examine(anchor, path, sink)
+    except (_PathMovedError, OSError):
+        return read_path(anchor, path, sink)
 
 
-def examine_mapped(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
+def examine_mapped(anchor: RootedFolder, path: bytes, sink: Sink) -> ManifestRow | None:
     """The same for what somebody writes through memory, of which its times need not tell: it is
     what it was read as twice."""
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(_PAUSE * attempt)
-        first, second = examine(anchor, path, hash_only), examine(anchor, path, sink)
+        first, second = read_path(anchor, path, hash_only), read_path(anchor, path, sink)
         if same_state(first, second):
             return second
     raise _failed(path, _CHANGING)
 
 
-def examine(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
+def read_path(anchor: RootedFolder, path: bytes, sink: Sink) -> ManifestRow | None:
     """What is at `path`; None if nothing that can be captured. Raises SnapshotFailedError."""
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(_PAUSE * attempt)
         try:
             return _look(anchor, path, sink)
-        except _MovedError:
+        except _PathMovedError:
             continue
         except FileNotFoundError:
             return None
@@ -76,7 +76,7 @@ def examine(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
     raise _failed(path, _CHANGING)
 
 
-class _MovedError(Exception):
+class _PathMovedError(Exception):
     """The path changed while it was read."""
 
 
@@ -87,7 +87,7 @@ def _failed(path: bytes, reason: str) -> SnapshotFailedError:
     )
 
 
-def _look(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
+def _look(anchor: RootedFolder, path: bytes, sink: Sink) -> ManifestRow | None:
     status = status_of(anchor.status(path), time.time_ns())
     if status.kind is None:
         return None
@@ -95,32 +95,32 @@ def _look(anchor: Anchor, path: bytes, sink: Sink) -> Seen | None:
         return _look_at_link(anchor, path, status)
     if status.kind is Kind.DIR:
         # What the anchor did to get in is not the folder's own mode.
-        return status._replace(mode=anchor.opened_up.get(path, status.mode)).seen(path)
+        return status._replace(mode=anchor.opened_modes.get(path, status.mode)).seen(path)
     return _look_at_file(anchor.open(path), path, sink)
 
 
-def _look_at_link(anchor: Anchor, path: bytes, status: Status) -> Seen:
+def _look_at_link(anchor: RootedFolder, path: bytes, status: StatInfo) -> ManifestRow:
     target = _link_target(anchor, path)
     after = anchor.status(path)
     if (after.st_ino, after.st_ctime_ns) != (status.ino, status.ctime_ns):
-        raise _MovedError
+        raise _PathMovedError
     return status.seen(path, target=target)
 
 
-def _link_target(anchor: Anchor, path: bytes) -> bytes:
+def _link_target(anchor: RootedFolder, path: bytes) -> bytes:
     try:
         return anchor.link_target(path)
     except OSError as error:
         if error.errno == errno.EINVAL:
-            raise _MovedError from error
+            raise _PathMovedError from error
         raise
 
 
-def _look_at_file(fd: int, path: bytes, sink: Sink) -> Seen:
+def _look_at_file(fd: int, path: bytes, sink: Sink) -> ManifestRow:
     try:
         found, taken_ns = os.fstat(fd), time.time_ns()
         if not stat.S_ISREG(found.st_mode):
-            raise _MovedError
+            raise _PathMovedError
         size = found.st_size
         digest = sink(_chunks(fd, size) if size > CHUNK else _whole(fd, size), path, size)
         after = os.fstat(fd)
@@ -132,7 +132,7 @@ def _look_at_file(fd: int, path: bytes, sink: Sink) -> Seen:
         or after.st_size != size
         or after.st_mode != found.st_mode
     ):
-        raise _MovedError
+        raise _PathMovedError
     return file_seen(found, taken_ns, path, digest)
 
 
@@ -140,7 +140,7 @@ def _whole(fd: int, size: int) -> tuple[bytes, ...]:
     """What `_chunks` gives for nearly all files, without its overhead."""
     data = _read_fully(fd, size)
     if len(data) != size:
-        raise _MovedError
+        raise _PathMovedError
     return (data,)
 
 
@@ -151,7 +151,7 @@ def _chunks(fd: int, size: int) -> Iterator[bytes]:
         chunk = _read_fully(fd, min(CHUNK, missing))
         missing -= len(chunk)
         if not chunk or os.fstat(fd).st_size != size:
-            raise _MovedError
+            raise _PathMovedError
         yield chunk
 
 

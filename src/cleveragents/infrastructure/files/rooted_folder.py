@@ -1,4 +1,4 @@
-"""Owns reaching into a tree without ever following a link that something planted in it."""
+"""Reaching into a tree without ever following a link that something planted in it."""
 
 import ctypes
 import errno
@@ -63,12 +63,12 @@ _NAMED_FLAGS = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _OWNER_ALL = 0o700
 
 
-class Anchor:
+class RootedFolder:
     """Opens folders of a tree component by component, and keeps the chain of the last one open.
 
     What is ours and has no read permission is read nevertheless: without a change of its mode, or
     in a `sandbox`, if nothing else helps, with one for a moment. With `open_up`, folders that we
-    may not read or write are made so; `opened_up` remembers their modes for whoever puts them back.
+    may not read or write are made so; `opened_modes` keeps their modes for whoever puts them back.
     """
 
     def __init__(self, root: str | bytes, *, open_up: bool = False, sandbox: bool = False) -> None:
@@ -78,7 +78,7 @@ class Anchor:
         self._open_up = open_up
         self._sandbox = sandbox
         self._lender: Lender | None = None
-        self.opened_up: dict[bytes, int] = {}
+        self.opened_modes: dict[bytes, int] = {}
         if sandbox:
             put_back(self.root)
         self._root = self._open_root()
@@ -101,7 +101,7 @@ class Anchor:
         finally:
             if self._lender is not None:
                 self._lender.close()
-            self.let_go()
+            self.close_chain()
             os.close(self._root)
 
     def folder(self, path: bytes) -> int:
@@ -157,17 +157,17 @@ class Anchor:
         finally:
             os.close(fd)
 
-    def let_go(self) -> None:
+    def close_chain(self) -> None:
         """Forget the open chain, because folders of it may have been replaced."""
         self._close_beyond(0)
 
     def _close_up(self) -> None:
-        """Whoever changed the tree on purpose has emptied `opened_up`; the rest was only for us."""
-        for path in sorted(self.opened_up, key=lambda path: path.count(b"/") + bool(path))[::-1]:
+        """Who changed the tree on purpose has emptied `opened_modes`; the rest was only for us."""
+        for path in sorted(self.opened_modes, key=lambda path: path.count(b"/") + bool(path))[::-1]:
             with suppress(FileNotFoundError, NotADirectoryError):
-                os.fchmod(self.folder(path), self.opened_up[path])
+                os.fchmod(self.folder(path), self.opened_modes[path])
         if self._lender is not None:
-            self._lender.settle()
+            self._lender.forget()
 
     def _descend(self, name: bytes) -> None:
         parent = self._fds[-1] if self._fds else self._root
@@ -245,7 +245,7 @@ class Anchor:
             raise PermissionError(errno.EACCES, str(error)) from error
 
     def _make_usable(self, fd: int, path: bytes) -> None:
-        if path not in self.opened_up and os.fstat(fd).st_mode & _OWNER_ALL != _OWNER_ALL:
+        if path not in self.opened_modes and os.fstat(fd).st_mode & _OWNER_ALL != _OWNER_ALL:
             self._lend(fd, path)
 
     def _lend(self, fd: int, path: bytes) -> None:
@@ -257,7 +257,7 @@ class Anchor:
         else:
             # /proc leads to the folder itself and, other than a path, to nothing else.
             os.chmod(f"/proc/self/fd/{fd}", mode | _OWNER_ALL)
-        self.opened_up[path] = mode
+        self.opened_modes[path] = mode
 
     def _close_beyond(self, depth: int) -> None:
         for fd in self._fds[depth:]:

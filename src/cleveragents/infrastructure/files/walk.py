@@ -1,4 +1,4 @@
-"""Owns listing a whole tree: every path with its status, links not followed."""
+"""Listing a whole tree: every path with its status, links not followed."""
 
 import errno
 import os
@@ -8,9 +8,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.files.entry import Kind, Status, parent_of, shown, status_of
+from cleveragents.infrastructure.files.entry import Kind, StatInfo, parent_of, shown, status_of
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 # Takes a folder's path, and a descriptor of it that may be used during the call.
@@ -21,13 +21,13 @@ BeforeListing = Callable[[bytes, int], None]
 class Listing:
     """What is there. `special` are sockets, pipes and devices, which cannot be captured."""
 
-    found: dict[bytes, Status] = field(default_factory=dict[bytes, Status])
+    found: dict[bytes, StatInfo] = field(default_factory=dict[bytes, StatInfo])
     special: list[bytes] = field(default_factory=list[bytes])
     excluded: list[bytes] = field(default_factory=list[bytes])
 
 
 def walk(
-    anchor: Anchor, exclude: Excludes, top: bytes = b"", before: BeforeListing | None = None
+    anchor: RootedFolder, exclude: Excludes, top: bytes = b"", before: BeforeListing | None = None
 ) -> Listing:
     """Everything below `top`; `before` is called with each folder before it is listed.
 
@@ -43,7 +43,7 @@ def walk(
 
 
 def walk_if_small(
-    anchor: Anchor, exclude: Excludes, most: int, before: BeforeListing | None = None
+    anchor: RootedFolder, exclude: Excludes, most: int, before: BeforeListing | None = None
 ) -> Listing | None:
     """The same for a whole tree; None if it has more than so many paths."""
     listing = Listing()
@@ -60,7 +60,7 @@ def linked_files(listing: Listing) -> set[bytes]:
     return {p for p, s in listing.found.items() if s.links > 1 and s.kind is Kind.FILE}
 
 
-def status_at(anchor: Anchor, path: bytes) -> Status | None:
+def status_at(anchor: RootedFolder, path: bytes) -> StatInfo | None:
     """What one path is now; None if nothing is there. Raises OSError."""
     try:
         return status_of(anchor.status(path), time.time_ns())
@@ -71,7 +71,7 @@ def status_at(anchor: Anchor, path: bytes) -> Status | None:
 
 
 def _list_folder(
-    anchor: Anchor,
+    anchor: RootedFolder,
     folder: bytes,
     exclude: Excludes,
     listing: Listing,
@@ -93,7 +93,9 @@ def _list_folder(
         ) from error
 
 
-def _note_all(anchor: Anchor, folder: bytes, exclude: Excludes, listing: Listing) -> list[bytes]:
+def _note_all(
+    anchor: RootedFolder, folder: bytes, exclude: Excludes, listing: Listing
+) -> list[bytes]:
     """Note what is in a folder; gives back the folders in it."""
     folders: list[bytes] = []
     prefix = folder + b"/" if folder else b""
@@ -119,7 +121,7 @@ def _note_all(anchor: Anchor, folder: bytes, exclude: Excludes, listing: Listing
 
 
 def _found(
-    anchor: Anchor, prefix: bytes, entry: os.DirEntry[str]
+    anchor: RootedFolder, prefix: bytes, entry: os.DirEntry[str]
 ) -> tuple[bytes, os.stat_result | None]:
     path = prefix + os.fsencode(entry.name)
     try:
@@ -135,11 +137,11 @@ def _found(
 
 
 def _drop_mere_holders(listing: Listing) -> None:
-    for holder in mere_holders(listing.found, listing.excluded):
+    for holder in folders_with_only_excluded(listing.found, listing.excluded):
         del listing.found[holder]
 
 
-def mere_holders(found: Collection[bytes], excluded: Iterable[bytes]) -> set[bytes]:
+def folders_with_only_excluded(found: Collection[bytes], excluded: Iterable[bytes]) -> set[bytes]:
     """Folders among `found` with excluded paths in them and nothing else."""
     holders: set[bytes] = set()
     for path in excluded:

@@ -1,10 +1,10 @@
-"""Owns where one stands: the folders around the current one, up to the top of its repository."""
+"""Where one stands: the folders around the current one, up to the top of its repository."""
 
 import os
 from collections.abc import Sequence
 
 
-class Whereabouts:
+class CurrentFolder:
     """`cwd` is the current folder as the system has it, without links."""
 
     def __init__(self, cwd: str) -> None:

@@ -1,4 +1,4 @@
-"""Owns the signs of life of the locks we hold, and what happens if one of them is not ours."""
+"""The signs of life of the locks we hold, and what happens if one of them is not ours."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ class Overtaken(Protocol):
 
 
 @dataclass(slots=True)
-class Held:
+class HeldLock:
     """One lock file of ours, open."""
 
     path: str
@@ -31,12 +31,12 @@ class Heartbeats:
     def __init__(self, overtaken: Overtaken, seconds: float = BEAT_SECONDS) -> None:
         self._overtaken = overtaken
         self._seconds = seconds
-        self._held: list[Held] = []
+        self._held: list[HeldLock] = []
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._running = False
 
-    def start(self, held: Held) -> Callable[[], None]:
+    def start(self, held: HeldLock) -> Callable[[], None]:
         """Give signs of life from now on, until what this gives back is called."""
         with self._lock:
             self._held.append(held)
@@ -44,7 +44,7 @@ class Heartbeats:
                 self._begin(held)
         return lambda: self._stop(held)
 
-    def _begin(self, held: Held) -> None:
+    def _begin(self, held: HeldLock) -> None:
         try:
             threading.Thread(target=self._run, name="plan-locks", daemon=True).start()
         except RuntimeError:  # there can be no more threads, so nobody would give signs
@@ -52,7 +52,7 @@ class Heartbeats:
             raise
         self._running = True
 
-    def _stop(self, held: Held) -> None:
+    def _stop(self, held: HeldLock) -> None:
         # After this no sign is written any more: the file may be free, or somebody else's.
         with self._lock:
             self._held.remove(held)
@@ -66,7 +66,7 @@ class Heartbeats:
                     self._beat(held)
             self._running = False
 
-    def _beat(self, held: Held) -> None:
+    def _beat(self, held: HeldLock) -> None:
         found = _owner_at(held.path, held.descriptor)
         if not held.owner.is_same(found):
             self._overtaken(held.path, found)

@@ -1,4 +1,4 @@
-"""Owns who holds a lock: what an owner says of itself, whether it lives, whose turn it is."""
+"""Who holds a lock: what an owner says of itself, whether it lives, whose turn it is."""
 
 import json
 import os
@@ -78,7 +78,7 @@ def is_stopped(owner: LockOwner) -> bool:
     return (_stat(owner.pid) or [""])[0] in _STOPPED
 
 
-class Turn(StrEnum):
+class LockTurn(StrEnum):
     """What a process may do that finds somebody's name in a lock file."""
 
     TAKE = "take"
@@ -87,7 +87,7 @@ class Turn(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class LockState:
     """`held`: the kernel says that somebody has the file. `silence`: seconds since the last sign.
 
     `alive` is what is known of the owner's process if it is on this machine, and None if it is not.
@@ -100,23 +100,23 @@ class Finding:
     same_host: bool
 
 
-def whose_turn(found: Finding, expiry: float) -> Turn:
+def whose_turn(found: LockState, expiry: float) -> LockTurn:
     """The rule (ADR 0017). REPLACE: by a new file, which whoever had the old one will notice."""
     if found.owner is None:
-        return Turn.WAIT if found.held else Turn.TAKE
+        return LockTurn.WAIT if found.held else LockTurn.TAKE
     if found.alive is not None:
         # On one machine the kernel lets go with the last process that has the file. If it is held
         # although its owner is dead, a child has inherited it; an owner that lives is never
         # overtaken, however silent: two writers are worse than one refusal.
         if not found.held:
-            return Turn.TAKE
-        return Turn.WAIT if found.alive else Turn.REPLACE
+            return LockTurn.TAKE
+        return LockTurn.WAIT if found.alive else LockTurn.REPLACE
     if found.same_host and not found.held:
-        return Turn.TAKE  # the machine was started anew since
-    return Turn.REPLACE if found.silence > expiry else Turn.WAIT
+        return LockTurn.TAKE  # the machine was started anew since
+    return LockTurn.REPLACE if found.silence > expiry else LockTurn.WAIT
 
 
-def find(owner: LockOwner | None, *, held: bool, silence: float) -> Finding:
+def find(owner: LockOwner | None, *, held: bool, silence: float) -> LockState:
     us = ourselves("", "")
     alive: bool | None = None
     if owner is not None and owner.boot == us.boot:
@@ -124,7 +124,7 @@ def find(owner: LockOwner | None, *, held: bool, silence: float) -> Finding:
             alive = is_alive(owner)
         elif not held:
             alive = False  # another container of this machine, and the kernel says it let go
-    return Finding(
+    return LockState(
         owner=owner,
         held=held,
         silence=silence,

@@ -1,4 +1,4 @@
-"""Owns the plan locks: kernel locks on files that say who has them (ADR 0017)."""
+"""The plan locks: kernel locks on files that say who has them (ADR 0017)."""
 
 import fcntl
 import os
@@ -16,11 +16,11 @@ from cleveragents.domain.errors import (
     ToolNotEndedError,
 )
 from cleveragents.domain.ids import PlanId
-from cleveragents.infrastructure.locks.heartbeats import BEAT_SECONDS, Heartbeats, Held
+from cleveragents.infrastructure.locks.heartbeats import BEAT_SECONDS, Heartbeats, HeldLock
 from cleveragents.infrastructure.locks.lock_owners import (
-    Finding,
     LockOwner,
-    Turn,
+    LockState,
+    LockTurn,
     find,
     is_stopped,
     ourselves,
@@ -90,7 +90,7 @@ class FilePlanLocks:
         found = self._holder(plan_id)
         return None if found is None else self._in_words(found)
 
-    def _holder(self, plan_id: PlanId) -> Finding | None:
+    def _holder(self, plan_id: PlanId) -> LockState | None:
         """Leaves no trace, so that the last sign of life is only as old as our clock says."""
         try:
             descriptor = os.open(self._path(plan_id), os.O_RDWR | os.O_CLOEXEC)
@@ -98,7 +98,7 @@ class FilePlanLocks:
             return None
         try:
             found = self._look(descriptor, self._clock.now().timestamp(), fcntl.LOCK_SH)
-            return found if whose_turn(found, self._expiry) is Turn.WAIT else None
+            return found if whose_turn(found, self._expiry) is LockTurn.WAIT else None
         finally:
             os.close(descriptor)
 
@@ -113,7 +113,7 @@ class FilePlanLocks:
             descriptor = os.open(self._path(plan_id), os.O_RDWR | os.O_CLOEXEC)
             try:
                 seen = self._look(descriptor, self._clock.now().timestamp(), fcntl.LOCK_SH)
-                if seen.owner is not None and whose_turn(seen, self._expiry) is not Turn.WAIT:
+                if seen.owner is not None and whose_turn(seen, self._expiry) is not LockTurn.WAIT:
                     found[plan_id] = self._in_words(seen)
             finally:
                 os.close(descriptor)
@@ -147,9 +147,9 @@ class FilePlanLocks:
         with _closed_on_error(descriptor):
             found = self._look(descriptor, self._now(), fcntl.LOCK_EX)
             turn = whose_turn(found, self._expiry)
-            if turn is Turn.WAIT or not self._is_at(plan_id, descriptor):
+            if turn is LockTurn.WAIT or not self._is_at(plan_id, descriptor):
                 raise PlanLockedError(plan_id, self._in_words(found), self._advice(found))
-            if turn is Turn.TAKE:
+            if turn is LockTurn.TAKE:
                 return self._signed(plan_id, descriptor, owner, over=found.owner is not None)
             taken = self._new_file(plan_id, owner)
         os.close(descriptor)
@@ -172,7 +172,7 @@ class FilePlanLocks:
         self, plan_id: PlanId, descriptor: int, owner: LockOwner, *, over: bool
     ) -> "_Taken":
         os.pwrite(descriptor, owner.to_bytes(), 0)
-        held = Held(path=self._path(plan_id), descriptor=descriptor, owner=owner)
+        held = HeldLock(path=self._path(plan_id), descriptor=descriptor, owner=owner)
         return _Taken(held=held, over=over)
 
     @contextmanager
@@ -187,7 +187,7 @@ class FilePlanLocks:
 
     # --- looking --------------------------------------------------------------------------------
 
-    def _look(self, descriptor: int, now: float, kind: int) -> Finding:
+    def _look(self, descriptor: int, now: float, kind: int) -> LockState:
         held = not _try_lock(descriptor, kind)
         silence = max(0.0, now - os.fstat(descriptor).st_mtime)
         return find(read_owner(descriptor), held=held, silence=silence)
@@ -209,7 +209,7 @@ class FilePlanLocks:
         except FileNotFoundError:
             return False
 
-    def _in_words(self, found: Finding) -> str:
+    def _in_words(self, found: LockState) -> str:
         owner = found.owner
         if owner is None:  # it has the lock, and has not signed yet
             return "another process"
@@ -218,10 +218,10 @@ class FilePlanLocks:
         what = f"`plan {owner.operation}`, process {owner.pid}{where}"
         return f"{what}, since {owner.since}, {heard}{self._state(found, owner)}"
 
-    def _state(self, found: Finding, owner: LockOwner) -> str:
+    def _state(self, found: LockState, owner: LockOwner) -> str:
         return ", and stopped" if found.alive and is_stopped(owner) else ""
 
-    def _advice(self, found: Finding) -> str:
+    def _advice(self, found: LockState) -> str:
         owner = found.owner
         if owner is None:
             return ""
@@ -257,7 +257,7 @@ class FilePlanLocks:
         return os.path.join(self._folder, plan_id)
 
 
-def _takes_signals(found: Finding, owner: LockOwner) -> bool:
+def _takes_signals(found: LockState, owner: LockOwner) -> bool:
     return owner.operation == "execute" and bool(found.alive) and owner.pid != os.getpid()
 
 
@@ -265,7 +265,7 @@ def _takes_signals(found: Finding, owner: LockOwner) -> bool:
 class _Taken:
     """`over`: from somebody who died with it."""
 
-    held: Held
+    held: HeldLock
     over: bool
 
 

@@ -1,4 +1,4 @@
-"""Owns merging a child's checkout into its parent's: the tree, and the commits of submodules.
+"""Merging a child's checkout into its parent's: the tree, and the commits of submodules.
 
 A submodule that the child has moved to another commit is taken over with its repository if nobody
 has moved the parent's meanwhile. What is not committed in it are files like all others.

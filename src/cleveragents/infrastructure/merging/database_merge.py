@@ -1,4 +1,4 @@
-"""Owns what happens to a database that a child changed: taken over whole, or a plain refusal."""
+"""What happens to a database that a child changed: taken over whole, or a plain refusal."""
 
 import os
 import stat

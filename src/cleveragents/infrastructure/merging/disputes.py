@@ -1,4 +1,4 @@
-"""Owns one path that two sides disagree about: how both look, and what taking either comes to."""
+"""One path that two sides disagree about: how both look, and what taking either comes to."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence

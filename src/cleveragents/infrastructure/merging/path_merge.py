@@ -1,4 +1,4 @@
-"""Owns the three-way merge of one tree, path by path: what to take over, and what conflicts.
+"""The three-way merge of one tree, path by path: what to take over, and what conflicts.
 
 `base` is the state a child began with, `theirs` what it made of it, `ours` the parent's present. A
 child that began anew did so on top of what others had merged since the first time: where it undoes
@@ -28,7 +28,7 @@ from cleveragents.infrastructure.merging.disputes import (
     with_texts,
 )
 from cleveragents.infrastructure.merging.renames import Renames
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 T = TypeVar("T", int, bytes)
 Wanted = Mapping[bytes, Entry | None]
@@ -43,7 +43,7 @@ _SNIFFED = 8000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trees:
+class MergeTrees:
     """What the merge needs to see of the two trees.
 
     `changes` lead from base to theirs, `our_changes` are what the parent changed since. `below`
@@ -51,8 +51,8 @@ class Trees:
     path was before any of its siblings was merged.
     """
 
-    changes: Sequence[Difference]
-    our_changes: Callable[[], Sequence[Difference]]
+    changes: Sequence[PathDifference]
+    our_changes: Callable[[], Sequence[PathDifference]]
     ours: Callable[[bytes], Entry | None]
     below: Callable[[bytes], Iterable[bytes]]
     folder: Callable[[bytes], Entry | None]
@@ -76,7 +76,7 @@ class Merged:
 class PathMerge:
     def __init__(
         self,
-        trees: Trees,
+        trees: MergeTrees,
         strategy: MergeStrategy,
         merge_text: MergeText,
         now_ns: int,
@@ -104,7 +104,7 @@ class PathMerge:
         self.result.conflicts.sort(key=lambda conflict: conflict.path)
         return self.result
 
-    def _take(self, change: Difference) -> None:
+    def _take(self, change: PathDifference) -> None:
         path, base, theirs = change
         ours = self._trees.ours(path)
         if same_state(ours, theirs):
@@ -122,7 +122,7 @@ class PathMerge:
         else:
             self._bring_together(path, base, ours, theirs)
 
-    def _take_over(self, change: Difference) -> None:
+    def _take_over(self, change: PathDifference) -> None:
         """Nobody else has touched it since the child began; unless that was on top of others."""
         path, base, theirs = change
         began = self._trees.began(path) if self._trees.began else base
@@ -312,9 +312,9 @@ class PathMerge:
         elif isinstance(answer, bytes):
             self._write(dispute, dispute.ours or dispute.theirs, answer)
         else:
-            self._settle(dispute, answer)
+            self._take_answer(dispute, answer)
 
-    def _settle(self, dispute: Dispute, side: Side) -> None:
+    def _take_answer(self, dispute: Dispute, side: Side) -> None:
         wanted = self.result.wanted
         other = Side.OURS if side is Side.THEIRS else Side.THEIRS
         self.result.left_out.append(dispute.left_out(other))

@@ -1,4 +1,4 @@
-"""Owns which merge is for which type of resource: the port `Merges`."""
+"""Which merge is for which type of resource: the port `Merges`."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,11 +1,11 @@
-"""Owns finding out where a file went that is not at its old path any more."""
+"""Finding out where a file went that is not at its old path any more."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from cleveragents.infrastructure.files.entry import Entry, Kind
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 # As git does it: half of the bytes, by lines, and not for a whole tree of candidates.
 _ENOUGH = 0.5
@@ -24,7 +24,7 @@ class Renames:
     added: dict[bytes, Entry] = field(default_factory=dict[bytes, Entry])
 
     @classmethod
-    def among(cls, changes: Iterable[Difference], content: Content) -> "Renames":
+    def among(cls, changes: Iterable[PathDifference], content: Content) -> "Renames":
         found = cls(content)
         for path, old, new in changes:
             if old is not None and old.kind is Kind.FILE and new is None:

@@ -1,4 +1,4 @@
-"""Owns merging three versions of one text, with the tool that people trust for it."""
+"""Merging three versions of one text, with the tool that people trust for it."""
 
 import os
 from collections.abc import Generator
@@ -8,7 +8,7 @@ from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.merging.path_merge import MergeText
 from cleveragents.infrastructure.sandbox.git.command import Git
-from cleveragents.infrastructure.sandbox.git.inside import GitInside, Inside, View
+from cleveragents.infrastructure.sandbox.git.inside import GitInside, InsideSession, View
 
 _MOST_CONFLICTS = 127
 # No settings of the user's: the same three texts give the same result everywhere.
@@ -31,7 +31,7 @@ class TextMerge:
             yield lambda base, ours, theirs: _merged(inside, (base, ours, theirs))
 
 
-def _merged(inside: Inside, texts: tuple[bytes, bytes, bytes]) -> bytes | None:
+def _merged(inside: InsideSession, texts: tuple[bytes, bytes, bytes]) -> bytes | None:
     """None if both changed the same lines."""
     for name, data in zip(("base", "ours", "theirs"), texts, strict=True):
         (inside.told / name).write_bytes(data)

@@ -1,4 +1,4 @@
-"""Owns merging a child's tree into its parent's sandbox, from the snapshots of both."""
+"""Merging a child's tree into its parent's sandbox, from the snapshots of both."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,11 +15,11 @@ from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, sho
 from cleveragents.infrastructure.merging.path_merge import (
     Merged,
     MergeText,
+    MergeTrees,
     PathMerge,
     Resolve,
-    Trees,
 )
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 
@@ -66,7 +66,7 @@ class TreeMerge:
             self._snapshots.reading(child) as theirs,
             self._texts.opened(parent) as merge_text,
         ):
-            seen = _Seen(ours, theirs, parent, child, earlier)
+            seen = _MergeView(ours, theirs, parent, child, earlier)
             trees = seen.trees()
             now, resolve = time.time_ns(), _resolving(decide, parent.name)
             merged = PathMerge(trees, strategy, merge_text, now, resolve).run()
@@ -107,7 +107,7 @@ class TreeMerge:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _MergeView:
     """The two trees, with merges that were prepared and not yet carried out laid over the
     parent's."""
 
@@ -117,8 +117,8 @@ class _Seen:
     child: PlanResource
     earlier: Sequence[Merged]
 
-    def trees(self) -> Trees:
-        return Trees(
+    def trees(self) -> MergeTrees:
+        return MergeTrees(
             changes=self.theirs.between(self._base, _ref(self.child.boundary, self.child)),
             our_changes=self._our_changes,
             ours=self._entry,
@@ -156,13 +156,13 @@ class _Seen:
                 return merged.wanted[path]
         return self.ours.entry(path, _ref(self.parent.boundary, self.parent))
 
-    def _our_changes(self) -> Sequence[Difference]:
+    def _our_changes(self) -> Sequence[PathDifference]:
         versions = self.ours.session.versions
         start = int(_ref(self.child.branched_at, self.child))
         newest = int(_ref(self.parent.boundary, self.parent))
         paths = versions.touched(start, newest).union(*(m.wanted for m in self.earlier))
         compared = (
-            Difference(path, self.theirs.entry(path, self._base), self._entry(path))
+            PathDifference(path, self.theirs.entry(path, self._base), self._entry(path))
             for path in sorted(paths)
         )
         return [item for item in compared if not same_state(item.old, item.new)]

@@ -1,4 +1,4 @@
-"""Owns how it is seen in a command's output that something was refused to it, and what would allow
+"""How it is seen in a command's output that something was refused to it, and what would allow
 it: the place that it names, and the line for the action file."""
 
 import json

@@ -1,4 +1,4 @@
-"""Owns the first process of a step's own process table, which the kernel makes the last: when it
+"""The first process of a step's own process table, which the kernel makes the last: when it
 ends, all the others are ended before anybody hears of it.
 
 It is a copy of us that is as confined as the program that it starts, adopts every orphan, and can
@@ -73,13 +73,13 @@ class FirstProcess:
             with suppress(PermissionError):  # root has no other limit to its processes
                 os.setpriority(os.PRIO_PROCESS, 0, _FIRST_OF_ALL)
             close_all_but(self.told, self.asked)
-            report = _Watch(program, self.asked, self.most_processes).until_it_ends()
+            report = _ProgramWatch(program, self.asked, self.most_processes).until_it_ends()
             os.write(self.told, report.as_bytes())
         finally:
             os._exit(0)
 
 
-class _Watch:  # pragma: no cover - as above
+class _ProgramWatch:  # pragma: no cover - as above
     def __init__(self, program: int, asked: int, most_processes: int) -> None:
         self._program = program
         self._asked = asked

@@ -1,4 +1,4 @@
-"""Owns finding the processes that a plan's steps have started, wherever these have moved to.
+"""Finding the processes that a plan's steps have started, wherever these have moved to.
 
 Each carries a mark in its environment, which it passes on to whatever it starts; a session or
 process group of its own does not take that away.

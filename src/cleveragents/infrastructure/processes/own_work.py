@@ -1,8 +1,9 @@
 """Runs programs of ours over what a step could have written, as confined as the step was.
 
 git, SQLite and what git starts (filters, drivers) interpret bytes that are not ours: a file can
-name a program to be run, or a path to be removed. So they get the view of a step, below a keeper,
-and can write only where they are told to. Unconfined code of ours may copy such bytes, not more.
+name a program to be run, or a path to be removed. So they get the view of a step, below a
+supervisor, and can write only where they are told to. Unconfined code of ours may copy such bytes,
+not more.
 """
 
 import subprocess
@@ -40,7 +41,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class WorkResult:
     stdout: bytes
     stderr: bytes
     code: int
@@ -50,7 +51,7 @@ class OwnWork:
     def __init__(self, confiner: Confiner) -> None:
         self._confiner = confiner
 
-    def run(self, work: Work, input: bytes = b"") -> Finished:
+    def run(self, work: Work, input: bytes = b"") -> WorkResult:
         """Raises ToolError if it could not be started or held inside, or did not end in time."""
         with self.started(work) as running:
             try:
@@ -58,7 +59,7 @@ class OwnWork:
             except subprocess.TimeoutExpired:
                 raise ToolTimeoutError(work.argv[0], work.seconds) from None
             report = _whole(work, running.end())
-        return Finished(stdout=stdout, stderr=stderr, code=report.code)
+        return WorkResult(stdout=stdout, stderr=stderr, code=report.code)
 
     @contextmanager
     def started(self, work: Work) -> Generator[Running]:

@@ -1,4 +1,4 @@
-"""Owns the processes below one process: finding them, and ending all of them for good.
+"""The processes below one process: finding them, and ending all of them for good.
 
 For machines on which a step has no process table of its own, which its end would take along.
 """
@@ -17,7 +17,7 @@ _DEAD = (b"Z", b"X")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProcessPlace:
     """Where a process stands: its parent, its group, and what it is at, as the kernel spells it."""
 
     parent: int
@@ -25,9 +25,9 @@ class Place:
     state: bytes
 
 
-def descendants(root: int) -> Mapping[int, Place]:
+def descendants(root: int) -> Mapping[int, ProcessPlace]:
     """Those that live; empty where there is no /proc."""
-    found: dict[int, Place] = {}
+    found: dict[int, ProcessPlace] = {}
     waiting = [root]
     while waiting:
         below = _children(waiting.pop())
@@ -82,7 +82,7 @@ def exit_code_of(child: int) -> int | None:
             code = os.waitstatus_to_exitcode(status)
 
 
-def place_of(process: int) -> Place | None:
+def place_of(process: int) -> ProcessPlace | None:
     """None if there is no such process, or it has ended."""
     try:
         with open(f"/proc/{process}/stat", "rb", buffering=0) as file:
@@ -90,7 +90,7 @@ def place_of(process: int) -> Place | None:
             state, parent, group = file.read(512).rpartition(b")")[2].split()[:3]
     except (OSError, ValueError):
         return None
-    return None if state in _DEAD else Place(int(parent), int(group), state)
+    return None if state in _DEAD else ProcessPlace(int(parent), int(group), state)
 
 
 def threads_of(process: int) -> Iterable[str]:
@@ -115,12 +115,12 @@ def _children(process: int) -> list[int] | None:
     return found
 
 
-def _descendants_of_all(root: int) -> Mapping[int, Place]:
+def _descendants_of_all(root: int) -> Mapping[int, ProcessPlace]:
     places = _living()
     children: dict[int, list[int]] = {}
     for process, place in places.items():
         children.setdefault(place.parent, []).append(process)
-    found: dict[int, Place] = {}
+    found: dict[int, ProcessPlace] = {}
     waiting = [root]
     while waiting:
         below = [pid for pid in children.get(waiting.pop(), []) if pid not in found]
@@ -129,7 +129,7 @@ def _descendants_of_all(root: int) -> Mapping[int, Place]:
     return found
 
 
-def _living() -> Mapping[int, Place]:
+def _living() -> Mapping[int, ProcessPlace]:
     if not os.path.isdir("/proc"):
         return {}
     known = {int(name): place_of(int(name)) for name in os.listdir("/proc") if name.isdecimal()}

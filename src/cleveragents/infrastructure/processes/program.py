@@ -1,4 +1,4 @@
-"""Owns how a process that is held inside starts the program that it is held inside for."""
+"""How a process that is held inside starts the program that it is held inside for."""
 
 import errno
 import os

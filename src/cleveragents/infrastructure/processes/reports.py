@@ -1,4 +1,4 @@
-"""Owns what those who keep watch over a command are told, and what they tell of it."""
+"""What those who keep watch over a command are told, and what they tell of it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Owns running a command for a tool: held inside, for a limited time, output and crowd."""
+"""Running a command for a tool: held inside, for a limited time, output and crowd."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Owns one command that is running: what it prints, how it ends, and that it does."""
+"""One command that is running: what it prints, how it ends, and that it does."""
 
 import os
 import select
@@ -67,7 +67,7 @@ class _Ending:
 
 
 class Running:
-    """`name` is the tool's, `mark` what its processes carry, `report` where its keeper writes.
+    """`name` is the tool's, `mark` what its processes carry, `report` where its supervisor writes.
 
     `first` leads to the first process, where they have a process table of their own.
     """
@@ -123,7 +123,7 @@ class Running:
         return tail
 
     def end(self, told: signal.Signals = STOP) -> Report | None:
-        """See that all of it has ended; None if the keeper could not tell how."""
+        """See that all of it has ended; None if the supervisor could not tell how."""
         if self._ending is None:
             self._ending = self._how(END if self.is_suspended else told)
         if isinstance(self._ending.how, ToolNotEndedError):
@@ -169,8 +169,8 @@ class Running:
             return _Ending(how=error)
 
     def _ended(self, told: signal.Signals) -> Report | None:
-        # A keeper that has reported ends by itself; told to stop, others do so within a while. One
-        # that does not is left at its work: without it, nobody would end what is still there.
+        # A supervisor that has reported ends by itself; told to stop, others do so within a while.
+        # One that does not is left at its work: without it, nobody would end what is still there.
         if not self._has_reported(0):
             self.process.send_signal(told)
             if not self._has_reported(_PATIENCE_SECONDS):

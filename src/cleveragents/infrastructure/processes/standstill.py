@@ -1,4 +1,4 @@
-"""Owns stopping a crowd of processes so that none of them moves, and letting them go on."""
+"""Stopping a crowd of processes so that none of them moves, and letting them go on."""
 
 import os
 import signal
@@ -39,8 +39,8 @@ class Household:
 class Below:
     """All processes below one that adopts orphans, as far as they can be found."""
 
-    def __init__(self, keeper: int) -> None:
-        self._keeper = keeper
+    def __init__(self, supervisor: int) -> None:
+        self._keeper = supervisor
 
     def members(self) -> Collection[int]:
         return descendants(self._keeper).keys()

@@ -1,4 +1,4 @@
-"""Owns the start of a command that is held inside: its keeper, and what leads to and from them."""
+"""The start of a command that is held inside: its supervisor, and what leads to and from them."""
 
 import os
 import signal
@@ -13,11 +13,11 @@ from typing import IO, Any
 
 from cleveragents.domain.scarcity import scarcity_by_number
 from cleveragents.infrastructure.confinement.confiner import Enclosure
-from cleveragents.infrastructure.processes.keeper import Keeper
 from cleveragents.infrastructure.processes.marked import MARK
 from cleveragents.infrastructure.processes.program import Program
 from cleveragents.infrastructure.processes.reports import NotHeld, NotRun, read_report
 from cleveragents.infrastructure.processes.running import Running
+from cleveragents.infrastructure.processes.supervisor import ProcessSupervisor
 
 # The last one is how an interruption that got lost is felt again.
 _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
@@ -76,7 +76,7 @@ def _start(enclosure: Enclosure, start: Start) -> Running:
     environ = {**start.environ, MARK: start.mark}
     passed = (*enclosure.passed_fds, *start.passed)
     program = Program(argv=enclosure.argv, environ=environ, passed=passed)
-    keeper = Keeper(
+    supervisor = ProcessSupervisor(
         report=written,
         most_processes=start.most_processes,
         enter=enclosure.enter,
@@ -94,7 +94,7 @@ def _start(enclosure: Enclosure, start: Start) -> Running:
             stderr=start.stderr,
             pass_fds=passed,
             start_new_session=True,
-            preexec_fn=keeper.begin,
+            preexec_fn=supervisor.begin,
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         os.close(written)
@@ -106,7 +106,7 @@ def _start(enclosure: Enclosure, start: Start) -> Running:
     finally:
         if theirs is not None:
             theirs.close()
-    os.close(written)  # so that the end of the keeper is the end of what can be read
+    os.close(written)  # so that the end of the supervisor is the end of what can be read
     return Running(start.name, start.mark, process, report, ours)
 
 

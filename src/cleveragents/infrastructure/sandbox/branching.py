@@ -1,4 +1,4 @@
-"""Owns the sandboxes of child plans: each a branch or copy of its parent's, as that is now."""
+"""The sandboxes of child plans: each a branch or copy of its parent's, as that is now."""
 
 import os
 from collections.abc import Mapping
@@ -8,16 +8,16 @@ from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.copy.btrfs import snapshot, snapshot_marks
-from cleveragents.infrastructure.files.copy.copy_proof import Marks
+from cleveragents.infrastructure.files.copy.copy_proof import CopyProof
 from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.sandbox.git.repository.own_repository import branch_repository
 from cleveragents.infrastructure.sandbox.location import make_parent, remove_sandbox
-from cleveragents.infrastructure.sandbox.sqlite.sandbox import DatabaseSnapshots, branch_settled
-from cleveragents.infrastructure.snapshots.gc_pause import uncollected
+from cleveragents.infrastructure.sandbox.sqlite.sandbox import DatabaseSnapshots, branch_consistent
+from cleveragents.infrastructure.snapshots.gc_pause import gc_paused
 
-Copied = Mapping[bytes, Marks]
+Copied = Mapping[bytes, CopyProof]
 """By path, for what is known of; empty if the copy was made in a way that proves nothing."""
 
 
@@ -39,7 +39,7 @@ class Branches:
             make_parent(Path(child.sandbox_path))
             shared = snapshot(parent.sandbox_path, child.sandbox_path)
             return _copy(parent.sandbox_path, child, frozenset(), shared=shared)
-        branch_settled(parent, child, self._databases)
+        branch_consistent(parent, child, self._databases)
         return {}
 
 
@@ -61,7 +61,7 @@ def _copy(source: str, child: PlanResource, hidden: frozenset[bytes], *, shared:
 def _copy_fast(source: str, target: Path, hidden: frozenset[bytes], *, shared: bool) -> Copied:
     one, two = os.fsencode(source), os.fsencode(target)
     try:
-        with uncollected():
+        with gc_paused():
             if shared:
                 return snapshot_marks(one, two, hidden)
             return BranchCopy(one, two, hidden).run()

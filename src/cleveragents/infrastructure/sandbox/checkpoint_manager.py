@@ -1,4 +1,4 @@
-"""Owns which engine takes the snapshots of which type of resource."""
+"""Which engine takes the snapshots of which type of resource."""
 
 from collections.abc import Collection, Mapping
 from typing import Protocol
@@ -17,7 +17,7 @@ from cleveragents.infrastructure.snapshots.pages.engine import PagesEngine
 from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
-from cleveragents.infrastructure.snapshots.tree.extra_state import NoSide
+from cleveragents.infrastructure.snapshots.tree.extra_state import NoExtraState
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
@@ -26,7 +26,7 @@ class SnapshotEngine(Protocol):
 
     def capture(self, resource: PlanResource) -> Snapshot: ...
     def known(self, resource: PlanResource, ref: str) -> Snapshot: ...
-    def adopt(
+    def inherit_snapshot(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
     ) -> Snapshot: ...
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored: ...
@@ -45,7 +45,7 @@ class SnapshotEngine(Protocol):
         """In one transaction; raises SnapshotDamagedError if the file of all is not readable."""
         ...
 
-    def verify_way_back(
+    def verify_restorable(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
     ) -> None: ...
     def changes_between(
@@ -93,10 +93,10 @@ class CheckpointManager:
     def known(self, resource: PlanResource, ref: str) -> Snapshot:
         return self._engine(resource).known(resource, ref)
 
-    def adopt(
+    def inherit_snapshot(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
     ) -> Snapshot:
-        return self._engine(child).adopt(parent, child, copied)
+        return self._engine(child).inherit_snapshot(parent, child, copied)
 
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
         return self._engine(resource).restore(resource, ref, together=together)
@@ -137,10 +137,10 @@ class CheckpointManager:
             found = _one_by_one(engine, resource, snapshots)
         return {snapshot: error.message for snapshot, error in found.items()}
 
-    def verify_way_back(
+    def verify_restorable(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
-        self._engine(resource).verify_way_back(resource, ref, state_hash, paths)
+        self._engine(resource).verify_restorable(resource, ref, state_hash, paths)
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return self._engine(resource).changes_between(resource, old, new)
@@ -187,5 +187,5 @@ def _one_by_one(
     return found
 
 
-def _no_side(resource: PlanResource) -> NoSide:  # noqa: ARG001 - the same for every folder
-    return NoSide()
+def _no_side(resource: PlanResource) -> NoExtraState:  # noqa: ARG001 - the same for every folder
+    return NoExtraState()

@@ -1,4 +1,4 @@
-"""Owns finding what plans have left: sandboxes, and refs in users' repositories."""
+"""Finding what plans have left: sandboxes, and refs in users' repositories."""
 
 import os
 import time
@@ -16,7 +16,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.clock import machine_started_ns
 from cleveragents.infrastructure.files.lent_modes import LENT
 from cleveragents.infrastructure.sandbox.git.command import Git, Start, start_plainly
-from cleveragents.infrastructure.sandbox.git.inside import GitInside, Inside, View
+from cleveragents.infrastructure.sandbox.git.inside import GitInside, InsideSession, View
 from cleveragents.infrastructure.sandbox.git.lfs import lfs_in
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import REPOSITORY, GitFolder
 from cleveragents.infrastructure.sandbox.git.repository.pins import (
@@ -153,7 +153,7 @@ class SandboxLeftovers:
             )
 
 
-def _differs_from_project(folder: GitFolder, inside: Inside) -> bool:
+def _differs_from_project(folder: GitFolder, inside: InsideSession) -> bool:
     """Whether files or commits of a sandbox are not in the user's repository. Raises PlanError.
 
     Which one that is, a step may have said.
@@ -179,7 +179,7 @@ def _submodules(folder: GitFolder) -> Iterator[GitFolder]:
     return (GitFolder(folder.sandbox, place) for place in found)
 
 
-def _has_own_work(module: GitFolder, inside: Inside) -> bool:
+def _has_own_work(module: GitFolder, inside: InsideSession) -> bool:
     """One that borrows nothing was made by a step."""
     borrowed = module.borrowed()
     if borrowed is None:

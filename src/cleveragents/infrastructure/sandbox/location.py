@@ -1,4 +1,4 @@
-"""Owns the place of a sandbox on disk: private, and removed only where sandboxes are."""
+"""The place of a sandbox on disk: private, and removed only where sandboxes are."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.lent_modes import note_beside
 
 
-class SandboxPlaces:
+class SandboxFolders:
     """The port of that name: all it does is to look at folders."""
 
     def __init__(self, sandboxes_dir: str) -> None:

@@ -1,4 +1,4 @@
-"""Owns finding projects that were moved, and telling their sandboxes where they are now."""
+"""Finding projects that were moved, and telling their sandboxes where they are now."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from cleveragents.infrastructure.sandbox.git.submodules.records import (
 )
 
 
-class MovedProjects:
+class ProjectLocations:
     """`cwd` is looked at too: whoever stands in a repository that was moved shows where it is.
     `pins` are our names in it."""
 
@@ -70,7 +70,7 @@ class MovedProjects:
                 return place
         return None
 
-    def settle(self, resource: PlanResource, place: str) -> PlanResource:
+    def relocate(self, resource: PlanResource, place: str) -> PlanResource:
         if not self._is_it(resource, place):
             raise SandboxError(
                 f"{place} is not what plan {resource.plan_id} knows as `{resource.name}`",

@@ -1,4 +1,4 @@
-"""Owns which adapter makes the sandboxes of which resource type: the port `Sandboxes`."""
+"""Which adapter makes the sandboxes of which resource type: the port `Sandboxes`."""
 
 import os
 import threading
@@ -53,8 +53,8 @@ class Applier(Protocol):
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply: ...
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str: ...
-    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]: ...
-    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None: ...
+    def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]: ...
+    def finish(self, resource: PlanResource, prepared: PreparedApply) -> None: ...
 
 
 class SandboxRegistry:
@@ -178,11 +178,11 @@ class SandboxRegistry:
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
         return self._apply(resource.name, resource.type).carry_out(resource, prepared)
 
-    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
-        return self._apply(resource.name, resource.type).take_back(resource, prepared)
+    def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        return self._apply(resource.name, resource.type).revert(resource, prepared)
 
-    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
-        self._apply(resource.name, resource.type).settle(resource, prepared)
+    def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        self._apply(resource.name, resource.type).finish(resource, prepared)
 
     def _checkout(self, name: str, type_: ResourceType) -> SandboxMaker:
         if type_ not in self._checkouts:

@@ -1,4 +1,4 @@
-"""Owns what a sandbox holds now against one of its snapshots, as people see it."""
+"""What a sandbox holds now against one of its snapshots, as people see it."""
 
 import os
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Owns what is said about changes in one sandbox that belong to another resource of the plan."""
+"""What is said about changes in one sandbox that belong to another resource of the plan."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from cleveragents.domain.overlaps import belongs_elsewhere
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import Kind, shown
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 
 def strayed_notes(resource: PlanResource, paths: Iterable[str]) -> list[str]:
@@ -21,8 +21,8 @@ def strayed_notes(resource: PlanResource, paths: Iterable[str]) -> list[str]:
 
 
 def without_strayed(
-    resource: PlanResource, differences: Sequence[Difference]
-) -> tuple[Sequence[Difference], tuple[str, ...]]:
+    resource: PlanResource, differences: Sequence[PathDifference]
+) -> tuple[Sequence[PathDifference], tuple[str, ...]]:
     """The differences that are the resource's own, and the names of the others."""
     if not resource.cut_out:
         return differences, ()
@@ -31,7 +31,7 @@ def without_strayed(
     return own, tuple(sorted(shown(path) for path in strayed))
 
 
-def _is_strayed(resource: PlanResource, item: Difference) -> bool:
+def _is_strayed(resource: PlanResource, item: PathDifference) -> bool:
     path = os.fsdecode(item.path)
     if not belongs_elsewhere(path, resource.cut_out):
         return False

@@ -1,4 +1,4 @@
-"""Owns keeping Python's garbage collector out of the way of work that makes very many values."""
+"""Keeping Python's garbage collector out of the way of work that makes very many values."""
 
 import gc
 from collections.abc import Generator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def uncollected() -> Generator[None]:
+def gc_paused() -> Generator[None]:
     """What is made in here has no cycles, so that looking for some again and again finds none."""
     was_on = gc.isenabled()
     gc.disable()

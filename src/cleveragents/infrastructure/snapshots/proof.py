@@ -1,4 +1,4 @@
-"""Owns which of many snapshots of one resource are damaged, found in one walk through its history.
+"""Which of many snapshots of one resource are damaged, found in one walk through its history.
 
 From one snapshot to the next only a few places (paths, or pages) change. The walk goes from the
 oldest to the newest and moves the sum over the state by these; what a new version of a place needs
@@ -23,7 +23,7 @@ Target = TypeVar("Target")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stage(Generic[Place, Need]):
+class ProofStage(Generic[Place, Need]):
     """One snapshot on the way. `wrong` if its hash is not the one that it should be; `changed` are
     the places that differ from the stage before, each with what it needs from here on."""
 
@@ -46,7 +46,7 @@ def looked_up(
     return there, missing
 
 
-def needs_of(stages: Iterable[Stage[Place, Need]]) -> Mapping[Need, Place]:
+def needs_of(stages: Iterable[ProofStage[Place, Need]]) -> Mapping[Need, Place]:
     """All that is needed, each with the first place that needs it."""
     found: dict[Need, Place] = {}
     for stage in stages:
@@ -57,7 +57,7 @@ def needs_of(stages: Iterable[Stage[Place, Need]]) -> Mapping[Need, Place]:
 
 
 def told(
-    stages: Iterable[Stage[Place, Need]],
+    stages: Iterable[ProofStage[Place, Need]],
     broken: Container[Need],
     why: Callable[[Place, Need], SnapshotDamagedError | None],
 ) -> Damages:

@@ -1,4 +1,4 @@
-"""Owns what the process inside may answer: each answer is taken apart, and refused if its shape is
+"""What the process inside may answer: each answer is taken apart, and refused if its shape is
 not the one that was asked for. Whoever reads one further needs no more care than with any text."""
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class TableDifference:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class DatabaseDifference:
     parts: tuple[TableDifference, ...]
     patch: str
     notes: tuple[str, ...]
@@ -85,9 +85,9 @@ def found(value: Value, limit: int) -> Found:
     )
 
 
-def difference(value: Value) -> Difference:
+def difference(value: Value) -> DatabaseDifference:
     parts, patch, told = _exactly(3, value)
-    return Difference(
+    return DatabaseDifference(
         parts=tuple(_part(part) for part in _list(parts)), patch=text(patch), notes=notes(told)
     )
 

@@ -15,7 +15,7 @@ _SETTINGS = ("user_version", "application_id", "auto_vacuum", "page_size", "enco
 _WAIT_SECONDS = 30.0
 
 
-class _Part:
+class _TablePart:
     """What differs in one table or view; in the database itself if it has no name."""
 
     def __init__(self, table: str, kind: str, counts: tuple[int, int], lines: list[str]) -> None:
@@ -84,7 +84,7 @@ def _both(old: str, new: str) -> sqlite3.Connection:
     return db
 
 
-def _settings(db: sqlite3.Connection, name: str) -> Iterator[_Part]:
+def _settings(db: sqlite3.Connection, name: str) -> Iterator[_TablePart]:
     lines: list[str] = []
     for setting in _SETTINGS:
         was, is_ = (db.execute(f"PRAGMA {s}.{setting}").fetchone()[0] for s in ("old", "new"))
@@ -92,10 +92,10 @@ def _settings(db: sqlite3.Connection, name: str) -> Iterator[_Part]:
             lines += [f"- PRAGMA {setting}={was}\n", f"+ PRAGMA {setting}={is_}\n"]
     if lines:
         count = len(lines) // 2
-        yield _Part("", "modified", (count, count), [f"database {name}\n", *lines])
+        yield _TablePart("", "modified", (count, count), [f"database {name}\n", *lines])
 
 
-def _tables(db: sqlite3.Connection, name: str) -> Iterator[_Part]:
+def _tables(db: sqlite3.Connection, name: str) -> Iterator[_TablePart]:
     old, new = _schemas(db, "old"), _schemas(db, "new")
     for table in sorted(old.keys() | new.keys()):
         part = _table(db, f"{name}/{table}", table, (old.get(table), new.get(table)))
@@ -119,7 +119,7 @@ def _schemas(db: sqlite3.Connection, side: str) -> dict[str, _Schema]:
 
 def _table(
     db: sqlite3.Connection, title: str, table: str, schemas: tuple[_Schema | None, _Schema | None]
-) -> _Part | None:
+) -> _TablePart | None:
     old, new = schemas
     was = old.statements if old else []
     is_ = new.statements if new else []
@@ -139,7 +139,7 @@ def _table(
         *(f"+ {line}\n" for sql in added for line in sql.splitlines()),
         *(f"{line}\n" for line in rows.lines),
     ]
-    return _Part(table, kind, counts, lines)
+    return _TablePart(table, kind, counts, lines)
 
 
 def _rows_of(schema: _Schema | None) -> bool:

@@ -73,7 +73,7 @@ Refusal = tuple[str, str]
 Allowed = Callable[[int, str | None, str | None], Refusal | None]
 
 
-class Rules:
+class StatementRules:
     """Asked by SQLite about everything that a statement would do; remembers why it said no."""
 
     def __init__(self, allowed: Allowed) -> None:

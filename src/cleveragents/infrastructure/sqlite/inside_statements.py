@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from cleveragents.infrastructure.sqlite.inside_base import RefusedError, opened, refusal
 from cleveragents.infrastructure.sqlite.inside_rules import (
     Allowed,
-    Rules,
+    StatementRules,
     may_read,
     may_write,
     statements,
@@ -40,7 +40,7 @@ def execute(path: str, sql: str, parameters: Parameters, seconds: float) -> list
     """All statements in one transaction: either every one of them works, or nothing changes."""
     parts = list(statements(sql))
     _refuse_list(parameters, len(parts))
-    call = _Call(path, seconds, may_write)
+    call = _StatementCall(path, seconds, may_write)
     try:
         before = call.db.total_changes
         found = call.changed(parts, parameters)
@@ -57,7 +57,7 @@ def query(path: str, sql: str, parameters: Parameters, limit: int, seconds: floa
         raise RefusedError(
             RULE, f"`sql` has {len(parts)} statements", "give it one statement that reads"
         )
-    call = _Call(path, seconds, may_read)
+    call = _StatementCall(path, seconds, may_read)
     try:
         found = collected(call.db.execute(parts[0], parameters), limit)
         return [*found.told(), 0, call.notes]
@@ -67,12 +67,12 @@ def query(path: str, sql: str, parameters: Parameters, limit: int, seconds: floa
         call.db.close()
 
 
-class _Call:
+class _StatementCall:
     """One call on a database: its connection, which asks the rules, and ends when time is over."""
 
     def __init__(self, path: str, seconds: float, allowed: Allowed) -> None:
         self._deadline = time.monotonic() + seconds
-        self._rules = Rules(allowed)
+        self._rules = StatementRules(allowed)
         self._where = ""
         try:
             self.db, self.notes = opened(path, seconds)

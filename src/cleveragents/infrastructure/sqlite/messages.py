@@ -1,4 +1,4 @@
-"""Owns how we talk with the process inside: frames of plain values, none of which can do anything.
+"""How we talk with the process inside: frames of plain values, none of which can do anything.
 
 What comes out of there may be a step's forgery; it is read as far as it is well-formed, no further.
 Both sides import this, so it imports next to nothing.

@@ -1,4 +1,4 @@
-"""Owns what lies beside a database file, looked at as bytes: its journals, and what only poses as
+"""What lies beside a database file, looked at as bytes: its journals, and what only poses as
 one of them. Both sides import this, so it imports next to nothing."""
 
 import fcntl

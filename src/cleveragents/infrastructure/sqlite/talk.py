@@ -1,4 +1,4 @@
-"""Owns one conversation with a process inside: frames over its pipes, with an eye on the clock.
+"""One conversation with a process inside: frames over its pipes, with an eye on the clock.
 
 Nothing that it does can keep us waiting, and nothing that it says is believed without a look.
 """

@@ -1,4 +1,4 @@
-"""Owns the processes in which SQLite runs over databases that a step could have written.
+"""The processes in which SQLite runs over databases that a step could have written.
 
 Each can write in the folder of one database and nowhere else. It is started with the first
 question and answers until the command ends; after a database that was too much for it, the next
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sqlite import answers
-from cleveragents.infrastructure.sqlite.answers import Difference, Found
+from cleveragents.infrastructure.sqlite.answers import DatabaseDifference, Found
 from cleveragents.infrastructure.sqlite.messages import NonsenseError, Value
 from cleveragents.infrastructure.sqlite.talk import GoneError, SilentError, Talk
 
@@ -48,7 +48,7 @@ class LostInsideError(Exception):
         self.late = late
 
 
-class Place(NamedTuple):
+class DatabasePlace(NamedTuple):
     """A database, and how the steps that could have written it are confined."""
 
     path: str
@@ -59,8 +59,8 @@ class Place(NamedTuple):
         return os.path.dirname(self.path)
 
 
-def place_of(resource: PlanResource) -> Place:
-    return Place(resource.sandbox_path, resource.confinement)
+def place_of(resource: PlanResource) -> DatabasePlace:
+    return DatabasePlace(resource.sandbox_path, resource.confinement)
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class DatabaseWorkers:
         self._pid = os.getpid()
 
     @contextmanager
-    def held(self, place: Place, seconds: float) -> Generator[tuple[str, ...]]:
+    def held(self, place: DatabasePlace, seconds: float) -> Generator[tuple[str, ...]]:
         """Its journals are folded into it, and nobody writes while the block lasts; gives what has
         to be told about it. `seconds` is how long others may keep it locked.
 
@@ -101,19 +101,21 @@ class DatabaseWorkers:
             raise
         self._asked(worker, ("release",), _SECONDS, _nothing)
 
-    def execute(self, place: Place, sql: str, parameters: Value, seconds: float) -> Found:
+    def execute(self, place: DatabasePlace, sql: str, parameters: Value, seconds: float) -> Found:
         request = ("execute", place.path, sql, parameters, seconds)
         return self._in_time(place, request, seconds, _MOST_ROWS)
 
-    def query(self, place: Place, sql: str, parameters: Value, limit: int, seconds: float) -> Found:
+    def query(
+        self, place: DatabasePlace, sql: str, parameters: Value, limit: int, seconds: float
+    ) -> Found:
         request = ("query", place.path, sql, parameters, limit, seconds)
         return self._in_time(place, request, seconds, limit)
 
-    def compare(self, old: str, place: Place, name: str) -> Difference:
+    def compare(self, old: str, place: DatabasePlace, name: str) -> DatabaseDifference:
         """From the file `old`, which nobody changes; `name` is what people call the database."""
         return self._ask(place, ("compare", old, place.path, name), _SECONDS, answers.difference)
 
-    def check(self, place: Place, path: str) -> str:
+    def check(self, place: DatabasePlace, path: str) -> str:
         """What is wrong with the file at `path`, a copy that nobody changes; `ok` if nothing is."""
         return self._ask(place, ("check", path), _SECONDS, answers.text)
 
@@ -128,7 +130,7 @@ class DatabaseWorkers:
 
     # --- the processes --------------------------------------------------------------------------
 
-    def _in_time(self, place: Place, request: Value, seconds: float, limit: int) -> Found:
+    def _in_time(self, place: DatabasePlace, request: Value, seconds: float, limit: int) -> Found:
         """SQLite looks at the clock between two steps of a statement. One of them can take any
         time, as `instr` can: then it is ended, little later than it would have ended itself."""
         worker = self._worker(place)
@@ -137,7 +139,11 @@ class DatabaseWorkers:
         )
 
     def _ask(
-        self, place: Place, request: Value, seconds: float, shape: Callable[[Value], _Answer]
+        self,
+        place: DatabasePlace,
+        request: Value,
+        seconds: float,
+        shape: Callable[[Value], _Answer],
     ) -> _Answer:
         return self._asked(self._worker(place), request, seconds + _GRACE_SECONDS, shape)
 
@@ -159,7 +165,7 @@ class DatabaseWorkers:
             self._end(worker)  # nobody waits for its answer any more
             raise
 
-    def _worker(self, place: Place) -> _Worker:
+    def _worker(self, place: DatabasePlace) -> _Worker:
         # It needs neither the network nor any other place, whatever the steps may have.
         confinement = replace(place.confinement, network=False, environment=(), write=())
         wanted = (place.folder, confinement)

@@ -1,4 +1,4 @@
-"""Owns how far a call of a tool looks: what is known of built-in ones, and what others declare."""
+"""How far a call of a tool looks: what is known of built-in ones, and what others declare."""
 
 import os
 import posixpath
@@ -24,7 +24,7 @@ def reach_of(
     acts = spec.writes or bool(spec.outside_effects)
     if spec.reads is None or spec.validation is not None:
         return Reach(writes_hidden=acts)
-    call = _Call(spec, arguments, action, sandboxes)
+    call = _ToolCall(spec, arguments, action, sandboxes)
     reads, targets = call.places(spec.reads), call.places(_TARGETS.get(spec.name, spec.write_scope))
     if reads is None or targets is None:
         return Reach(writes_hidden=acts)  # it leads to where nobody has declared anything
@@ -38,7 +38,7 @@ def reach_of(
     )
 
 
-class _Call:
+class _ToolCall:
     """One call of a tool, and whether some of what it looks at or writes is in no snapshot."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Owns the borders of a sandbox for the file tools: no way out by `..`, `/` or a link."""
+"""The borders of a sandbox for the file tools: no way out by `..`, `/` or a link."""
 
 import os
 from collections.abc import Generator
@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import PathOutsideSandboxError, ToolError
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SandboxPath:
     """A path inside a sandbox: its open parent folder, and its name in there."""
 
     root: str
@@ -51,7 +51,7 @@ def resolve_folder(root: str, path: str) -> str:
 
 
 @contextmanager
-def place(root: str, path: str, *, make_parents: bool = False) -> Generator[Place]:
+def place(root: str, path: str, *, make_parents: bool = False) -> Generator[SandboxPath]:
     """Open the parent folder of `path` step by step, following no link on the way."""
     relative = resolve(root, path)
     if relative == os.curdir:
@@ -65,12 +65,12 @@ def place(root: str, path: str, *, make_parents: bool = False) -> Generator[Plac
             raise PathOutsideSandboxError(path, "a part of it is not a folder") from None
         except FileNotFoundError:
             raise ToolError(f"{path}: there is no such folder", "check the path") from None
-        yield Place(root=root, relative=relative, folder=folder, name=name)
+        yield SandboxPath(root=root, relative=relative, folder=folder, name=name)
 
 
-def _anchored(root: str, relative: str) -> Anchor:
+def _anchored(root: str, relative: str) -> RootedFolder:
     try:
-        return Anchor(root)
+        return RootedFolder(root)
     except OSError as error:
         raise ToolError(
             f"{relative}: the sandbox cannot be opened: {error.strerror}",

@@ -1,4 +1,4 @@
-"""Owns which tools there are, whether a call of one makes sense, and how it is run."""
+"""Which tools there are, whether a call of one makes sense, and how it is run."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from cleveragents.domain.preflight import refusals
 from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.domain.tool_schema import fits
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
-from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, Place
+from cleveragents.infrastructure.sqlite.worker import DatabasePlace, DatabaseWorkers
 from cleveragents.infrastructure.tools.builtin import file_tools, search_tool
 from cleveragents.infrastructure.tools.builtin.git_tools import GIT_TOOLS
 from cleveragents.infrastructure.tools.builtin.python_tools import (
@@ -134,7 +134,7 @@ class ToolBox:
         if spec.name == search_tool.NAME:
             return search_tool.search(self._processes, root, arguments, context, timeout)
         if spec.name in SQL_TOOLS and spec.name in self._built_in:
-            place = Place(root, context.confinement)
+            place = DatabasePlace(root, context.confinement)
             return SQL_TOOLS[spec.name](self._databases, place, arguments, timeout)
         return self._run_process(spec, arguments, context, root)
 

@@ -10,8 +10,8 @@ from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
 from cleveragents.infrastructure.merging.disputes import Dispute, is_marked
-from cleveragents.infrastructure.merging.path_merge import Answer, Merged, PathMerge, Trees
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.merging.path_merge import Answer, Merged, MergeTrees, PathMerge
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 Files = Mapping[str, str]
 
@@ -46,7 +46,7 @@ class Bench:
     ) -> Merged:
         old, mine, new = self.tree(base), self.tree(ours), self.tree(theirs)
         first = None if began is None else self.tree(began)
-        trees = Trees(
+        trees = MergeTrees(
             changes=_changes(old, new),
             our_changes=lambda: _changes(old, mine),
             ours=mine.get,
@@ -70,8 +70,8 @@ def _shown(entry: Entry, known: Mapping[bytes, bytes]) -> str:
     return plus + known[entry.hash].decode("latin-1")
 
 
-def _changes(old: Mapping[bytes, Entry], new: Mapping[bytes, Entry]) -> list[Difference]:
-    compared = [Difference(path, old.get(path), new.get(path)) for path in sorted({*old, *new})]
+def _changes(old: Mapping[bytes, Entry], new: Mapping[bytes, Entry]) -> list[PathDifference]:
+    compared = [PathDifference(path, old.get(path), new.get(path)) for path in sorted({*old, *new})]
     return [item for item in compared if not same_state(item.old, item.new)]
 
 

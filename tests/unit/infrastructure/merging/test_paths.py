@@ -16,9 +16,9 @@ from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
-from cleveragents.infrastructure.merging.path_merge import Merged, PathMerge, Trees
+from cleveragents.infrastructure.merging.path_merge import Merged, MergeTrees, PathMerge
 from cleveragents.infrastructure.merging.text_merge import TextMerge
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 Files = Mapping[str, str]
 LINES = "one\ntwo\nthree\nfour\nfive\nsix\n"
@@ -75,7 +75,7 @@ class Bench:
         def below(folder: bytes) -> Iterable[bytes]:
             return [path for path in mine if path.startswith(folder + b"/")]
 
-        trees = Trees(
+        trees = MergeTrees(
             changes=_changes(old, new),
             our_changes=lambda: _changes(old, mine),
             ours=mine.get,
@@ -101,9 +101,9 @@ class Bench:
         return found
 
 
-def _changes(old: Mapping[bytes, Entry], new: Mapping[bytes, Entry]) -> list[Difference]:
+def _changes(old: Mapping[bytes, Entry], new: Mapping[bytes, Entry]) -> list[PathDifference]:
     paths = sorted(old.keys() | new.keys())
-    found = [Difference(path, old.get(path), new.get(path)) for path in paths]
+    found = [PathDifference(path, old.get(path), new.get(path)) for path in paths]
     return [item for item in found if not same_state(item.old, item.new)]
 
 

@@ -60,8 +60,8 @@ class Database:
         for reason in self.store.damages(self.resource, [expected]).values():
             raise SnapshotDamagedError(self.resource.name, reason)
 
-    def verify_way_back(self, snapshot) -> None:
-        self.store.verify_way_back(self.resource, snapshot.ref, snapshot.state_hash)
+    def verify_restorable(self, snapshot) -> None:
+        self.store.verify_restorable(self.resource, snapshot.ref, snapshot.state_hash)
 
     def look(self) -> tuple[int, bytes] | str | None:
         if self.path.is_symlink():

@@ -15,7 +15,7 @@ from cleveragents.infrastructure.files import closed_files as closed
 from cleveragents.infrastructure.files import lent_modes
 from cleveragents.infrastructure.files.closed_files import open_closed
 from cleveragents.infrastructure.files.lent_modes import LENT, Lender, put_back
-from cleveragents.infrastructure.files.rooted_folder import FILE_FLAGS, Anchor
+from cleveragents.infrastructure.files.rooted_folder import FILE_FLAGS, RootedFolder
 
 NOBODY = 65534
 FOLDER = os.O_RDONLY | os.O_DIRECTORY
@@ -59,7 +59,7 @@ def no_helper(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(closed, "_HELPERS", closed._Helpers())
 
 
-def read(anchor: Anchor, path: bytes) -> bytes:
+def read(anchor: RootedFolder, path: bytes) -> bytes:
     fd = anchor.open(path)
     try:
         return os.read(fd, 100)
@@ -73,7 +73,7 @@ def read(anchor: Anchor, path: bytes) -> bytes:
 def test_nothing_of_a_closed_path_is_changed_when_it_is_read(top: Path) -> None:
     (top / "in").chmod(0o700)
     before = [(top / name).lstat().st_ctime_ns for name in ("x", "in/deep")]
-    with Anchor(str(top)) as anchor:
+    with RootedFolder(str(top)) as anchor:
         assert read(anchor, b"x") == b"closed"
         assert read(anchor, b"in/deep/f") == b"inside"
         assert anchor.link_target(b"in/deep/l") == b"f"
@@ -84,13 +84,13 @@ def test_nothing_of_a_closed_path_is_changed_when_it_is_read(top: Path) -> None:
 
 def test_a_closed_root_is_read(top: Path) -> None:
     top.chmod(0)
-    with Anchor(str(top)) as anchor:
+    with RootedFolder(str(top)) as anchor:
         assert read(anchor, b"in/deep/f") == b"inside"
     assert stat.S_IMODE(top.stat().st_mode) == 0
 
 
 def test_a_link_is_not_followed_and_nothing_is_nothing(top: Path) -> None:
-    with Anchor(str(top)) as anchor:
+    with RootedFolder(str(top)) as anchor:
         folder = anchor.folder(b"in/deep")
         with pytest.raises(OSError, match="Too many levels"):
             open_closed(folder, b"l", FILE_FLAGS)
@@ -102,7 +102,7 @@ def test_a_link_is_not_followed_and_nothing_is_nothing(top: Path) -> None:
 
 @ordinary
 def test_what_is_somebody_elses_stays_closed() -> None:
-    with Anchor("/etc") as anchor, pytest.raises(PermissionError):
+    with RootedFolder("/etc") as anchor, pytest.raises(PermissionError):
         anchor.open(b"shadow")
 
 
@@ -181,10 +181,10 @@ def in_child(task: Callable[[], None], kill_after: float = 0.0) -> int:
 @ordinary
 @pytest.mark.usefixtures("no_helper")
 def test_without_a_helper_only_a_sandbox_lends_modes(top: Path) -> None:
-    with Anchor(str(top)) as anchor, pytest.raises(PermissionError):
+    with RootedFolder(str(top)) as anchor, pytest.raises(PermissionError):
         anchor.open(b"x")
     assert modes(top) == CLOSED
-    with Anchor(str(top), sandbox=True) as anchor:
+    with RootedFolder(str(top), sandbox=True) as anchor:
         assert read(anchor, b"x") == b"closed"
         assert read(anchor, b"in/deep/f") == b"inside"
         assert anchor.link_target(b"in/deep/l") == b"f"
@@ -194,7 +194,7 @@ def test_without_a_helper_only_a_sandbox_lends_modes(top: Path) -> None:
             anchor.open(b"in/deep/l")
     assert modes(top) == CLOSED
     top.chmod(0)
-    with Anchor(str(top), sandbox=True) as anchor:
+    with RootedFolder(str(top), sandbox=True) as anchor:
         assert read(anchor, b"x") == b"closed"
     assert stat.S_IMODE(top.stat().st_mode) == 0
     assert Path(f"{top}{LENT}").stat().st_size == 0
@@ -210,7 +210,7 @@ def test_what_a_killed_process_had_lent_is_put_back_by_the_next(top: Path) -> No
 
     assert os.WIFSIGNALED(in_child(task))
     assert modes(top) == {"": 0o755, "x": 0o700, "in": 0o700, "in/deep": 0o700}
-    with Anchor(str(top), sandbox=True):
+    with RootedFolder(str(top), sandbox=True):
         pass
     assert modes(top) == CLOSED
     assert Path(f"{top}{LENT}").stat().st_size == 0
@@ -243,12 +243,12 @@ def test_nobody_takes_back_what_a_living_process_has_lent(top: Path) -> None:
     lender = Lender(os.fsencode(top))
     fd = os.open(top / "x", os.O_PATH)
     lender.lend(fd, b"x", 0o400)
-    with Anchor(str(top), sandbox=True):
+    with RootedFolder(str(top), sandbox=True):
         pass
     assert modes(top)["x"] == 0o400
     Path(f"/proc/self/fd/{fd}").chmod(0)
     os.close(fd)
-    lender.settle()
+    lender.forget()
     lender.close()
 
 

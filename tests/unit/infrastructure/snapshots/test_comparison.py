@@ -14,17 +14,17 @@ from tests.support.watched_tree import StoredTree
 
 from cleveragents.infrastructure.files.entry import RACY_NS
 from cleveragents.infrastructure.files.excludes import Excludes, excludes
-from cleveragents.infrastructure.files.read_path import examine, hash_only
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.read_path import hash_only, read_path
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.snapshots.changes import full_scan as comparison
-from cleveragents.infrastructure.snapshots.changes import listing as outline
+from cleveragents.infrastructure.snapshots.changes import listing as listing
 from cleveragents.infrastructure.snapshots.changes.full_scan import (
     FullComparison,
     NoWatch,
-    look_at_all,
+    full_scan,
 )
-from cleveragents.infrastructure.snapshots.changes.listing import outline_of, path_of, records
-from cleveragents.infrastructure.snapshots.changes.tracker import Known
+from cleveragents.infrastructure.snapshots.changes.listing import listing_of, path_of, records
+from cleveragents.infrastructure.snapshots.changes.tracker import ManifestView
 
 NOT_RACY = RACY_NS / 1e9 + 0.02
 EVERYTHING = """
@@ -37,11 +37,11 @@ PATTERNS = st.sampled_from(
 )
 
 
-def _known(root: Path, exclude: Excludes) -> Known:
-    with Anchor(str(root)) as anchor:
-        found = FullComparison(1 << 30).candidates(anchor, exclude, Known({}, lambda _: ()))
-        looked = [examine(anchor, path, hash_only) for path in found.paths]
-    return Known({seen.path: seen for seen in looked if seen}, lambda _: ())
+def _known(root: Path, exclude: Excludes) -> ManifestView:
+    with RootedFolder(str(root)) as anchor:
+        found = FullComparison(1 << 30).candidates(anchor, exclude, ManifestView({}, lambda _: ()))
+        looked = [read_path(anchor, path, hash_only) for path in found.paths]
+    return ManifestView({seen.path: seen for seen in looked if seen}, lambda _: ())
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +62,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_both_ways_name_the_same(tree: Path, patterns: list[str], other: list[str]) -> None:
     """Also if what is known was seen under other excludes."""
     exclude, known = excludes(patterns, frozenset((b"deep",))), _known(tree, excludes(other))
-    with Anchor(str(tree)) as anchor:
-        walked = look_at_all(anchor, exclude, known, NoWatch(), 1 << 30)
-        listed = look_at_all(anchor, exclude, known, NoWatch(), -1)
-    assert listed.outline is not None
-    assert listed._replace(outline=None) == walked
+    with RootedFolder(str(tree)) as anchor:
+        walked = full_scan(anchor, exclude, known, NoWatch(), 1 << 30)
+        listed = full_scan(anchor, exclude, known, NoWatch(), -1)
+    assert listed.listing is not None
+    assert listed._replace(listing=None) == walked
 
 
 @pytest.mark.parametrize("pattern", ["[ab]", "a\\b"])
@@ -74,9 +74,9 @@ def test_patterns_that_mean_something_else_to_find_are_left_to_the_walk(
     tree: Path, pattern: str
 ) -> None:
     exclude = excludes((pattern,))
-    with Anchor(str(tree)) as anchor:
-        look = look_at_all(anchor, exclude, _known(tree, exclude), NoWatch(), -1)
-    assert look.outline is None
+    with RootedFolder(str(tree)) as anchor:
+        look = full_scan(anchor, exclude, _known(tree, exclude), NoWatch(), -1)
+    assert look.listing is None
     # A file with two names is no record that says it is unchanged.
     assert look.paths == set()
 
@@ -91,16 +91,16 @@ def test_a_find_that_fails_is_not_believed(
     program.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with Anchor(str(tree)) as anchor:
-        look = look_at_all(anchor, excludes(()), _known(tree, excludes(())), NoWatch(), -1)
-    assert (look.outline, look.paths) == (None, set())
+    with RootedFolder(str(tree)) as anchor:
+        look = full_scan(anchor, excludes(()), _known(tree, excludes(())), NoWatch(), -1)
+    assert (look.listing, look.paths) == (None, set())
 
 
 def test_without_find_the_tree_is_walked(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    with Anchor(str(tree)) as anchor:
-        look = look_at_all(anchor, excludes(()), _known(tree, excludes(())), NoWatch(), -1)
-    assert (look.outline, look.paths) == (None, set())
+    with RootedFolder(str(tree)) as anchor:
+        look = full_scan(anchor, excludes(()), _known(tree, excludes(())), NoWatch(), -1)
+    assert (look.listing, look.paths) == (None, set())
 
 
 # --- what is kept -------------------------------------------------------------------------------
@@ -228,22 +228,22 @@ def test_two_names_of_one_folder_mean_a_walk(tmp_path: Path) -> None:
 
 
 def test_a_mark_in_the_middle_of_a_path_marks_nothing() -> None:
-    linked, folder = outline.LINKED, outline.FOLDER
+    linked, folder = listing.LINKED, listing.FOLDER
     told = [b"f1 ./a\2b", linked + b"2 ./c\1\2", folder + b"755 ./\1\2/d", b"f3 ./\1"]
     text = b"".join(record + b"\0" for record in (*told, linked + b"4 ./e"))
-    assert list(outline.marked(text, outline.LINKED)) == [b"c\1\2", b"e"]
-    assert list(outline.marked(text, outline.FOLDER)) == [b"\1\2/d"]
-    assert list(outline.marked(text, outline.SPECIAL)) == []
-    assert list(outline.marked(b"", outline.FOLDER)) == []
+    assert list(listing.marked(text, listing.LINKED)) == [b"c\1\2", b"e"]
+    assert list(listing.marked(text, listing.FOLDER)) == [b"\1\2/d"]
+    assert list(listing.marked(text, listing.SPECIAL)) == []
+    assert list(listing.marked(b"", listing.FOLDER)) == []
 
 
 def test_parts_are_of_about_equal_size_however_deep_the_tree_begins() -> None:
     names = [f"src/main/p{n % 9}/q{n}" for n in range(40_000)]
     folders = {"/".join(n.split("/")[:d]) for n in names for d in (1, 2, 3)}
-    every = [outline.FOLDER + b"755 ./" + f.encode() for f in sorted(folders)] + [
+    every = [listing.FOLDER + b"755 ./" + f.encode() for f in sorted(folders)] + [
         b"f ./" + n.encode() for n in names
     ]
-    taken = outline_of(every)
+    taken = listing_of(every)
     assert taken.spine == (b"", b"src", b"src/main")
     sizes = [len(part.text) for part in taken.parts if part.tops]
     assert len(sizes) == 4
@@ -254,7 +254,7 @@ def test_parts_are_of_about_equal_size_however_deep_the_tree_begins() -> None:
 
 def test_a_top_with_very_many_names_is_listed_by_one(tmp_path: Path) -> None:
     tree = StoredTree(tmp_path, small=-1)
-    for number in range(outline.MOST_TOPS + 1):
+    for number in range(listing.MOST_TOPS + 1):
         (tree.root / f"f{number}").touch()
     time.sleep(NOT_RACY)
     tree.capture()
@@ -269,7 +269,7 @@ def test_very_many_new_names_at_the_top_mean_a_walk(tmp_path: Path) -> None:
     tree = StoredTree(tmp_path, small=-1)
     _filled(tree, 3, 3)
     tree.capture()
-    for number in range(outline.MOST_TOPS + 1):
+    for number in range(listing.MOST_TOPS + 1):
         (tree.root / f"f{number}").touch()
     tree.new_process()
-    assert len(tree.capture().changes) == outline.MOST_TOPS + 1
+    assert len(tree.capture().changes) == listing.MOST_TOPS + 1

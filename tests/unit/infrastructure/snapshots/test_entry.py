@@ -7,7 +7,7 @@ from cleveragents.infrastructure.files.entry import (
     RACY_NS,
     Entry,
     Kind,
-    Seen,
+    ManifestRow,
     shown,
     status_of,
     token,
@@ -49,7 +49,7 @@ def test_each_part_of_the_state_changes_the_token() -> None:
     ]
     assert len({token(entry), *map(token, others)}) == 7
     assert token(entry._replace(mtime_ns=9)) == token(entry)
-    assert token(Seen(*entry, ctime_ns=1, ino=2, dev=3)) == token(entry)
+    assert token(ManifestRow(*entry, ctime_ns=1, ino=2, dev=3)) == token(entry)
 
 
 def test_paths_are_shown_as_text() -> None:

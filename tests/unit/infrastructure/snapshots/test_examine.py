@@ -7,7 +7,7 @@ import pytest
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.files import read_path as examine
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 FIELDS = tuple(name for name in dir(os.stat_result) if name.startswith("st_"))
 
@@ -21,7 +21,7 @@ class _Found:
 
 
 @pytest.mark.parametrize("changed", ["st_size", "st_mode", "st_mtime_ns", "st_ctime_ns"])
-@pytest.mark.parametrize("look", [examine.examine, examine.examine_file])
+@pytest.mark.parametrize("look", [examine.read_path, examine.examine_file])
 def test_every_mark_is_compared(tmp_path: Path, monkeypatch, changed: str, look) -> None:
     (tmp_path / "f").write_text("x")
     calls = 0
@@ -32,7 +32,7 @@ def test_every_mark_is_compared(tmp_path: Path, monkeypatch, changed: str, look)
         return _Found(os.stat(fd), changed if calls % 2 == 0 else "")
 
     monkeypatch.setattr(examine, "_PAUSE", 0)
-    with Anchor(str(tmp_path)) as anchor:
+    with RootedFolder(str(tmp_path)) as anchor:
         monkeypatch.setattr(os, "fstat", fstat)
         with pytest.raises(SnapshotFailedError, match="keeps changing while it is read"):
             look(anchor, b"f", examine.hash_only)
@@ -47,8 +47,8 @@ def test_that_it_was_read_is_no_change(tmp_path: Path, monkeypatch) -> None:
         calls += 1
         return _Found(os.stat(fd), "st_atime_ns" if calls % 2 == 0 else "")
 
-    with Anchor(str(tmp_path)) as anchor:
+    with RootedFolder(str(tmp_path)) as anchor:
         monkeypatch.setattr(os, "fstat", fstat)
-        seen = examine.examine(anchor, b"f", examine.hash_only)
+        seen = examine.read_path(anchor, b"f", examine.hash_only)
     assert seen is not None
     assert seen.size == 1

@@ -133,7 +133,7 @@ def test_whatever_a_tool_made_of_the_file_it_comes_back_and_so_does_that(
     assert database.look() == before
     for snapshot in (first, spoilt):
         database.verify(snapshot)
-        database.verify_way_back(snapshot)
+        database.verify_restorable(snapshot)
 
 
 def test_a_restore_does_not_write_through_a_second_name(database: Database) -> None:

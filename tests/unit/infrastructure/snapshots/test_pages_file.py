@@ -16,7 +16,10 @@ from pages_world import Database, database
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.processes.process_tree import descendants
 from cleveragents.infrastructure.snapshots.pages import database_file as pages_file
-from cleveragents.infrastructure.snapshots.pages.database_file import DatabaseFile, MovedError
+from cleveragents.infrastructure.snapshots.pages.database_file import (
+    DatabaseFile,
+    DatabaseMovedError,
+)
 from cleveragents.infrastructure.sqlite import worker
 
 __all__ = ["database"]
@@ -81,7 +84,7 @@ def test_a_connection_that_comes_with_a_log_meanwhile_is_noticed(database: Datab
     database.sql("PRAGMA journal_mode=WAL")
     file = DatabaseFile(database.resource, database.workers)
     with (
-        pytest.raises(MovedError),
+        pytest.raises(DatabaseMovedError),
         file.held(),
         closing(sqlite3.connect(database.path, isolation_level=None)) as db,
     ):
@@ -144,7 +147,10 @@ def test_whoever_dies_while_it_holds_the_database_has_not_held_it(database: Data
     database.sql("PRAGMA journal_mode=WAL")
     with elsewhere(database.path, "UPDATE t SET a='x' WHERE id=1"):
         before = set(descendants(os.getpid()))
-        with pytest.raises(MovedError), DatabaseFile(database.resource, database.workers).held():
+        with (
+            pytest.raises(DatabaseMovedError),
+            DatabaseFile(database.resource, database.workers).held(),
+        ):
             # The last of the new ones is the program; those above it keep it.
             os.kill(max(set(descendants(os.getpid())) - before), signal.SIGKILL)
             time.sleep(0.2)

@@ -69,12 +69,12 @@ def test_a_damaged_store_is_named_before_anything_changes(database: Database) ->
     with pytest.raises(SnapshotDamagedError):
         database.verify(first)
     with pytest.raises(SnapshotDamagedError):
-        database.verify_way_back(first)
+        database.verify_restorable(first)
     with pytest.raises(SnapshotDamagedError):
         database.restore(first.ref)
     assert database.look() == now
     # Nobody needs the damaged page to stay here.
-    database.verify_way_back(second)
+    database.verify_restorable(second)
     database.base.unlink()
     with pytest.raises(SnapshotDamagedError):
         database.verify(first)
@@ -100,14 +100,14 @@ def test_pages_that_do_not_come_to_the_hash_are_no_way_back(database: Database) 
     first = database.capture()
     database.sql("UPDATE t SET a='x' WHERE id=9")
     second = database.capture()
-    database.verify_way_back(first)
+    database.verify_restorable(first)
     database.store.close()
     with closing(sqlite3.connect(database.top / "snapshots" / f"{PLAN}.db")) as db:
         db.execute("UPDATE page_snapshots SET total=zeroblob(32) WHERE seq=1")
         db.commit()
     with pytest.raises(SnapshotDamagedError, match="not the one that was recorded"):
-        database.verify_way_back(first)
-    database.verify_way_back(second)
+        database.verify_restorable(first)
+    database.verify_restorable(second)
 
 
 def test_a_database_beyond_the_limit_of_the_store_is_refused_before_it_is_stored(

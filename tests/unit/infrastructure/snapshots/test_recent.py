@@ -10,7 +10,7 @@ from cleveragents.infrastructure.snapshots.store import recent_rows as recent
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.maintenance import SnapshotFiles
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.store.recent_rows import pour
+from cleveragents.infrastructure.snapshots.store.recent_rows import compact
 
 SMALL = ("recent_paths", "recent_content_ids")
 LARGE = ("versions", "entries", "content_ids")
@@ -35,7 +35,7 @@ def _ask(world, question: str) -> int:
 
 def _pour(world) -> None:
     with closing(sqlite3.connect(world.database)) as db, db:
-        pour(db)
+        compact(db)
 
 
 def _many(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:

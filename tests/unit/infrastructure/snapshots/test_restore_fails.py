@@ -55,5 +55,5 @@ def test_rows_that_do_not_come_to_the_hash_are_refused_before_anything_changes(
 
     assert world.state() == before
     with pytest.raises(SnapshotDamagedError, match="not the one that was recorded"):
-        world.store.verify_way_back(world.resource, first.ref, first.state_hash)
-    world.store.verify_way_back(world.resource, present.ref, present.state_hash)
+        world.store.verify_restorable(world.resource, first.ref, first.state_hash)
+    world.store.verify_restorable(world.resource, present.ref, present.state_hash)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cleveragents.infrastructure.snapshots.store import recent_rows as recent
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.store.recent_rows import pour
+from cleveragents.infrastructure.snapshots.store.recent_rows import compact
 
 # Together more than is compressed on the spot.
 MANY = [os.urandom(40) * 50 for _ in range(60)]
@@ -70,7 +70,7 @@ def test_what_is_stored_is_not_stored_again(
     store.flush()
     before = store.stored_bytes
     if poured:
-        pour(store.db)
+        compact(store.db)
     monkeypatch.setattr(recent, "MANY", many)
     keys = _put_all(store, [*MANY, b"new" * 100])
     if begin:
@@ -93,6 +93,6 @@ def test_any_lots_in_any_order(tmp_path_factory, lots: list[list[int]], data) ->
                 store.begin_flush()
             store.flush()
             if data.draw(st.booleans()):
-                pour(db)
+                compact(db)
         assert {key: store.get(key, "name") for key in known} == known
         assert _count(store) == len(known)

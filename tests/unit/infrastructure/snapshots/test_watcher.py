@@ -11,10 +11,13 @@ import pytest
 from tests.support.watched_tree import Tree, tree
 
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.read_path import examine, hash_only
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.read_path import hash_only, read_path
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.snapshots.changes import mapped_files
-from cleveragents.infrastructure.snapshots.changes.mmap_writers import Bystanders, LiveMappings
+from cleveragents.infrastructure.snapshots.changes.mmap_writers import (
+    LiveMappings,
+    ProcessesWithoutMappings,
+)
 
 __all__ = ["tree"]
 
@@ -87,7 +90,7 @@ def test_folders_made_quickly_one_in_the_other_are_all_seen(tree: Tree) -> None:
     )
     with subprocess.Popen([sys.executable, "-c", script], cwd=tree.root) as maker:
         while maker.poll() is None:
-            with Anchor(str(tree.root)) as anchor:
+            with RootedFolder(str(tree.root)) as anchor:
                 tree.watcher.candidates(anchor, tree.exclude, tree.known())
     tree.look()
     assert tree.names("echo x > q1/r/s/t/f; echo y > z147/moved/s/t/f") == {
@@ -107,15 +110,15 @@ def test_what_was_named_is_named_again_until_it_is_stored(tree: Tree) -> None:
 
 def test_what_is_looked_at_again_is_no_news(tree: Tree) -> None:
     tree.look()
-    with Anchor(str(tree.root)) as anchor:
+    with RootedFolder(str(tree.root)) as anchor:
         tree.watcher.candidates(anchor, tree.exclude, tree.known())
         tree.sh("mkdir d; echo x > d/x; echo y > f; echo z > a/one")
         tree.watcher.look_again(anchor, tree.known(), {b"d", b"d/x", b"f"})
         for path in (b"d", b"d/x", b"f"):
-            seen = examine(anchor, path, hash_only)
+            seen = read_path(anchor, path, hash_only)
             assert seen is not None
             tree.seen[path] = seen
-        tree.watcher.settled(anchor.root, tree.seen)
+        tree.watcher.acknowledge(anchor.root, tree.seen)
     assert tree.look().paths == (b"a/one",)
     assert tree.names("echo more > d/x") == {"d/x"}
 
@@ -212,7 +215,7 @@ def test_a_mapping_is_found_whatever_the_root_is_called(
         "import mmap, sys\nfile = open('f', 'r+b'); area = mmap.mmap(file.fileno(), 0)\n"
         "print(flush=True); sys.stdin.read()\n"
     )
-    mappings, pipe = LiveMappings(os.fsencode(root), Bystanders()), subprocess.PIPE
+    mappings, pipe = LiveMappings(os.fsencode(root), ProcessesWithoutMappings()), subprocess.PIPE
     command = [sys.executable, "-c", script]
     with subprocess.Popen(command, cwd=root, stdin=pipe, stdout=pipe) as process:
         assert process.stdin and process.stdout

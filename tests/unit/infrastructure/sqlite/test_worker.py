@@ -19,7 +19,11 @@ from cleveragents.infrastructure.processes.process_tree import descendants
 from cleveragents.infrastructure.sqlite import talk, worker
 from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
 from cleveragents.infrastructure.sqlite.messages import NO_DATABASE, Value, framed
-from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, Place
+from cleveragents.infrastructure.sqlite.worker import (
+    DatabasePlace,
+    DatabaseWorkers,
+    LostInsideError,
+)
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT sum(i) FROM n"
 
@@ -43,12 +47,12 @@ def workers() -> Generator[DatabaseWorkers]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> DatabasePlace:
     (tmp_path / "db").mkdir()
     path = tmp_path / "db" / "app.db"
     with closing(sqlite3.connect(path)) as db:
         db.executescript("CREATE TABLE t (a); INSERT INTO t VALUES (1)")
-    return Place(str(path), Confinement(mode=ConfinementMode.PREFERRED))
+    return DatabasePlace(str(path), Confinement(mode=ConfinementMode.PREFERRED))
 
 
 def ours() -> list[int]:
@@ -58,12 +62,12 @@ def ours() -> list[int]:
     return [pid for pid in found if pid not in parents]
 
 
-def rows(workers: DatabaseWorkers, place: Place) -> list[list[object]]:
+def rows(workers: DatabaseWorkers, place: DatabasePlace) -> list[list[object]]:
     return [list(row) for row in workers.query(place, "SELECT a FROM t", (), 10, 5).rows]
 
 
 def test_one_process_answers_all_questions_about_a_database(
-    workers: DatabaseWorkers, place: Place
+    workers: DatabaseWorkers, place: DatabasePlace
 ) -> None:
     assert ours() == []
     assert rows(workers, place) == [[1]]
@@ -75,7 +79,9 @@ def test_one_process_answers_all_questions_about_a_database(
     assert ours() == [first]
 
 
-def test_what_is_held_is_still_until_it_is_released(workers: DatabaseWorkers, place: Place) -> None:
+def test_what_is_held_is_still_until_it_is_released(
+    workers: DatabaseWorkers, place: DatabasePlace
+) -> None:
     with closing(sqlite3.connect(place.path, timeout=0.05, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("INSERT INTO t VALUES (2)")
@@ -87,7 +93,7 @@ def test_what_is_held_is_still_until_it_is_released(workers: DatabaseWorkers, pl
 
 
 def test_it_can_write_in_the_folder_of_the_database_and_nowhere_else(
-    workers: DatabaseWorkers, place: Place, tmp_path: Path
+    workers: DatabaseWorkers, place: DatabasePlace, tmp_path: Path
 ) -> None:
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as db:
@@ -98,14 +104,14 @@ def test_it_can_write_in_the_folder_of_the_database_and_nowhere_else(
 
 
 def test_the_network_and_further_places_of_the_steps_are_not_for_it(
-    workers: DatabaseWorkers, place: Place, tmp_path: Path
+    workers: DatabaseWorkers, place: DatabasePlace, tmp_path: Path
 ) -> None:
     free = Confinement(network=True, write=(str(tmp_path),), environment=("SECRET",))
     rows(workers, place)
-    rows(workers, Place(place.path, free))
+    rows(workers, DatabasePlace(place.path, free))
     with pytest.raises(RefusedInsideError):
         workers._ask(
-            Place(place.path, free),
+            DatabasePlace(place.path, free),
             ("execute", str(tmp_path / "new.db"), "CREATE TABLE t (a)", (), 5.0),
             5,
             lambda value: value,
@@ -113,7 +119,7 @@ def test_the_network_and_further_places_of_the_steps_are_not_for_it(
 
 
 def test_a_killed_one_is_replaced_before_the_next_question(
-    workers: DatabaseWorkers, place: Place
+    workers: DatabaseWorkers, place: DatabasePlace
 ) -> None:
     rows(workers, place)
     [first] = ours()
@@ -124,7 +130,7 @@ def test_a_killed_one_is_replaced_before_the_next_question(
 
 
 def test_one_that_dies_of_a_question_is_told_and_nothing_is_lost(
-    workers: DatabaseWorkers, place: Place
+    workers: DatabaseWorkers, place: DatabasePlace
 ) -> None:
     rows(workers, place)
     [first] = ours()
@@ -136,7 +142,7 @@ def test_one_that_dies_of_a_question_is_told_and_nothing_is_lost(
 
 
 def test_one_that_gives_no_answer_is_ended(
-    workers: DatabaseWorkers, place: Place, monkeypatch: pytest.MonkeyPatch
+    workers: DatabaseWorkers, place: DatabasePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "_GRACE_SECONDS", 0.1)
     rows(workers, place)
@@ -150,7 +156,7 @@ def test_one_that_gives_no_answer_is_ended(
 
 
 def test_one_that_does_not_even_read_is_ended(
-    workers: DatabaseWorkers, place: Place, monkeypatch: pytest.MonkeyPatch
+    workers: DatabaseWorkers, place: DatabasePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(worker, "_GRACE_SECONDS", 0.1)
     rows(workers, place)
@@ -161,7 +167,7 @@ def test_one_that_does_not_even_read_is_ended(
 
 
 def test_what_dies_while_it_holds_is_told_at_the_end(
-    workers: DatabaseWorkers, place: Place
+    workers: DatabaseWorkers, place: DatabasePlace
 ) -> None:
     with pytest.raises(LostInsideError), workers.held(place, 5):
         [first] = ours()
@@ -180,7 +186,9 @@ def interruptible() -> Generator[None]:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_an_interruption_ends_what_nobody_waits_for(workers: DatabaseWorkers, place: Place) -> None:
+def test_an_interruption_ends_what_nobody_waits_for(
+    workers: DatabaseWorkers, place: DatabasePlace
+) -> None:
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         workers.query(place, ENDLESS, (), 1, 60)
@@ -189,7 +197,7 @@ def test_an_interruption_ends_what_nobody_waits_for(workers: DatabaseWorkers, pl
 
 
 def test_each_thread_has_its_own_and_it_ends_with_the_thread(
-    workers: DatabaseWorkers, place: Place
+    workers: DatabaseWorkers, place: DatabasePlace
 ) -> None:
     found: list[list[list[object]]] = []
     rows(workers, place)
@@ -199,20 +207,22 @@ def test_each_thread_has_its_own_and_it_ends_with_the_thread(
     thread.join()
     assert found == [[[1]]]
     assert rows(workers, place) == [[1]]
-    workers.check(Place(str(Path(place.path).parents[1] / "x"), place.confinement), place.path)
+    workers.check(
+        DatabasePlace(str(Path(place.path).parents[1] / "x"), place.confinement), place.path
+    )
     assert main in ours()
     assert len(ours()) == 2
 
 
-def test_only_a_few_wait_for_questions(workers: DatabaseWorkers, place: Place) -> None:
+def test_only_a_few_wait_for_questions(workers: DatabaseWorkers, place: DatabasePlace) -> None:
     for number in range(6):
         folder = Path(place.path).parents[1] / str(number)
         folder.mkdir()
-        workers.check(Place(str(folder / "app.db"), place.confinement), place.path)
+        workers.check(DatabasePlace(str(folder / "app.db"), place.confinement), place.path)
     assert len(ours()) == 4
 
 
-def test_a_fork_starts_its_own(workers: DatabaseWorkers, place: Place) -> None:
+def test_a_fork_starts_its_own(workers: DatabaseWorkers, place: DatabasePlace) -> None:
     rows(workers, place)
     [first] = ours()
     child = os.fork()
@@ -226,11 +236,11 @@ def test_a_fork_starts_its_own(workers: DatabaseWorkers, place: Place) -> None:
 
 
 def test_without_confinement_a_journal_still_removes_nothing(
-    workers: DatabaseWorkers, place: Place, tmp_path: Path
+    workers: DatabaseWorkers, place: DatabasePlace, tmp_path: Path
 ) -> None:
     victim = tmp_path / "victim"
     victim.write_text("theirs")
-    free = Place(place.path, Confinement(mode=ConfinementMode.OFF))
+    free = DatabasePlace(place.path, Confinement(mode=ConfinementMode.OFF))
     for ask in (
         lambda: workers.query(free, "SELECT a FROM t", (), 1, 5).notes,
         lambda: workers.execute(free, "INSERT INTO t VALUES (2)", (), 5).notes,
@@ -242,7 +252,7 @@ def test_without_confinement_a_journal_still_removes_nothing(
 
 
 def test_a_journal_that_comes_after_the_look_removes_nothing_either(
-    workers: DatabaseWorkers, place: Place, tmp_path: Path
+    workers: DatabaseWorkers, place: DatabasePlace, tmp_path: Path
 ) -> None:
     victim, journal = tmp_path / "victim", Path(f"{place.path}-journal")
     victim.write_text("theirs")
@@ -290,7 +300,10 @@ FORGED: list[Value | bytes] = [
 
 @pytest.mark.parametrize("forged", FORGED, ids=repr)
 def test_a_forged_answer_is_no_answer(
-    workers: DatabaseWorkers, place: Place, forged: Value | bytes, monkeypatch: pytest.MonkeyPatch
+    workers: DatabaseWorkers,
+    place: DatabasePlace,
+    forged: Value | bytes,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     data = forged if isinstance(forged, bytes) else framed(forged)
     program = f"import sys; sys.stdin.buffer.read(4); sys.stdout.buffer.write({data!r})"
@@ -301,7 +314,7 @@ def test_a_forged_answer_is_no_answer(
 
 @pytest.mark.parametrize("parts", [[["t", "gone", 0, 0]], [["t", "added", 0]], [["t", 1, 0, 0]], 1])
 def test_a_forged_difference_is_none(
-    workers: DatabaseWorkers, place: Place, parts: Value, monkeypatch: pytest.MonkeyPatch
+    workers: DatabaseWorkers, place: DatabasePlace, parts: Value, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = framed([True, [parts, "", []]])
     program = f"import sys; sys.stdin.buffer.read(4); sys.stdout.buffer.write({data!r})"
@@ -311,7 +324,7 @@ def test_a_forged_difference_is_none(
 
 
 def test_what_it_said_last_is_told(
-    workers: DatabaseWorkers, place: Place, monkeypatch: pytest.MonkeyPatch
+    workers: DatabaseWorkers, place: DatabasePlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = "import sys; sys.exit('first\\nno such luck')"
     monkeypatch.setattr(worker, "_ARGV", (sys.executable, "-I", "-S", "-c", program))
@@ -320,7 +333,7 @@ def test_what_it_said_last_is_told(
 
 
 def test_an_answer_that_nobody_asked_for_makes_it_useless(
-    workers: DatabaseWorkers, place: Place
+    workers: DatabaseWorkers, place: DatabasePlace
 ) -> None:
     rows(workers, place)
     [held] = workers._workers
@@ -332,7 +345,7 @@ def test_an_answer_that_nobody_asked_for_makes_it_useless(
     assert ours() != first
 
 
-def test_what_is_no_database_is_told_apart(workers: DatabaseWorkers, place: Place) -> None:
+def test_what_is_no_database_is_told_apart(workers: DatabaseWorkers, place: DatabasePlace) -> None:
     Path(place.path).write_bytes(b"garbage" * 1000)
     with pytest.raises(RefusedInsideError) as caught, workers.held(place, 5):
         pass

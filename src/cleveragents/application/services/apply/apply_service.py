@@ -1,4 +1,4 @@
-"""Owns Apply: merge and check everything first, then change all of the project or none of it.
+"""Apply: merge and check everything first, then change all of the project or none of it.
 
 The order, which ADR 0021 gives the reasons for: intent stored; each resource changed, with what it
 was kept beside it; the plan is applied; what was kept goes; the sandboxes go.
@@ -213,7 +213,7 @@ class ApplyService:
         obstacles: list[str] = []
         for resource in reversed(resources):
             try:
-                names = self._sandboxes.take_back(resource, prepared[resource.name])
+                names = self._sandboxes.revert(resource, prepared[resource.name])
             except PlanError as error:
                 obstacles.append(f"`{resource.name}`: {error.message}")
             else:
@@ -226,7 +226,7 @@ class ApplyService:
         self, resources: Sequence[PlanResource], prepared: Mapping[str, PreparedApply]
     ) -> None:
         for resource in resources:
-            self._sandboxes.settle(resource, prepared[resource.name])
+            self._sandboxes.finish(resource, prepared[resource.name])
 
     def _resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
         with self._unit_of_work.reading() as uow:

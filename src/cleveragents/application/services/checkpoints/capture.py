@@ -1,4 +1,4 @@
-"""Owns one look at all sandboxes of a plan: what they hold, and what changed since the last one."""
+"""One look at all sandboxes of a plan: what they hold, and what changed since the last one."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ class Capture:
         found = self.snapshots
         return [r for r in self.resources if found[r.resource_id].ref != r.boundary]
 
-    def settle(
+    def record_positions(
         self, uow: UnitOfWork, groups: Iterable[CheckpointGroup], *, is_boundary: bool
     ) -> "Capture":
         """Store where the resources stand now, and the bytes that no group has counted."""

@@ -1,4 +1,4 @@
-"""Owns checkpoint groups: when one is recorded, what it holds, and which ones go again."""
+"""Checkpoint groups: when one is recorded, what it holds, and which ones go again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from cleveragents.application.services.checkpoints.pruning import (
     pins,
 )
 from cleveragents.application.services.checkpoints.recorded_with import (
-    NOTHING_ELSE,
-    Additions,
+    NO_EXTRAS,
+    CommitExtras,
     store,
 )
 from cleveragents.application.services.checkpoints.recording import (
@@ -83,7 +83,7 @@ class CheckpointService:
         self,
         plan: Plan,
         moment: CheckpointMoment,
-        additions: Additions = NOTHING_ELSE,
+        additions: CommitExtras = NO_EXTRAS,
         before_write: CheckpointMoment | None = None,
     ) -> Plan:
         """Store a decision with the group that lets people come back to the moment before it.
@@ -101,7 +101,7 @@ class CheckpointService:
         trigger: Trigger,
         plan: Plan,
         moment: CheckpointMoment,
-        additions: Additions = NOTHING_ELSE,
+        additions: CommitExtras = NO_EXTRAS,
         *,
         anyway: bool = False,
     ) -> Committed:
@@ -114,7 +114,7 @@ class CheckpointService:
         self,
         plan: Plan,
         moment: CheckpointMoment,
-        additions: Additions = NOTHING_ELSE,
+        additions: CommitExtras = NO_EXTRAS,
         found: Capture | None = None,
     ) -> tuple[Plan, CheckpointGroup]:
         """A group whatever the settings say: by hand, or as the safety net of a rollback.
@@ -126,7 +126,7 @@ class CheckpointService:
         done = self._recorder.store(plan, [moment], additions, found, is_boundary=boundary)
         return done.plan, self._head_of(done.plan)
 
-    def save_progress(self, plan: Plan, additions: Additions = NOTHING_ELSE) -> Plan:
+    def save_progress(self, plan: Plan, additions: CommitExtras = NO_EXTRAS) -> Plan:
         """Store progress that changed no file."""
         with self._unit_of_work() as uow:
             plan = store(uow, plan, additions)
@@ -135,7 +135,7 @@ class CheckpointService:
         additions.let_know()
         return plan
 
-    def complete(self, plan: Plan, moment: CheckpointMoment, additions: Additions) -> Plan:
+    def complete(self, plan: Plan, moment: CheckpointMoment, additions: CommitExtras) -> Plan:
         """Store that the plan is complete, together with a group that holds exactly its state.
 
         That may be the one it stands on. The caller has ended all that could still write.
@@ -202,7 +202,7 @@ class CheckpointService:
         self,
         plan: Plan,
         moments: Sequence[CheckpointMoment],
-        additions: Additions,
+        additions: CommitExtras,
         *,
         with_group: bool,
     ) -> Committed:
@@ -248,7 +248,7 @@ class CheckpointService:
         """Those of the plan's resources that have a sandbox and may be captured."""
         return [resource for resource in self.sandboxes(plan_id) if resource.checkpointable]
 
-    def verify_way_back(self, group: CheckpointGroup, only: Selection | None) -> None:
+    def verify_restorable(self, group: CheckpointGroup, only: Selection | None) -> None:
         """Raise SnapshotDamagedError unless all that would have to be restored, or what is selected
         of it, is there and unharmed."""
         self._refuse_if_final(group.plan_id)
@@ -256,7 +256,7 @@ class CheckpointService:
             state = group.state_of(resource.resource_id)
             paths = only.paths.get(resource.name) if only is not None else ()
             if state is not None and paths is not None:
-                self._snapshots.verify_way_back(resource, state.snapshot, state.state_hash, paths)
+                self._snapshots.verify_restorable(resource, state.snapshot, state.state_hash, paths)
 
     def damages(self, groups: Sequence[CheckpointGroup]) -> Mapping[GroupId, str]:
         """Those of a plan's groups that could not be restored, each with the reason."""

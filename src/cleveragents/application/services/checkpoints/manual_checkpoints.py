@@ -1,4 +1,4 @@
-"""Owns the checkpoints that people make, prune and delete by hand, under the plan's lock."""
+"""The checkpoints that people make, prune and delete by hand, under the plan's lock."""
 
 from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService

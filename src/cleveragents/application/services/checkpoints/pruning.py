@@ -1,4 +1,4 @@
-"""Owns letting go of checkpoint groups: what the rule says, first in the record, then on disk."""
+"""Letting go of checkpoint groups: what the rule says, first in the record, then on disk."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Owns what becomes true together with a group: a decision, a tool call, what it used."""
+"""What becomes true together with a group: a decision, a tool call, what it used."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from cleveragents.domain.subplan import ChildPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Additions:
+class CommitExtras:
     """What else becomes true in the same transaction as a group.
 
     `dependencies` are those of the decision; those of the tool call follow from what it touched and
@@ -31,7 +31,7 @@ class Additions:
     messages: tuple[Message, ...] = ()
     also: Callable[[UnitOfWork, Plan], None] | None = None
 
-    def with_outcome(self, changes: tuple[FileChange, ...], touched: Touched) -> "Additions":
+    def with_outcome(self, changes: tuple[FileChange, ...], touched: Touched) -> "CommitExtras":
         """What the tool call came to is known only once the sandboxes were captured."""
         call = self.tool_call
         if call is None:
@@ -44,10 +44,10 @@ class Additions:
             self.writers.add(self.tool_call.deed)
 
 
-NOTHING_ELSE = Additions()
+NO_EXTRAS = CommitExtras()
 
 
-def store(uow: UnitOfWork, plan: Plan, additions: Additions) -> Plan:
+def store(uow: UnitOfWork, plan: Plan, additions: CommitExtras) -> Plan:
     """Each thing that happened moves the plan's history on by one."""
     if additions.messages:
         uow.messages.add(plan.plan_id, additions.messages)
@@ -68,7 +68,7 @@ def store(uow: UnitOfWork, plan: Plan, additions: Additions) -> Plan:
     return plan
 
 
-def _inferred(additions: Additions, call: ToolCall) -> Sequence[Dependency]:
+def _inferred(additions: CommitExtras, call: ToolCall) -> Sequence[Dependency]:
     if additions.writers is None:
         return ()
     behind = additions.writers.behind(call.touched, call.reach)

@@ -1,4 +1,4 @@
-"""Owns how groups, and all that belongs to them, become true: in one transaction.
+"""How groups, and all that belongs to them, become true: in one transaction.
 
 The files come first (ADR 0002): whoever calls this has captured the sandboxes already.
 """
@@ -17,7 +17,7 @@ from cleveragents.application.ports.runtime import (
 )
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.pruning import Pruning
-from cleveragents.application.services.checkpoints.recorded_with import Additions, store
+from cleveragents.application.services.checkpoints.recorded_with import CommitExtras, store
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment
 from cleveragents.domain.events import CheckpointRecorded
@@ -75,7 +75,7 @@ class PastStep:
     plan: Plan
     before: Sequence[CheckpointMoment]
     after: Sequence[CheckpointMoment]
-    additions: Additions
+    additions: CommitExtras
 
 
 class Recorder:
@@ -96,7 +96,7 @@ class Recorder:
         self,
         plan: Plan,
         moments: Sequence[CheckpointMoment],
-        additions: Additions,
+        additions: CommitExtras,
         found: Capture,
         *,
         is_boundary: bool,
@@ -106,7 +106,7 @@ class Recorder:
         with self._unit_of_work() as uow:
             plan = store(uow, plan, additions)
             plan, groups = self._add_groups(uow, plan, moments, found)
-            found.settle(uow, groups, is_boundary=is_boundary)
+            found.record_positions(uow, groups, is_boundary=is_boundary)
             pruned = self._keep(uow, plan, moments, additions)
             uow.commit()
         return self._told(plan, groups, additions, found, len(pruned))
@@ -123,11 +123,11 @@ class Recorder:
             # without being carried out.
             done = store(uow, past.plan.tick(len(past.before)), additions)
             plan, groups = self._add_groups(uow, plan, past.before, earlier)
-            resources = earlier.settle(uow, groups, is_boundary=False).resources
+            resources = earlier.record_positions(uow, groups, is_boundary=False).resources
             found = replace(found, resources=resources)
             done = done.at(plan.head) if plan.head is not None else done
             plan, more = self._add_groups(uow, done, past.after, found)
-            found.settle(uow, more, is_boundary=True)
+            found.record_positions(uow, more, is_boundary=True)
             groups += more
             pruned = self._keep(uow, plan, [*past.before, *past.after], additions)
             uow.commit()
@@ -181,7 +181,7 @@ class Recorder:
         uow: UnitOfWork,
         plan: Plan,
         moments: Sequence[CheckpointMoment],
-        additions: Additions,
+        additions: CommitExtras,
     ) -> Mapping[GroupId, str]:
         """The plan as it is now; gives back the groups that go for the new ones."""
         uow.plans.save(plan)
@@ -198,7 +198,7 @@ class Recorder:
         self,
         plan: Plan,
         groups: Sequence[CheckpointGroup],
-        additions: Additions,
+        additions: CommitExtras,
         found: Capture,
         pruned: int,
     ) -> Committed:

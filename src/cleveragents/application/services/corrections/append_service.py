@@ -1,4 +1,4 @@
-"""Owns adding to a plan: a child plan at its end that carries out a person's guidance."""
+"""Adding to a plan: a child plan at its end that carries out a person's guidance."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
-from cleveragents.application.services.checkpoints.recorded_with import Additions
+from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.corrections.correction_impact import (
     refuse_if_settled,
     refuse_if_superseded,
 )
 from cleveragents.application.services.execute.run_state import links_to
 from cleveragents.application.services.plans.plan_lookup import find_decision
-from cleveragents.application.services.rollback.rewind import judge_again
+from cleveragents.application.services.rollback.rewind import recompute_superseded
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.domain.action import SUBPLANS, Action, Step, Subplan, Subplans
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
@@ -105,7 +105,7 @@ class AppendService:
         def take_over(uow: UnitOfWork, plan: Plan) -> None:
             uow.corrections.add(correction)
             uow.corrections.supersede(plan.plan_id, _supersessions(correction, plan))
-            judge_again(uow, plan)
+            recompute_superseded(uow, plan)
 
         waiting = _waiting(plan, judged)
         intervention = _intervention(waiting, correction, decision)
@@ -118,7 +118,7 @@ class AppendService:
             mid_step=self._checkpoints.stands_mid_step(plan),
         )
         link = links_to(plan.action, intervention.decision_id, _latest(live, judged))
-        additions = Additions(decision=intervention, dependencies=link, also=take_over)
+        additions = CommitExtras(decision=intervention, dependencies=link, also=take_over)
         self._checkpoints.record(waiting, moment, additions)
         with self._unit_of_work.reading() as uow:
             # Read again, for its action has one more step.

@@ -1,4 +1,4 @@
-"""Owns carrying a correction out: intent, files, one transaction; and finishing one cut off."""
+"""Carrying a correction out: intent, files, one transaction; and finishing one cut off."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,14 +6,14 @@ from typing import Any
 
 from cleveragents.application.ports.runtime import UnitOfWork, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
-from cleveragents.application.services.checkpoints.recorded_with import Additions
+from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.corrections.correction_impact import (
     actor_state_for,
     selection_of,
 )
 from cleveragents.application.services.effects.compensations import Compensations
 from cleveragents.application.services.execute.run_state import links_to
-from cleveragents.application.services.rollback.rewind import judge_again
+from cleveragents.application.services.rollback.rewind import recompute_superseded
 from cleveragents.application.services.rollback.rollback_files import (
     ChangedResource,
     RollbackFiles,
@@ -65,7 +65,7 @@ class CorrectionFinisher:
             mid_step=self._checkpoints.stands_mid_step(plan),
             rollback_target=correction.target_group,
         )
-        plan, safety = self._checkpoints.record(plan, moment, Additions(also=intent))
+        plan, safety = self._checkpoints.record(plan, moment, CommitExtras(also=intent))
         return plan, replace(correction, safety_group=safety.group_id)
 
     def pending(self, plan: Plan) -> Correction | None:
@@ -136,7 +136,7 @@ class CorrectionFinisher:
                 ],
             )
             uow.corrections.let_stand(plan.plan_id, _let_stand(done, corrected, plan))
-            judge_again(uow, plan)
+            recompute_superseded(uow, plan)
 
         plan = plan.corrected(first, state)
         decision = _intervention(plan, done, corrected, first)
@@ -149,7 +149,7 @@ class CorrectionFinisher:
             undo_group=correction.safety_group,
         )
         link = links_to(plan.action, decision.decision_id, latest)
-        additions = Additions(decision=decision, dependencies=link, also=take_over)
+        additions = CommitExtras(decision=decision, dependencies=link, also=take_over)
         self._checkpoints.record(plan, moment, additions)
         with self._unit_of_work.reading() as uow:
             # Read again, for its action has the step that was replaced.

@@ -1,11 +1,11 @@
-"""Owns what correcting a decision comes to: may it be done, what goes with it, what stays."""
+"""What correcting a decision comes to: may it be done, what goes with it, what stays."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from cleveragents.application.ports.runtime import UnitOfWork
-from cleveragents.application.services.execute.run_state import Course, deeds_of, successes
+from cleveragents.application.services.execute.run_state import RunState, deeds_of, successes
 from cleveragents.domain.affected import AffectedSet, History, Reason
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason
 from cleveragents.domain.correction import Correction
@@ -58,7 +58,7 @@ def impact_of(
     decision = uow.decisions.get(decision_id)
     _refuse_the_impossible(plan, decision)
     target = _target(uow.checkpoints.of_plan(plan.plan_id), decision)
-    course = Course.of(uow, plan)
+    course = RunState.of(uow, plan)
     history = _history(uow, plan, course)
     found = history.affected_by(decision_id, since=target.position.seq, keep=keep)
     judging = {d.decision_id: _JUDGING for d in course.decisions if _judges(d, decision)}
@@ -137,7 +137,7 @@ def _target(groups: Iterable[CheckpointGroup], decision: Decision) -> Checkpoint
     )
 
 
-def _history(uow: UnitOfWork, plan: Plan, course: Course) -> History:
+def _history(uow: UnitOfWork, plan: Plan, course: RunState) -> History:
     return History(
         decisions=course.decisions,
         dependencies=uow.decisions.dependencies(plan.plan_id),
@@ -145,7 +145,7 @@ def _history(uow: UnitOfWork, plan: Plan, course: Course) -> History:
     )
 
 
-def _steps(affected: Iterable[Decision], course: Course) -> tuple[int, ...]:
+def _steps(affected: Iterable[Decision], course: RunState) -> tuple[int, ...]:
     """Those to be done again; a correction that is corrected itself brings its own."""
     gone = {decision.decision_id for decision in affected}
     found = {d.step_index for d in affected if d.step_index is not None}
@@ -168,7 +168,9 @@ def _comes_later(other: Decision, decision: Decision) -> bool:
     return other.position.seq > decision.position.seq
 
 
-def _kept(course: Course, decision: Decision, gone: Collection[DecisionId]) -> tuple[Decision, ...]:
+def _kept(
+    course: RunState, decision: Decision, gone: Collection[DecisionId]
+) -> tuple[Decision, ...]:
     return tuple(
         other
         for other in course.decisions

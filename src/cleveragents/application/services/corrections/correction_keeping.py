@@ -1,4 +1,4 @@
-"""Owns which steps a person wants to stay as they are, although nothing proves that they hold."""
+"""Which steps a person wants to stay as they are, although nothing proves that they hold."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

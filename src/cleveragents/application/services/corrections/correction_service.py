@@ -1,4 +1,4 @@
-"""Owns correcting a decision: guard, ask, carry out, and go on with a person's advice."""
+"""Correcting a decision: guard, ask, carry out, and go on with a person's advice."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from cleveragents.application.services.execute.plan_resume_service import PlanRe
 from cleveragents.application.services.plans.plan_lookup import find_decision
 from cleveragents.application.services.rollback.rollback_files import reverted
 from cleveragents.application.services.rollback.rollback_service import RollbackService
-from cleveragents.application.services.subplans.sandboxes import children_at_rest
+from cleveragents.application.services.subplans.sandboxes import children_stopped
 from cleveragents.domain.action import Step
 from cleveragents.domain.checkpoint import RevertedFile
 from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus
@@ -103,7 +103,7 @@ class CorrectionService:
             if not confirm(question):
                 raise DeclinedError("the correction")
             correction = self._correction(impact, advice, step)
-            with children_at_rest(self._unit_of_work, self._locks, plan.plan_id, "correct"):
+            with children_stopped(self._unit_of_work, self._locks, plan.plan_id, "correct"):
                 plan, correction = self._rollbacks.corrections.begin(plan, correction)
                 done = self._rollbacks.corrections.finish(plan, correction)
         return CorrectionResult(impact=impact, done=done, files=reverted(done.changed))

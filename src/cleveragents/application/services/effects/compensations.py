@@ -1,4 +1,4 @@
-"""Owns undoing outside effects: the compensating tools that a rollback runs, and what it cannot."""
+"""Undoing outside effects: the compensating tools that a rollback runs, and what it cannot."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ class Compensations:
         compensation that fails is told, and stops nothing.
         """
         for plan_id in (plan.plan_id, *self._touched(plan, target).children):
-            self._ledger.settle(plan_id)
+            self._ledger.mark_uncertain(plan_id)
         found = self._touched(plan, target)
         after = self._all_undone(plan, found.undone)
         return report(after, found.revived, found.children)
@@ -65,7 +65,7 @@ class Compensations:
         with self._unit_of_work.reading() as uow:
             children = _spawned_by(uow, plan.plan_id, decisions)
         for plan_id in (plan.plan_id, *(child.plan_id for child in children)):
-            self._ledger.settle(plan_id)
+            self._ledger.mark_uncertain(plan_id)
         with self._unit_of_work.reading() as uow:
             own = [e for e in uow.effects.of_plan(plan.plan_id) if e.decision_id in decisions]
             undone = [*own, *(effect for child in children for effect in _live(uow, child))]

@@ -1,4 +1,4 @@
-"""Owns the ledger of outside effects: written before a tool starts, asked before it runs again."""
+"""The ledger of outside effects: written before a tool starts, asked before it runs again."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from cleveragents.application.ports.runtime import Clock, IdSource, UnitOfWork, UnitOfWorkFactory
 from cleveragents.domain.action import Step, ToolSpec
 from cleveragents.domain.decision import Decision
-from cleveragents.domain.effects import CUT_OFF, Effect, EffectState, in_the_way
+from cleveragents.domain.effects import CUT_OFF, Effect, EffectState, earlier_effect
 from cleveragents.domain.group_builder import hash_of
 from cleveragents.domain.ids import EffectId, PlanId
 from cleveragents.domain.plan import Plan
@@ -49,7 +49,7 @@ class EffectLedger:
             uow.effects.remove(effect.effect_id)
             uow.commit()
 
-    def settle(self, plan_id: PlanId) -> Sequence[Effect]:
+    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
         """Nobody runs a tool of this plan now: whatever had only started is uncertain.
 
         The caller holds the plan's lock. Gives back those that it found.
@@ -69,7 +69,7 @@ class EffectLedger:
         with self._unit_of_work.reading() as uow:
             plans = _in_its_place(uow, plan_id)
             effects = [e for plan in plans for e in uow.effects.of_step(plan, step_index)]
-        return in_the_way(effects, (step_index, step.tool, hash_of(step.arguments)))
+        return earlier_effect(effects, (step_index, step.tool, hash_of(step.arguments)))
 
     def _effect(self, plan: Plan, decision: Decision, step: Step, spec: ToolSpec) -> Effect:
         assert decision.step_index is not None

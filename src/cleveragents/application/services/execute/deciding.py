@@ -1,10 +1,10 @@
-"""Owns the decisions that Execute puts on record: what was chosen, by whom, and what they knew."""
+"""The decisions that Execute puts on record: what was chosen, by whom, and what they knew."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cleveragents.application.ports.runtime import Clock, IdSource
-from cleveragents.application.services.execute.run_state import Course
+from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.actor_protocol import Proposal, Strategy
 from cleveragents.domain.decision import Decided, Decision, DecisionType
@@ -18,7 +18,7 @@ class Deciding:
     def __init__(self, clock: Clock, ids: IdSource) -> None:
         self._clock, self._ids = clock, ids
 
-    def of_strategy(self, plan: Plan, strategy: Strategy, course: Course) -> Decision:
+    def of_strategy(self, plan: Plan, strategy: Strategy, course: RunState) -> Decision:
         return self._decision(
             plan,
             DecisionType.STRATEGY_CHOICE,
@@ -28,7 +28,7 @@ class Deciding:
             context={"actor_state": dict(plan.actor_state)},
         )
 
-    def of_step(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Decision:
+    def of_step(self, plan: Plan, proposal: Proposal, index: int, course: RunState) -> Decision:
         decided = Decided(step=proposal.step, state=proposal.memory.state)
         return self._decision(
             plan,

@@ -1,4 +1,4 @@
-"""Owns Execute: decide, checkpoint, run the tool, commit the step."""
+"""Execute: decide, checkpoint, run the tool, commit the step."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,19 +11,19 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.checkpoint_service import (
-    Additions,
     CheckpointService,
+    CommitExtras,
 )
 from cleveragents.application.services.execute.deciding import Deciding
-from cleveragents.application.services.execute.run_state import Course
-from cleveragents.application.services.execute.step_source import Turns
-from cleveragents.application.services.execute.tool_runner import Crossing, StepRunner, Task
+from cleveragents.application.services.execute.run_state import RunState
+from cleveragents.application.services.execute.step_source import StepSource
+from cleveragents.application.services.execute.tool_runner import EffectGate, StepRunner, Task
 from cleveragents.application.services.execute.unannounced import UnannouncedSteps
 from cleveragents.domain.action import Step
 from cleveragents.domain.actor_protocol import Finished, Message, Proposal, Strategy, Unannounced
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
-from cleveragents.domain.effects import Effect, EffectChoice, EffectState, Passage
+from cleveragents.domain.effects import Effect, EffectChoice, EffectState, EffectVerdict
 from cleveragents.domain.errors import (
     EffectDoneError,
     EffectUncertainError,
@@ -49,7 +49,7 @@ class PlanExecutor:
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
         runner: StepRunner,
-        turns: Turns,
+        turns: StepSource,
         chronicle: tuple[Clock, IdSource],
         events: EventSink,
     ) -> None:
@@ -73,7 +73,7 @@ class PlanExecutor:
         Raises EffectUncertainError or EffectDoneError before a step that must not run unasked.
         """
         with self._unit_of_work.reading() as uow:
-            course = replace(Course.of(uow, plan), resolution=resolution)
+            course = replace(RunState.of(uow, plan), resolution=resolution)
         try:
             plan = self._walk(self._start(plan, course), course, choice)
         finally:
@@ -83,7 +83,7 @@ class PlanExecutor:
         self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
         return plan
 
-    def _walk(self, plan: Plan, course: Course, choice: EffectChoice) -> Plan:
+    def _walk(self, plan: Plan, course: RunState, choice: EffectChoice) -> Plan:
         while plan.state is State.PROCESSING:
             plan = self._overrule(plan, course)
             index = plan.last_completed_step + 1
@@ -97,12 +97,12 @@ class PlanExecutor:
                 plan = self._pass(plan, said, index, course)
                 continue
             crossing = self._runner.crossing(plan, said.step, index, choice)
-            if crossing.passage is Passage.STOP:
+            if crossing.passage is EffectVerdict.STOP:
                 self._hold(plan, said, index, crossing)
             plan = self._step(plan, said, index, course, crossing)
         return plan
 
-    def _start(self, plan: Plan, course: Course) -> Plan:
+    def _start(self, plan: Plan, course: RunState) -> Plan:
         strategy = self._turns.strategy(plan, course)
         self._events.emit(
             PlanStarted(
@@ -128,7 +128,7 @@ class PlanExecutor:
         plan = self._checkpoints.record_decision(plan, moment)
         return self._adopt(plan, strategy, course)
 
-    def _adopt(self, plan: Plan, strategy: Strategy, course: Course) -> Plan:
+    def _adopt(self, plan: Plan, strategy: Strategy, course: RunState) -> Plan:
         """Record how the actor means to go about it, if it has made up its mind about that."""
         if strategy.memory is None:
             return plan
@@ -141,12 +141,12 @@ class PlanExecutor:
             step_index=plan.last_completed_step + 1,
         )
         plan = plan.remembering(strategy.memory.state)
-        additions = Additions(decision=decision, messages=strategy.memory.added)
+        additions = CommitExtras(decision=decision, messages=strategy.memory.added)
         plan = self._checkpoints.record_decision(plan, moment, additions)
         course.add(replace(decision, position=plan.here))
         return plan
 
-    def _overrule(self, plan: Plan, course: Course) -> Plan:
+    def _overrule(self, plan: Plan, course: RunState) -> Plan:
         """A person has spoken since a step was decided: its actor hears that, and decides anew."""
         pending = self._turns.overruled(plan, course)
         if pending is None:
@@ -155,9 +155,9 @@ class PlanExecutor:
         memory = self._turns.dropped(plan, pending, course.failed.get(index))
         course.failed.setdefault(index, "")
         plan = plan.advance(index, memory.state)
-        return self._checkpoints.save_progress(plan, Additions(messages=memory.added))
+        return self._checkpoints.save_progress(plan, CommitExtras(messages=memory.added))
 
-    def _finish(self, plan: Plan, said: Finished, course: Course) -> Plan:
+    def _finish(self, plan: Plan, said: Finished, course: RunState) -> Plan:
         # First of all: what still runs might write once more, and that would be in no group.
         self._runner.end(plan.plan_id)
         plan = plan.remembering(said.memory.state).complete(self._clock.now())
@@ -168,17 +168,17 @@ class PlanExecutor:
             decision_id=course.latest.decision_id,
             step_index=max(plan.last_completed_step, 0),
         )
-        return self._checkpoints.complete(plan, moment, Additions(messages=said.memory.added))
+        return self._checkpoints.complete(plan, moment, CommitExtras(messages=said.memory.added))
 
-    def settle(self, plan_id: PlanId) -> Sequence[Effect]:
+    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
         """Effects whose end is not known are uncertain from now on; gives back those found."""
-        return self._runner.settle(plan_id)
+        return self._runner.mark_uncertain(plan_id)
 
     def fail(self, plan_id: PlanId, failure: PlanFailure) -> Plan:
         """Execute ends for a reason outside its steps; what it has come to is kept if possible."""
         with self._unit_of_work.reading() as uow:
             plan = uow.plans.get(plan_id)
-            course = Course.of(uow, plan)
+            course = RunState.of(uow, plan)
         failed = plan.refused(replace(failure, checkpoint=plan.head))
         if plan.head is None or failure.code == SandboxMissingError.code:
             return self._checkpoints.save_progress(failed)  # there is nothing to capture
@@ -188,7 +188,7 @@ class PlanExecutor:
             # The snapshots may be what is wrong; why the plan has failed must be stored still.
             return self._checkpoints.save_progress(failed)
 
-    def _on_error(self, plan: Plan, label: str, course: Course) -> Plan:
+    def _on_error(self, plan: Plan, label: str, course: RunState) -> Plan:
         self._runner.end(plan.plan_id)
         moment = CheckpointMoment(
             reason=CheckpointReason.ON_ERROR,
@@ -203,17 +203,17 @@ class PlanExecutor:
     def next_step(self, plan: Plan) -> int:
         """The one that a resume would go on with; not one that a correction has left alone."""
         with self._unit_of_work.reading() as uow:
-            return Course.of(uow, plan).first_open(plan.last_completed_step + 1)
+            return RunState.of(uow, plan).first_open(plan.last_completed_step + 1)
 
     def effects_ahead(
         self, plan: Plan, first_step: int, choice: EffectChoice
-    ) -> Sequence[tuple[int, Crossing]]:
+    ) -> Sequence[tuple[int, EffectGate]]:
         """The known steps from there on that have run before, with what would happen to each."""
         steps = list(enumerate(plan.action.steps))[first_step:]
         found = [(i, self._runner.crossing(plan, step, i, choice)) for i, step in steps]
         return [(index, crossing) for index, crossing in found if crossing.standing is not None]
 
-    def _pass(self, plan: Plan, proposal: Proposal, index: int, course: Course) -> Plan:
+    def _pass(self, plan: Plan, proposal: Proposal, index: int, course: RunState) -> Plan:
         """Let the result of a step stand that a correction has left alone."""
         with self._unit_of_work.reading() as uow:
             reason = course.outdated(index, uow.decisions.dependents(course.done[index]))
@@ -223,7 +223,7 @@ class PlanExecutor:
             return self._on_error(plan, f"error in {proposal.step.name}", course)
         return self._checkpoints.save_progress(plan.advance(index, proposal.memory.state))
 
-    def _hold(self, plan: Plan, proposal: Proposal, index: int, crossing: Crossing) -> NoReturn:
+    def _hold(self, plan: Plan, proposal: Proposal, index: int, crossing: EffectGate) -> NoReturn:
         """Wait for a person's word: nothing of this step was begun."""
         assert crossing.standing is not None
         sure = crossing.standing.state is EffectState.DONE
@@ -247,8 +247,8 @@ class PlanExecutor:
         plan: Plan,
         proposal: Proposal,
         index: int,
-        course: Course,
-        crossing: Crossing,
+        course: RunState,
+        crossing: EffectGate,
     ) -> Plan:
         step = proposal.step
         self._events.emit(StepStarted(step_index=index, name=step.name, tool=step.tool))
@@ -289,12 +289,14 @@ class PlanExecutor:
         return plan
 
     def _record(
-        self, plan: Plan, task: Task, course: Course, messages: tuple[Message, ...]
+        self, plan: Plan, task: Task, course: RunState, messages: tuple[Message, ...]
     ) -> tuple[Plan, Task]:
         label = f"decision {task.step_index}: {task.step.name}"
         moment = task.moment(CheckpointReason.DECISION, label)
         known = course.known_to(task.decision, task.step, plan.action)
-        additions = Additions(decision=task.decision, dependencies=tuple(known), messages=messages)
+        additions = CommitExtras(
+            decision=task.decision, dependencies=tuple(known), messages=messages
+        )
         is_prepared = self._runner.writes_at_once(plan, task)
         before_write = task.before_write() if is_prepared else None
         plan = self._checkpoints.record_decision(plan, moment, additions, before_write)
@@ -308,7 +310,7 @@ class PlanExecutor:
         plan: Plan,
         proposal: Proposal,
         index: int,
-        course: Course,
+        course: RunState,
     ) -> Plan:
         if not self._checkpoints.is_on(trigger):
             return plan
@@ -322,8 +324,8 @@ class PlanExecutor:
         return self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
 
 
-def _skipping(crossing: Crossing) -> Effect | None:
-    return crossing.standing if crossing.passage is Passage.SKIP else None
+def _skipping(crossing: EffectGate) -> Effect | None:
+    return crossing.standing if crossing.passage is EffectVerdict.SKIP else None
 
 
 def _resumed(plan: Plan, following: int) -> Resumed:

@@ -1,4 +1,4 @@
-"""Owns going on: bring a plan to the last step boundary, then execute what is left."""
+"""Going on: bring a plan to the last step boundary, then execute what is left."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.execute.plan_executor import PlanExecutor
-from cleveragents.application.services.execute.tool_runner import Crossing
+from cleveragents.application.services.execute.tool_runner import EffectGate
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.application.services.subplans.queries import conflicting, waiting_for_decision
 from cleveragents.domain.checkpoint import Snapshot
@@ -44,7 +44,7 @@ class ResumePoint:
     plan: Plan
     next_step: int | None
     finishes_rollback: bool
-    effects: tuple[tuple[int, Crossing], ...] = ()
+    effects: tuple[tuple[int, EffectGate], ...] = ()
     conflicts: tuple[ChildPlan, ...] = ()
 
 
@@ -87,7 +87,7 @@ class PlanResumeService:
                     conflicting(uow, plan)
             if plan.executed:
                 return plan
-            self._executor.settle(plan_id)  # we have the lock, so nothing of this plan runs
+            self._executor.mark_uncertain(plan_id)  # we have the lock, so nothing of this plan runs
             try:
                 self._make_sandboxes(plan)
                 plan = self._rollbacks.return_to_boundary(plan)
@@ -103,7 +103,7 @@ class PlanResumeService:
                 self._fail(plan_id, error)
                 raise
 
-    def settle(self, plan_id: PlanId) -> Plan:
+    def recover_crashed(self, plan_id: PlanId) -> Plan:
         """Mend what a process that died has left of its work, and let the plan wait."""
         with self._locks.hold(plan_id, "settle"):
             plan = self._rollbacks.recover(self._load(plan_id))
@@ -159,13 +159,15 @@ class PlanResumeService:
 
     def _fail(self, plan_id: PlanId, error: PlanError) -> None:
         """Something that is no tool's fault: a sandbox or a snapshot that could not be made."""
-        self._executor.settle(plan_id)
+        self._executor.mark_uncertain(plan_id)
         failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
         self._executor.fail(plan_id, failure)
 
     def _undo_running_step(self, plan_id: PlanId) -> Sequence[str]:
         """Gives back what the step may have done outside, where nothing is undone."""
-        doubtful = [text for effect in self._executor.settle(plan_id) for text in effect.effects]
+        doubtful = [
+            text for effect in self._executor.mark_uncertain(plan_id) for text in effect.effects
+        ]
         plan = self._load(plan_id)
         if plan.state is State.PROCESSING:
             plan = self._rollbacks.return_to_boundary(plan)

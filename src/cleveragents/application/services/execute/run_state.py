@@ -1,4 +1,4 @@
-"""Owns what is known of a run so far: live decisions, steps that are done, who wrote what."""
+"""What is known of a run so far: live decisions, steps that are done, who wrote what."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,14 +21,14 @@ from cleveragents.domain.decision import (
     ToolCallStatus,
     lineage,
 )
-from cleveragents.domain.footprint import Deed, Footprint, Touched, Writers
+from cleveragents.domain.footprint import Footprint, StepWrites, Touched, Writers
 from cleveragents.domain.ids import DecisionId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 
 
 @dataclass(slots=True)
-class Course:
+class RunState:
     """`done` has, for each step that need not run again, the decision that carried it out.
 
     `failed` has the last error of each step that was not done; `in_a_row` is how many have failed
@@ -59,7 +59,7 @@ class Course:
             self._index(decision)
 
     @classmethod
-    def of(cls, uow: UnitOfWork, plan: Plan) -> "Course":
+    def of(cls, uow: UnitOfWork, plan: Plan) -> "RunState":
         live = [item for item in uow.decisions.of_plan(plan.plan_id) if not item.superseded]
         every = uow.tool_calls.of_plan(plan.plan_id)
         calls = successes(every)
@@ -243,9 +243,9 @@ def successes(calls: Iterable[ToolCall]) -> list[ToolCall]:
     return [c for c in calls if c.status is ToolCallStatus.SUCCEEDED and not c.undone]
 
 
-def deeds_of(calls: Sequence[ToolCall]) -> Mapping[DecisionId, Deed]:
+def deeds_of(calls: Sequence[ToolCall]) -> Mapping[DecisionId, StepWrites]:
     """A step that spawned children has a call for each of them."""
-    deeds: dict[DecisionId, Deed] = {}
+    deeds: dict[DecisionId, StepWrites] = {}
     for call in calls:
         known, deed = deeds.get(call.decision_id), call.deed
         if known is not None:

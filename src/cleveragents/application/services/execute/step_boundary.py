@@ -1,4 +1,4 @@
-"""Owns taking a step's half-done work back before the step is tried again."""
+"""Taking a step's half-done work back before the step is tried again."""
 
 from cleveragents.application.ports.runtime import SnapshotStore, UnitOfWorkFactory
 from cleveragents.domain.ids import PlanId

@@ -1,4 +1,4 @@
-"""Owns whose turn it is: a step comes from the record if it was decided, else from the actor."""
+"""Whose turn it is: a step comes from the record if it was decided, else from the actor."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,15 @@ from typing import Any
 
 from cleveragents.application.ports.actors import Actor, Actors
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
-from cleveragents.application.services.execute.run_state import Course
+from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.domain.action import Step
 from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
     Message,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
     Unannounced,
 )
@@ -37,7 +37,7 @@ class ActingLimits:
     default_steps: int = 100
 
 
-class Turns:
+class StepSource:
     def __init__(
         self, unit_of_work: UnitOfWorkFactory, actors: Actors, limits: ActingLimits
     ) -> None:
@@ -45,10 +45,10 @@ class Turns:
         self._actors = actors
         self._limits = limits
 
-    def strategy(self, plan: Plan, course: Course) -> Strategy:
+    def strategy(self, plan: Plan, course: RunState) -> Strategy:
         return self._actor(plan).strategize(self._situation(plan, course))
 
-    def next(self, plan: Plan, course: Course) -> Proposal | Unannounced | Finished:
+    def next(self, plan: Plan, course: RunState) -> Proposal | Unannounced | Finished:
         """What was decided before and is still to be done comes first: nobody is asked twice."""
         pending = course.pending(plan.last_completed_step + 1)
         if pending is not None and pending.decided is not None:
@@ -61,7 +61,7 @@ class Turns:
         self._refuse_without_steps_left(plan, course)
         return self._actor(plan).decide(self._situation(plan, course))
 
-    def overruled(self, plan: Plan, course: Course) -> Decision | None:
+    def overruled(self, plan: Plan, course: RunState) -> Decision | None:
         """A decision that is still to be carried out, but was made before a person spoke."""
         pending = course.pending(plan.last_completed_step + 1)
         if pending is None or pending.decided is None:
@@ -72,13 +72,13 @@ class Turns:
     def dropped(self, plan: Plan, pending: Decision, error: str | None) -> Memory:
         """What the actor remembers of a step that is not carried out, or not again."""
         assert pending.decided is not None
-        outcome = Outcome(
+        outcome = StepOutcome(
             step_index=plan.last_completed_step + 1,
             step=pending.decided.step,
             result=ToolResult(),
             error=error or NOT_CARRIED_OUT,
         )
-        return self._actor(plan).hear(plan.action, pending.decided.state, outcome)
+        return self._actor(plan).observe(plan.action, pending.decided.state, outcome)
 
     def remembering(
         self, plan: Plan, state: Mapping[str, Any]
@@ -86,8 +86,8 @@ class Turns:
         actor, action = self._actor(plan), plan.action
 
         def remember(index: int, step: Step, result: ToolResult, error: str | None) -> Memory:
-            outcome = Outcome(step_index=index, step=step, result=result, error=error)
-            return actor.hear(action, state, outcome)
+            outcome = StepOutcome(step_index=index, step=step, result=result, error=error)
+            return actor.observe(action, state, outcome)
 
         return remember
 
@@ -98,7 +98,7 @@ class Turns:
     def _actor(self, plan: Plan) -> Actor:
         return self._actors.of(plan.action)
 
-    def _situation(self, plan: Plan, course: Course) -> Situation:
+    def _situation(self, plan: Plan, course: RunState) -> Situation:
         index = plan.last_completed_step + 1
         return Situation(
             plan_id=plan.plan_id,
@@ -114,7 +114,7 @@ class Turns:
         with self._unit_of_work.reading() as uow:
             return uow.messages.chain(plan.plan_id, head)
 
-    def _refuse_without_steps_left(self, plan: Plan, course: Course) -> None:
+    def _refuse_without_steps_left(self, plan: Plan, course: RunState) -> None:
         if not plan.action.decides:
             return
         wanted = plan.action.actor.max_steps or self._limits.default_steps

@@ -1,4 +1,4 @@
-"""Owns one step's tool call: may it run, the groups around it, new tries, and what became of it."""
+"""One step's tool call: may it run, the groups around it, new tries, and what became of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,8 +7,8 @@ from typing import Protocol
 
 from cleveragents.application.ports.runtime import IdSource, PatientClock, ToolContext, Tools
 from cleveragents.application.services.checkpoints.checkpoint_service import (
-    Additions,
     CheckpointService,
+    CommitExtras,
     Committed,
 )
 from cleveragents.application.services.effects.effect_ledger import EffectLedger
@@ -18,7 +18,7 @@ from cleveragents.domain.actor_protocol import Memory
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
-from cleveragents.domain.effects import Effect, EffectChoice, Passage, passage
+from cleveragents.domain.effects import Effect, EffectChoice, EffectVerdict, passage
 from cleveragents.domain.errors import (
     ToolError,
     ToolNotEndedError,
@@ -89,10 +89,10 @@ class RunLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crossing:
+class EffectGate:
     """What happens to a step, and the earlier run of it that is the reason."""
 
-    passage: Passage
+    passage: EffectVerdict
     standing: Effect | None
     choice: EffectChoice = EffectChoice.STOP
 
@@ -107,8 +107,8 @@ class _Ended:
     error: ToolError | None
 
     @property
-    def additions(self) -> Additions:
-        return Additions(tool_call=self.call, effect=self.effect)
+    def additions(self) -> CommitExtras:
+        return CommitExtras(tool_call=self.call, effect=self.effect)
 
 
 class StepRunner(Protocol):
@@ -116,8 +116,8 @@ class StepRunner(Protocol):
 
     def crossing(
         self, plan: Plan, step: Step, step_index: int, choice: EffectChoice
-    ) -> Crossing: ...
-    def settle(self, plan_id: PlanId) -> Sequence[Effect]: ...
+    ) -> EffectGate: ...
+    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]: ...
     def end(self, plan_id: PlanId) -> None: ...
     def writes_at_once(self, plan: Plan, task: Task) -> bool: ...
     def run(self, plan: Plan, task: Task) -> Committed: ...
@@ -140,20 +140,20 @@ class ToolRunner:
         self._clock, self._ids = chronicle
         self._limits = limits
 
-    def crossing(self, plan: Plan, step: Step, step_index: int, choice: EffectChoice) -> Crossing:
+    def crossing(self, plan: Plan, step: Step, step_index: int, choice: EffectChoice) -> EffectGate:
         """Whether the step may run, given what is known of its outside effects."""
         try:
             spec = self._tools.find(plan.action, step.tool)
         except ToolNotFoundError:
             # Child plans are asked one by one; for anything else, running it tells the reason.
-            return Crossing(passage=Passage.RUN, standing=None, choice=choice)
+            return EffectGate(passage=EffectVerdict.RUN, standing=None, choice=choice)
         standing = self._ledger.standing(plan.plan_id, step, step_index)
         found = passage(standing, choice, idempotent=spec.idempotent)
-        return Crossing(passage=found, standing=standing, choice=choice)
+        return EffectGate(passage=found, standing=standing, choice=choice)
 
-    def settle(self, plan_id: PlanId) -> Sequence[Effect]:
+    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
         """The effects of which only the beginning is known; the caller holds the plan's lock."""
-        return self._ledger.settle(plan_id)
+        return self._ledger.mark_uncertain(plan_id)
 
     def end(self, plan_id: PlanId) -> None:
         """End all that was started for the plan and is still there. May be repeated."""
@@ -294,7 +294,7 @@ class ToolRunner:
         plan = self._checkpoints.save_progress(plan, additions)
         return Committed(plan=plan, changes=(), notice=error.message)
 
-    def _advanced(self, task: Task, ended: _Ended) -> tuple[Plan, Additions]:
+    def _advanced(self, task: Task, ended: _Ended) -> tuple[Plan, CommitExtras]:
         """Past the step, with what its actor has heard of it."""
         error = ended.error.message if ended.error else None
         memory = task.memory(ended.call.result, error)

@@ -1,4 +1,4 @@
-"""Owns steps that are seen only by what they have changed: what an actor did without a word."""
+"""Steps that are seen only by what they have changed: what an actor did without a word."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from cleveragents.application.ports.runtime import Clock, EventSink, IdSource
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
-from cleveragents.application.services.checkpoints.recorded_with import Additions
+from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.checkpoints.recording import PastStep
 from cleveragents.application.services.execute.deciding import Deciding
-from cleveragents.application.services.execute.run_state import Course
-from cleveragents.application.services.execute.step_source import Turns
+from cleveragents.application.services.execute.run_state import RunState
+from cleveragents.application.services.execute.step_source import StepSource
 from cleveragents.domain.action import Step
 from cleveragents.domain.actor_protocol import UNANNOUNCED, Memory, Message, Proposal, Unannounced
 from cleveragents.domain.changes import in_words
@@ -24,7 +24,7 @@ _SILENT = "the actor said nothing about it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Seen:
+class _UnannouncedStep:
     """One such step: what was decided, and what the actor knows now that it is done."""
 
     index: int
@@ -39,7 +39,7 @@ class UnannouncedSteps:
     def __init__(
         self,
         checkpoints: CheckpointService,
-        turns: Turns,
+        turns: StepSource,
         chronicle: tuple[Clock, IdSource],
         events: EventSink,
     ) -> None:
@@ -49,7 +49,7 @@ class UnannouncedSteps:
         self._deciding = Deciding(*chronicle)
         self._events = events
 
-    def note(self, plan: Plan, said: Unannounced, course: Course) -> Plan:
+    def note(self, plan: Plan, said: Unannounced, course: RunState) -> Plan:
         """If the sandboxes are not as the last step left them, then that was a step. Otherwise
         the actor may still know more than it did then.
 
@@ -85,9 +85,11 @@ class UnannouncedSteps:
         if memory.head is None or memory.state == plan.actor_state:
             return plan
         plan = plan.remembering(memory.state)
-        return self._checkpoints.save_progress(plan, Additions(messages=memory.added))
+        return self._checkpoints.save_progress(plan, CommitExtras(messages=memory.added))
 
-    def _seen(self, plan: Plan, said: Unannounced, found: Capture, course: Course) -> _Seen:
+    def _seen(
+        self, plan: Plan, said: Unannounced, found: Capture, course: RunState
+    ) -> _UnannouncedStep:
         index = plan.last_completed_step + 1
         proposal = Proposal(
             step=Step(name=_name(found), tool=UNANNOUNCED, arguments={}),
@@ -97,7 +99,7 @@ class UnannouncedSteps:
         )
         remember = self._turns.remembering(plan, said.memory.state)
         memory = remember(index, proposal.step, ToolResult(output=said.said), None)
-        return _Seen(
+        return _UnannouncedStep(
             index=index,
             step=proposal.step,
             decision=self._deciding.of_step(plan, proposal, index, course),
@@ -106,7 +108,7 @@ class UnannouncedSteps:
             said=said.said,
         )
 
-    def _additions(self, plan: Plan, seen: _Seen, course: Course) -> Additions:
+    def _additions(self, plan: Plan, seen: _UnannouncedStep, course: RunState) -> CommitExtras:
         decision, now = seen.decision, self._clock.now()
         call = ToolCall(
             call_id=ToolCallId(self._ids.new()),
@@ -124,7 +126,7 @@ class UnannouncedSteps:
             started_at=now,
             finished_at=now,
         )
-        return Additions(
+        return CommitExtras(
             decision=decision,
             dependencies=tuple(course.known_to(decision, seen.step, plan.action)),
             tool_call=call,
@@ -133,7 +135,7 @@ class UnannouncedSteps:
         )
 
     def _wanted(
-        self, plan: Plan, seen: _Seen, labels: Sequence[tuple[Trigger | None, str]]
+        self, plan: Plan, seen: _UnannouncedStep, labels: Sequence[tuple[Trigger | None, str]]
     ) -> list[CheckpointMoment]:
         """The groups that any step has, as far as they are switched on."""
         if not plan.action.rollback_policy.enabled:

@@ -1,4 +1,4 @@
-"""Owns finding and mending what crashes, moves and deletions have left behind."""
+"""Finding and mending what crashes, moves and deletions have left behind."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from cleveragents.domain.doctor import (
     Check,
     Finding,
     Leftover,
-    Move,
     PlanFacts,
+    ProjectMove,
     database_findings,
     leftover_findings,
     lock_findings,
@@ -73,7 +73,7 @@ class DoctorService:
         self._store = store
         self._database = database
         self._found: dict[Finding, Leftover] = {}
-        self._moves: dict[Finding, Move] = {}
+        self._moves: dict[Finding, ProjectMove] = {}
 
     def examine(self, moved: Mapping[str, str] | None = None) -> Diagnosis:
         """Look at everything; nothing is changed. `moved` are folders, old and new."""
@@ -150,7 +150,7 @@ class DoctorService:
         self._leftovers.remove(leftover)
 
     def _settle(self, finding: Finding) -> None:
-        self._resumes.settle(PlanId(finding.subject))
+        self._resumes.recover_crashed(PlanId(finding.subject))
 
     def _mend_sandbox(self, finding: Finding) -> None:
         if finding in self._moves:

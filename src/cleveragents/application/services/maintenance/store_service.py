@@ -1,4 +1,4 @@
-"""Owns the care for all that is stored: how much it is, whether it is whole, what is left over."""
+"""The care for all that is stored: how much it is, whether it is whole, what is left over."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Owns what a plan would change in the project, or has changed."""
+"""What a plan would change in the project, or has changed."""
 
 from cleveragents.application.ports.runtime import Sandboxes, SnapshotDiffs, UnitOfWorkFactory
 from cleveragents.domain.changes import ResourceDiff

@@ -1,4 +1,4 @@
-"""Owns how a person names a plan: by its id, by the beginning of it, or as the latest."""
+"""How a person names a plan: by its id, by the beginning of it, or as the latest."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Owns what people ask about a plan; nothing here changes anything."""
+"""What people ask about a plan; nothing here changes anything."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""Owns making a plan from an action, and ending one by hand."""
+"""Making a plan from an action, and ending one by hand."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
-from cleveragents.application.services.subplans.sandboxes import children_at_rest, descendants
+from cleveragents.application.services.subplans.sandboxes import children_stopped, descendants
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import PlanError, ResourceError
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
@@ -92,7 +92,7 @@ class PlanService:
         self._stop_elsewhere(plan_id)
         with (
             self._locks.hold(plan_id, "cancel"),
-            children_at_rest(self._unit_of_work, self._locks, plan_id, "cancel"),
+            children_stopped(self._unit_of_work, self._locks, plan_id, "cancel"),
         ):
             with self._unit_of_work() as uow:
                 plan = uow.plans.get(plan_id).cancel(self._clock.now())

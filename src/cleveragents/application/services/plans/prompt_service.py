@@ -1,10 +1,10 @@
-"""Owns telling a plan something: guidance as a decision, with the checkpoint that belongs to it."""
+"""Telling a plan something: guidance as a decision, with the checkpoint that belongs to it."""
 
 from dataclasses import dataclass
 
 from cleveragents.application.ports.runtime import Clock, IdSource, PlanLocks, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
-from cleveragents.application.services.checkpoints.recorded_with import Additions
+from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.execute.run_state import links_to
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
@@ -75,7 +75,7 @@ class PromptService:
 
     def _record(self, plan: Plan, decision: Decision, latest: Decision) -> Plan:
         link = links_to(plan.action, decision.decision_id, latest)
-        additions = Additions(decision=decision, dependencies=link)
+        additions = CommitExtras(decision=decision, dependencies=link)
         if plan.executed:
             plan = plan.reopened(plan.last_completed_step + 1, plan.actor_state)
         if plan.head is None:

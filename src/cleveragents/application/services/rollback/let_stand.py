@@ -1,19 +1,19 @@
-"""Owns which results are unchecked once a person has brought single files back."""
+"""Which results are unchecked once a person has brought single files back."""
 
 from dataclasses import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
-from cleveragents.application.services.checkpoints.recorded_with import Additions
+from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.execute.run_state import deeds_of, done_steps, successes
 from cleveragents.domain.correction import Unchecked
-from cleveragents.domain.footprint import NO_REACH, Deed, Footprint, Touched, Writers, doubt
+from cleveragents.domain.footprint import NO_REACH, Footprint, StepWrites, Touched, Writers, doubt
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.selection import Selection
 
 
-def brought_back(restored: Selection, why: str) -> Additions:
+def brought_back(restored: Selection, why: str) -> CommitExtras:
     """No step is done again for it, so those that may have used these files are unchecked."""
-    return Additions(also=lambda uow, plan: _let_stand(uow, plan, restored, why))
+    return CommitExtras(also=lambda uow, plan: _let_stand(uow, plan, restored, why))
 
 
 def _let_stand(uow: UnitOfWork, plan: Plan, restored: Selection, why: str) -> None:
@@ -36,7 +36,7 @@ def _touched(selection: Selection) -> Touched:
     }
 
 
-def _may_have_used(deed: Deed, touched: Touched) -> bool:
+def _may_have_used(deed: StepWrites, touched: Touched) -> bool:
     brought = replace(deed, touched=touched, reach=NO_REACH)
     if doubt(deed.reach, brought) is not None:
         return True

@@ -1,4 +1,4 @@
-"""Owns what a rollback changes in the record: one transaction, no row is deleted."""
+"""What a rollback changes in the record: one transaction, no row is deleted."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from cleveragents.domain.subplan import ChildPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rewound:
+class RewindResult:
     """The plan as it stands now, and what no longer counts that counted before."""
 
     plan: Plan
@@ -23,7 +23,7 @@ class Rewound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class SupersessionPreview:
     """What would no longer count after a rollback; children as they are and as they would be."""
 
     fork: Fork
@@ -42,7 +42,7 @@ class Outlook:
         return tuple(call for call in self.calls if not call.undone)
 
 
-def look_ahead(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Outlook:
+def look_ahead(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> SupersessionPreview:
     """What `rewind` would do; nothing is changed.
 
     What counts is decided by lineage, not by time, so that going back to a group that an earlier
@@ -50,10 +50,10 @@ def look_ahead(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Outlook:
     """
     forks = list(uow.timelines.of_plan(plan.plan_id))
     fork = Fork(timeline=len(forks) + 1, start=target.position)
-    return _seen_from(uow, plan.plan_id, fork, lineage(fork.timeline, [*forks, fork]))
+    return _superseded_from(uow, plan.plan_id, fork, lineage(fork.timeline, [*forks, fork]))
 
 
-def rewind(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Rewound:
+def rewind(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> RewindResult:
     """Let history go on from `target` on a timeline of its own."""
     outlook = look_ahead(uow, plan, target)
     uow.timelines.add(plan.plan_id, outlook.fork)
@@ -62,25 +62,25 @@ def rewind(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> Rewound:
     return _rewound(uow, plan.plan_id, outlook)
 
 
-def judge_again(uow: UnitOfWork, plan: Plan) -> Rewound:
+def recompute_superseded(uow: UnitOfWork, plan: Plan) -> RewindResult:
     """Mark anew what counts where the plan stands now: a correction was just recorded."""
     forks = uow.timelines.of_plan(plan.plan_id)
     here = Fork(timeline=plan.timeline, start=plan.here)
-    outlook = _seen_from(uow, plan.plan_id, here, lineage(plan.timeline, forks))
+    outlook = _superseded_from(uow, plan.plan_id, here, lineage(plan.timeline, forks))
     _mark(uow, plan.plan_id, outlook)
     return _rewound(uow, plan.plan_id, outlook)
 
 
-def _seen_from(
+def _superseded_from(
     uow: UnitOfWork, plan_id: PlanId, fork: Fork, reach: Mapping[int, int | None]
-) -> Outlook:
+) -> SupersessionPreview:
     decisions, calls = uow.decisions.of_plan(plan_id), uow.tool_calls.of_plan(plan_id)
     gone = superseded_decisions(decisions, uow.corrections.supersessions(plan_id), reach)
     children = tuple(
         (child, child.on_line(reach, replaced=child.decision_id in gone))
         for child in uow.subplans.of_parent(plan_id)
     )
-    return Outlook(
+    return SupersessionPreview(
         fork=fork,
         reach=reach,
         decisions=tuple(d for d in decisions if d.decision_id in gone),
@@ -90,7 +90,7 @@ def _seen_from(
     )
 
 
-def _mark(uow: UnitOfWork, plan_id: PlanId, outlook: Outlook) -> None:
+def _mark(uow: UnitOfWork, plan_id: PlanId, outlook: SupersessionPreview) -> None:
     uow.decisions.mark_superseded(plan_id, [d.decision_id for d in outlook.decisions])
     uow.tool_calls.mark_undone(plan_id, [call.call_id for call in outlook.calls])
     groups = uow.checkpoints.of_plan(plan_id)
@@ -101,8 +101,8 @@ def _mark(uow: UnitOfWork, plan_id: PlanId, outlook: Outlook) -> None:
             uow.subplans.save(seen)
 
 
-def _rewound(uow: UnitOfWork, plan_id: PlanId, outlook: Outlook) -> Rewound:
-    return Rewound(
+def _rewound(uow: UnitOfWork, plan_id: PlanId, outlook: SupersessionPreview) -> RewindResult:
+    return RewindResult(
         # Read again: which of the corrected steps count may have changed too.
         plan=uow.plans.get(plan_id),
         decisions_discarded=outlook.discarded,

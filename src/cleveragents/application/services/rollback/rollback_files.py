@@ -1,4 +1,4 @@
-"""Owns the files of the way back: every sandbox as a group has it, or some of its paths."""
+"""The files of the way back: every sandbox as a group has it, or some of its paths."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -151,3 +151,7 @@ def _merged(
     rest = [change for change in undone if not only.has(resource.name, change.path)]
     merged = sorted([*rest, *changes], key=lambda change: change.path)
     return ChangedResource(resource=resource, changes=tuple(merged))
+
+
+def excluded_paths(changed: Sequence[ChangedResource]) -> tuple[str, ...]:
+    return tuple(path for item in changed for path in item.resource.exclude)

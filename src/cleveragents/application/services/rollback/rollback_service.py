@@ -1,4 +1,4 @@
-"""Owns the way back: safety group and intent first, then the files, then one transaction."""
+"""The way back: safety group and intent first, then the files, then one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,18 +15,23 @@ from cleveragents.application.services.checkpoints.checkpoint_service import Che
 from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
 from cleveragents.application.services.effects.compensations import Compensations
 from cleveragents.application.services.rollback.let_stand import brought_back
-from cleveragents.application.services.rollback.rewind import Rewound, look_ahead, rewind
+from cleveragents.application.services.rollback.rewind import RewindResult, look_ahead, rewind
 from cleveragents.application.services.rollback.rollback_files import (
     ChangedResource,
     RollbackFiles,
+    excluded_paths,
     notes_of,
     reverted,
 )
-from cleveragents.application.services.rollback.target import Aim, Confirm, RollbackQuestion
+from cleveragents.application.services.rollback.target import (
+    Confirm,
+    RollbackQuestion,
+    RollbackTarget,
+)
 from cleveragents.application.services.sandboxes.after_restart import AfterRestart
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
-from cleveragents.application.services.subplans.sandboxes import children_at_rest
+from cleveragents.application.services.subplans.sandboxes import children_stopped
 from cleveragents.domain.checkpoint import (
     CheckpointGroup,
     CheckpointMoment,
@@ -88,7 +93,7 @@ class RollbackService:
             aim = self._guarded(plan, wanted, only, rebuild=rebuild)
             if not confirm(RollbackQuestion(aim.target, lambda: self._look_ahead(plan, aim))):
                 raise DeclinedError("the rollback")
-            with children_at_rest(self._unit_of_work, self._locks, plan_id, "rollback"):
+            with children_stopped(self._unit_of_work, self._locks, plan_id, "rollback"):
                 plan, safety = self._keep_the_present(plan, aim)
                 effects = self._compensate(plan, aim)
                 changed = self._restore_or_put_back(plan, aim, safety)
@@ -127,7 +132,7 @@ class RollbackService:
         if correction is not None:
             return self._finish_correction(plan, correction)
         aim = self._unfinished(plan, plan.rollback_target)
-        with children_at_rest(self._unit_of_work, self._locks, plan.plan_id, "rollback"):
+        with children_stopped(self._unit_of_work, self._locks, plan.plan_id, "rollback"):
             effects = self._compensate(plan, aim)
             changed = self._restore_or_put_back(plan, aim, safety)
             plan = self._record(plan, aim, safety, changed).plan
@@ -169,7 +174,7 @@ class RollbackService:
         """Raise unless the sandboxes are there, and what is selected could be restored now."""
         for resource in self._checkpoints.resources(target.plan_id):
             self._sandboxes.check(resource)
-        self._checkpoints.verify_way_back(target, only)
+        self._checkpoints.verify_restorable(target, only)
 
     def compare_only(
         self, plan: Plan, target: CheckpointGroup, only: Selection
@@ -187,7 +192,7 @@ class RollbackService:
 
     def _guarded(
         self, plan: Plan, wanted: str | None, only: Sequence[str], *, rebuild: bool = False
-    ) -> Aim:
+    ) -> RollbackTarget:
         plan.refuse_if_final()
         plan.refuse_if_applying()
         if wanted is None:
@@ -198,16 +203,16 @@ class RollbackService:
         resources = self._checkpoints.resources(plan.plan_id)
         selection = select(only, resources) if only else None
         if rebuild:
-            self._checkpoints.verify_way_back(target, selection)
+            self._checkpoints.verify_restorable(target, selection)
             self._rebuilding.rebuild(plan.plan_id, target)
         for resource in resources:
             self._sandboxes.check(resource)
-        self._checkpoints.verify_way_back(target, selection)
+        self._checkpoints.verify_restorable(target, selection)
         if selection is not None:
             self._files.refuse_unknown(plan.plan_id, target, selection)
-        return Aim(target=target, wanted=wanted, only=selection)
+        return RollbackTarget(target=target, wanted=wanted, only=selection)
 
-    def _look_ahead(self, plan: Plan, aim: Aim) -> RollbackPreview:
+    def _look_ahead(self, plan: Plan, aim: RollbackTarget) -> RollbackPreview:
         added = 1 if aim.only is None else 2
         changed = self._compared(plan, aim)
         with self._unit_of_work.reading() as uow:
@@ -228,20 +233,20 @@ class RollbackService:
             checkpoints_remaining=self._checkpoints.count_after(plan, aim.target, added),
             only=aim.only.names if aim.only else (),
             effects=effects,
-            excluded=_excluded(changed),
+            excluded=excluded_paths(changed),
             notes=tuple(aim.caveats(plan)),
             undoes_step=not whole and self._checkpoints.stands_mid_step(plan),
             finishes_first=plan.rollback_target,
         )
 
-    def _compared(self, plan: Plan, aim: Aim) -> Sequence[ChangedResource]:
+    def _compared(self, plan: Plan, aim: RollbackTarget) -> Sequence[ChangedResource]:
         if aim.only is None:
             return self._files.compare(plan.plan_id, aim.target)
         return self._files.compare_only(plan, aim.target, aim.only)
 
     # --- 2: safety group and intent, in one transaction -----------------------------------------
 
-    def _keep_the_present(self, plan: Plan, aim: Aim) -> tuple[Plan, CheckpointGroup]:
+    def _keep_the_present(self, plan: Plan, aim: RollbackTarget) -> tuple[Plan, CheckpointGroup]:
         moment = CheckpointMoment(
             reason=CheckpointReason.BEFORE_ROLLBACK,
             source="rollback",
@@ -271,7 +276,7 @@ class RollbackService:
         self._tell(f"what is undone is kept in {kept.group_id}")
         return plan
 
-    def _compensate(self, plan: Plan, aim: Aim) -> EffectReport:
+    def _compensate(self, plan: Plan, aim: RollbackTarget) -> EffectReport:
         """Outside effects go first: a compensating tool may need the files as they are."""
         if aim.only is not None:
             return EffectReport()
@@ -280,7 +285,7 @@ class RollbackService:
     # --- 3: the files ---------------------------------------------------------------------------
 
     def _restore_or_put_back(
-        self, plan: Plan, aim: Aim, safety: CheckpointGroup
+        self, plan: Plan, aim: RollbackTarget, safety: CheckpointGroup
     ) -> Sequence[ChangedResource]:
         try:
             if aim.only is None:
@@ -305,10 +310,10 @@ class RollbackService:
     def _record(
         self,
         plan: Plan,
-        aim: Aim,
+        aim: RollbackTarget,
         safety: CheckpointGroup,
         changed: Sequence[ChangedResource],
-    ) -> Rewound:
+    ) -> RewindResult:
         if aim.only is not None:
             return self._go_on(plan, aim, safety)
         with self._unit_of_work() as uow:
@@ -319,7 +324,7 @@ class RollbackService:
             uow.commit()
         return rewound
 
-    def _go_on(self, plan: Plan, aim: Aim, safety: CheckpointGroup) -> Rewound:
+    def _go_on(self, plan: Plan, aim: RollbackTarget, safety: CheckpointGroup) -> RewindResult:
         """Single files are a change like any other: a group of its own, and nothing discarded."""
         restored = aim.only
         assert restored is not None
@@ -334,14 +339,14 @@ class RollbackService:
         )
         additions = brought_back(restored, f"{names} came back from {aim.target.label}")
         plan, _ = self._checkpoints.record(plan.with_files_restored(), moment, additions)
-        return Rewound(plan=plan, decisions_discarded=0, undone=())
+        return RewindResult(plan=plan, decisions_discarded=0, undone=())
 
     def _result(
         self,
-        aim: Aim,
+        aim: RollbackTarget,
         safety: CheckpointGroup,
         changed: Sequence[ChangedResource],
-        rewound: Rewound,
+        rewound: RewindResult,
     ) -> RollbackResult:
         plan = rewound.plan
         return RollbackResult(
@@ -357,7 +362,7 @@ class RollbackService:
             state=plan.state,
             checkpoints_remaining=len(self._checkpoints.list_checkpoints(plan.plan_id)),
             only=aim.only.names if aim.only else (),
-            excluded=_excluded(changed),
+            excluded=excluded_paths(changed),
             notes=(*notes_of(changed), *aim.caveats(plan)),
         )
 
@@ -367,11 +372,10 @@ class RollbackService:
         for sentence in sentences:
             self._events.emit(Recovered(message=sentence))
 
-    def _unfinished(self, plan: Plan, target: GroupId) -> Aim:
-        only = None
-        if plan.rollback_only:
-            only = select(plan.rollback_only, self._checkpoints.resources(plan.plan_id))
-        return Aim(target=self._group(target), only=only)
+    def _unfinished(self, plan: Plan, target: GroupId) -> RollbackTarget:
+        chosen = plan.rollback_only
+        only = select(chosen, self._checkpoints.resources(plan.plan_id)) if chosen else None
+        return RollbackTarget(target=self._group(target), only=only)
 
     def _is_head(self, hashes: dict[str, str], plan: Plan) -> bool:
         """Whether the group the plan stands on already holds the present state."""
@@ -394,7 +398,3 @@ class RollbackService:
     def _group(self, group_id: GroupId) -> CheckpointGroup:
         with self._unit_of_work.reading() as uow:
             return uow.checkpoints.get(group_id)
-
-
-def _excluded(changed: Sequence[ChangedResource]) -> tuple[str, ...]:
-    return tuple(path for item in changed for path in item.resource.exclude)

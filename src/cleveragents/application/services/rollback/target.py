@@ -1,4 +1,4 @@
-"""Owns what is asked of a rollback: where to, and what a person has to agree to."""
+"""What is asked of a rollback: where to, and what a person has to agree to."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from cleveragents.domain.selection import Selection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
+class RollbackTarget:
     """Where a plan shall go back to; with `only`, just these files, and the plan itself stays."""
 
     target: CheckpointGroup

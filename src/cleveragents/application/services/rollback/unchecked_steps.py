@@ -1,4 +1,4 @@
-"""Owns which steps of a plan and of its children a person let stand without a check."""
+"""Which steps of a plan and of its children a person let stand without a check."""
 
 from dataclasses import dataclass
 

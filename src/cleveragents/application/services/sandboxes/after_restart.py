@@ -1,4 +1,4 @@
-"""Owns what is done once the machine was started anew: sandboxes are compared with their snapshots.
+"""What is done once the machine was started anew: sandboxes are compared with their snapshots.
 
 A power cut loses what the kernel had not written out yet, and leaves sizes and times as they were.
 What steps have written is not synced; what snapshots hold of it is (ADR 0065).

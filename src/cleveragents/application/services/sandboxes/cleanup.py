@@ -1,4 +1,4 @@
-"""Owns when the sandboxes of a plan that is over go: never with work that exists nowhere else,
+"""When the sandboxes of a plan that is over go: never with work that exists nowhere else,
 unless somebody asks for just that."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +10,7 @@ from cleveragents.application.ports.runtime import (
     SnapshotStore,
     UnitOfWorkFactory,
 )
-from cleveragents.application.services.subplans.sandboxes import SubplanCare
+from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 from cleveragents.domain.apply import intended
 from cleveragents.domain.errors import (
     BaseLostError,
@@ -82,14 +82,14 @@ class SandboxCleanup:
             return Discarded(plan=plan, removed=removed)
 
     def _remove(self, plan_id: PlanId, stays: Callable[[PlanResource], bool]) -> Kept:
-        SubplanCare(self._unit_of_work, self._sandboxes).remove_below(plan_id)
+        SubplanSandboxes(self._unit_of_work, self._sandboxes).remove_below(plan_id)
         kept: list[PlanResource] = []
         for resource in self._ready(plan_id):
             if stays(resource):
                 kept.append(resource)
                 continue
             if resource.intent is not None:  # a kill after the apply may have left what it kept
-                self._sandboxes.settle(resource, intended(resource.resource_id, resource.intent))
+                self._sandboxes.finish(resource, intended(resource.resource_id, resource.intent))
             self._sandboxes.remove(resource)
             with self._unit_of_work() as uow:
                 uow.resources.save(resource.removed())

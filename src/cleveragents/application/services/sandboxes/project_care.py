@@ -1,4 +1,4 @@
-"""Owns what plans stand on in the user's projects: followed where it went, and held on to.
+"""What plans stand on in the user's projects: followed where it went, and held on to.
 
 A sandbox of a git checkout borrows the objects of the user's repository, and snapshots need those
 of the base commit. So this is looked after before any command works on a plan (ADR 0059).
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cleveragents.application.ports.doctor import MovedProjects
 from cleveragents.application.ports.runtime import EventSink, UnitOfWorkFactory
 from cleveragents.application.services.subplans.sandboxes import descendants
-from cleveragents.domain.doctor import Move
+from cleveragents.domain.doctor import ProjectMove
 from cleveragents.domain.errors import ProjectMissingError
 from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import PlanId
@@ -36,14 +36,14 @@ class ProjectCare:
         for resource in self._needed(plan_id):
             self._projects.hold(resource)
 
-    def follow(self, move: Move) -> None:
+    def follow(self, move: ProjectMove) -> None:
         """For the plan and all below it. The files of a sandbox first: killed in between, the
         project is found again. The caller holds the plan's lock."""
         with self._unit_of_work.reading() as uow:
             plans = [move.plan_id, *(c.plan_id for c in descendants(uow, move.plan_id))]
             found = [r for plan_id in plans for r in uow.resources.of_plan(plan_id)]
         moved = [
-            self._projects.settle(resource, move.new)
+            self._projects.relocate(resource, move.new)
             for resource in found
             if (resource.name, resource.location) == (move.resource, move.old)
         ]
@@ -57,7 +57,7 @@ class ProjectCare:
         place = self._projects.find_for_certain(resource)
         if place is None:
             raise ProjectMissingError(name, old, self._projects.find(resource, {}))
-        self.follow(Move(plan_id=resource.plan_id, resource=name, old=old, new=place))
+        self.follow(ProjectMove(plan_id=resource.plan_id, resource=name, old=old, new=place))
         said = f"the project of `{name}` was moved from {old} to {place}, and is worked on there"
         self._events.emit(Recovered(message=said))
 

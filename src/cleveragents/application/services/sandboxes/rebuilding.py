@@ -1,4 +1,4 @@
-"""Owns making sandboxes again that are gone or unusable, from their snapshots (ADR 0058).
+"""Making sandboxes again that are gone or unusable, from their snapshots (ADR 0058).
 
 Intent before effect: that a sandbox is being made again is on record before its place is cleared.
 Until it is whole it counts as missing, and the next command that works on the plan goes on with it.
@@ -12,7 +12,7 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.ports.sandboxes import RebuildingStore, UnusableSandboxes
-from cleveragents.application.services.subplans.sandboxes import children_at_rest, descendants
+from cleveragents.application.services.subplans.sandboxes import children_stopped, descendants
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import (
@@ -46,7 +46,7 @@ class SandboxRebuilding:
         caller holds the plan's lock. Raises SnapshotDamagedError or SandboxError before anything
         changes.
         """
-        with children_at_rest(self._unit_of_work, self._locks, plan_id, "rebuild"):
+        with children_stopped(self._unit_of_work, self._locks, plan_id, "rebuild"):
             found = ((r, self._how(r, target)) for r in self._family(plan_id))
             begun = [resource.begin_rebuilding(how) for resource, how in found if how is not None]
             if not begun:
@@ -73,7 +73,7 @@ class SandboxRebuilding:
         begun = [r for r in self._family(plan_id) if r.rebuilding is not None]
         if not begun:
             return
-        with children_at_rest(self._unit_of_work, self._locks, plan_id, "rebuild"):
+        with children_stopped(self._unit_of_work, self._locks, plan_id, "rebuild"):
             self._carry_out(begun)
 
     def _carry_out(self, begun: Sequence[PlanResource]) -> None:

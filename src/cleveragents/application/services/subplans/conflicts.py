@@ -1,10 +1,10 @@
-"""Owns what a person needs to decide about children whose results do not fit together."""
+"""What a person needs to decide about children whose results do not fit together."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
-from cleveragents.application.services.subplans.merger import Draft, SubplanMerger
+from cleveragents.application.services.subplans.merger import ConflictDraft, SubplanMerger
 from cleveragents.application.services.subplans.queries import conflicting
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.ids import PlanId
@@ -16,7 +16,7 @@ from cleveragents.domain.subplan import ChildPlan, Conflict, MergeOutcome
 class Drafts:
     """`texts` can be edited; of the `others` one side or the other can be taken."""
 
-    texts: tuple[Draft, ...]
+    texts: tuple[ConflictDraft, ...]
     others: tuple[tuple[ChildPlan, Conflict], ...]
 
 

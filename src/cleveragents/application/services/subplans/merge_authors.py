@@ -1,4 +1,4 @@
-"""Owns who has last changed a path of a plan: one of its children, or a step of its own."""
+"""Who has last changed a path of a plan: one of its children, or a step of its own."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""Owns bringing children's results into their parent: files first, then one transaction each."""
+"""Bringing children's results into their parent: files first, then one transaction each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.checkpoint_service import (
-    Additions,
     CheckpointService,
+    CommitExtras,
 )
 from cleveragents.application.services.execute.run_state import successes
 from cleveragents.application.services.execute.tool_runner import Task
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.application.services.subplans.merge_authors import Authors
-from cleveragents.application.services.subplans.sandboxes import SubplanCare
+from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 from cleveragents.domain.action import SUBPLANS, MergeStrategy
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
@@ -38,7 +38,7 @@ Prepared = Mapping[str, PreparedMerge]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class ConflictDraft:
     """A text that a child conflicts over, both sides in one, with marks between them."""
 
     child: ChildPlan
@@ -60,7 +60,7 @@ class SubplanMerger:
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
         rollbacks: RollbackService,
-        workplace: tuple[SnapshotStore, Merges, SubplanCare],
+        workplace: tuple[SnapshotStore, Merges, SubplanSandboxes],
         chronicle: tuple[Clock, IdSource],
     ) -> None:
         self._unit_of_work = unit_of_work
@@ -89,12 +89,12 @@ class SubplanMerger:
 
     def drafts(
         self, plan: Plan, strategy: MergeStrategy, children: Sequence[PlanId]
-    ) -> Sequence[Draft]:
+    ) -> Sequence[ConflictDraft]:
         """Both sides of each text that these children conflict over; nothing changes."""
-        found: list[Draft] = []
+        found: list[ConflictDraft] = []
         for result, prepared in self._prepared(plan, strategy, children):
             found += [
-                Draft(
+                ConflictDraft(
                     child=result.child,
                     conflict=conflict,
                     text=prepared[conflict.resource].drafts[conflict.path],
@@ -117,7 +117,7 @@ class SubplanMerger:
                     earlier[name].append(item)
             yield result, prepared
 
-    def take_back(self, plan: Plan, merged: Sequence[ChildPlan]) -> None:
+    def revert(self, plan: Plan, merged: Sequence[ChildPlan]) -> None:
         """Make the parent what it was before the first of these, whose results wait again then.
 
         Files first: until the record says so, the boundary after the merges is gone back to.
@@ -214,7 +214,7 @@ class SubplanMerger:
             Trigger.AFTER_SUBPLAN,
             plan,
             moment,
-            Additions(
+            CommitExtras(
                 tool_call=replace(call, reach=self._reach(result.child)),
                 merged_child=merged,
                 writers=task.writers,

@@ -1,4 +1,4 @@
-"""Owns what people ask about a plan's children; nothing here changes anything."""
+"""What people ask about a plan's children; nothing here changes anything."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

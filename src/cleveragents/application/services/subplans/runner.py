@@ -1,4 +1,4 @@
-"""Owns running children side by side: so many at once, tried again, stopped together."""
+"""Running children side by side: so many at once, tried again, stopped together."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ _NOT_ITS_OWN = (PlanLockedError, DatabaseBusyError, DatabaseUnusableError)
 RunPlan = Callable[[PlanId, EffectChoice], Plan]
 
 
-class SubplanCrew:
+class SubplanRunner:
     """`run_plan` starts or resumes a plan under its own lock."""
 
     def __init__(
@@ -124,7 +124,7 @@ class SubplanCrew:
             with self._events.of_child(child.name):
                 return self._until_done(child, subplans, choice)
         finally:
-            self._spawner.let_go(child)
+            self._spawner.unwatch(child)
             with self._lock:
                 self._running[child.parent_id].discard(child.plan_id)
 

@@ -1,4 +1,4 @@
-"""Owns the sandboxes of children that nobody needs any more."""
+"""The sandboxes of children that nobody needs any more."""
 
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,7 +15,7 @@ from cleveragents.domain.subplan import ChildPlan
 
 
 @contextmanager
-def children_at_rest(
+def children_stopped(
     unit_of_work: UnitOfWorkFactory, locks: PlanLocks, plan_id: PlanId, operation: str
 ) -> Generator[None]:
     """Nobody works on a child of the plan until the end of the block.
@@ -34,7 +34,7 @@ def children_at_rest(
         yield
 
 
-class SubplanCare:
+class SubplanSandboxes:
     """What a child made is in its snapshots, from which it can be merged again."""
 
     def __init__(self, unit_of_work: UnitOfWorkFactory, sandboxes: Sandboxes) -> None:

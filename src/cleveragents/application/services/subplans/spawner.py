@@ -1,4 +1,4 @@
-"""Owns making child plans: their rows under the parent's decision, and their sandboxes."""
+"""Making child plans: their rows under the parent's decision, and their sandboxes."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +12,7 @@ from cleveragents.application.ports.runtime import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
-from cleveragents.application.services.subplans.sandboxes import SubplanCare
+from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 from cleveragents.domain.action import Subplan, Subplans
 from cleveragents.domain.decision import Decision
 from cleveragents.domain.effects import EffectState
@@ -44,7 +44,7 @@ class SubplanSpawner:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        workplace: tuple[Sandboxes, SnapshotStore, SubplanCare],
+        workplace: tuple[Sandboxes, SnapshotStore, SubplanSandboxes],
         chronicle: tuple[Clock, IdSource],
         events: EventSink,
     ) -> None:
@@ -113,11 +113,11 @@ class SubplanSpawner:
         """The resource as it is to be on record once its sandbox is on the disk."""
         self._events.emit(SandboxCreating(resource=resource.name))
         copied = self._sandboxes.branch(parent, resource)
-        base = self._snapshots.adopt(parent, resource, copied)
+        base = self._snapshots.inherit_snapshot(parent, resource, copied)
         details = {**resource.details, BRANCHED_AT: parent.boundary}
         return replace(resource.ready(base.ref), details=details)
 
-    def let_go(self, child: ChildPlan) -> None:
+    def unwatch(self, child: ChildPlan) -> None:
         """Its sandboxes are not looked at for now: watching them all would use up the system's
         watches."""
         with self._unit_of_work.reading() as uow:

@@ -1,4 +1,4 @@
-"""Owns a step that spawns child plans: run them wave by wave, merge their results, say what failed.
+"""A step that spawns child plans: run them wave by wave, merge their results, say what failed.
 
 The step is done when every child is merged. Each merge is a step boundary of its own, so that a
 child whose result is in the parent is never run again (ADR 0023).
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 from cleveragents.application.ports.runtime import Clock, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import (
-    Additions,
     CheckpointService,
+    CommitExtras,
     Committed,
 )
-from cleveragents.application.services.execute.tool_runner import Crossing, StepRunner, Task
+from cleveragents.application.services.execute.tool_runner import EffectGate, StepRunner, Task
 from cleveragents.application.services.subplans.merger import SubplanMerger
-from cleveragents.application.services.subplans.runner import SubplanCrew
+from cleveragents.application.services.subplans.runner import SubplanRunner
 from cleveragents.application.services.subplans.spawner import SubplanSpawner
 from cleveragents.domain.action import MergeStrategy, Step, Subplan, Subplans
 from cleveragents.domain.changes import FileChange
@@ -35,12 +35,12 @@ class StepRunners:
     tools: StepRunner
     children: "SubplanService"
 
-    def crossing(self, plan: Plan, step: Step, step_index: int, choice: EffectChoice) -> Crossing:
+    def crossing(self, plan: Plan, step: Step, step_index: int, choice: EffectChoice) -> EffectGate:
         # What children do outside is in their own ledgers, which are asked when they run.
         return self.tools.crossing(plan, step, step_index, choice)
 
-    def settle(self, plan_id: PlanId) -> Sequence[Effect]:
-        return self.tools.settle(plan_id)
+    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
+        return self.tools.mark_uncertain(plan_id)
 
     def end(self, plan_id: PlanId) -> None:
         self.tools.end(plan_id)
@@ -60,7 +60,7 @@ class SubplanService:
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
         spawner: SubplanSpawner,
-        crew: SubplanCrew,
+        crew: SubplanRunner,
         merger: SubplanMerger,
         clock: Clock,
     ) -> None:
@@ -86,7 +86,7 @@ class SubplanService:
             return self._failed(plan, task, missing)
         memory = task.memory(ToolResult(output=f"merged: {', '.join(_names(task))}"))
         plan = plan.advance(task.step_index, memory.state)
-        plan = self._checkpoints.save_progress(plan, Additions(messages=memory.added))
+        plan = self._checkpoints.save_progress(plan, CommitExtras(messages=memory.added))
         return Committed(plan=plan, changes=tuple(changes))
 
     def _is_over(self, plan: Plan, task: Task, wave: Sequence[Subplan]) -> bool:
@@ -99,7 +99,7 @@ class SubplanService:
         conflict = _any_conflict(found[child.name] for child in wave if child.name in found)
         if subplans.merge_strategy is MergeStrategy.FAIL_ON_CONFLICT and conflict:
             if merged:
-                self.merger.take_back(plan, merged)
+                self.merger.revert(plan, merged)
             return True
         names = {child.name for child in merged}
         return subplans.fail_fast and not names.issuperset(child.name for child in wave)

@@ -1,4 +1,4 @@
-"""Owns the actor `command`: a coding agent's own program decides, and does, the steps."""
+"""The actor `command`: a coding agent's own program decides, and does, the steps."""
 
 import os
 import shlex
@@ -17,9 +17,9 @@ from cleveragents.domain.actor_protocol import (
     UNSAVED,
     Finished,
     Memory,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
     Unannounced,
 )
@@ -91,7 +91,7 @@ class CommandActor:
             return Unannounced(memory=_at_rest(situation, live), said=_words(said))
         return self._proposal(situation, said, live.session.said())
 
-    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002  each plan has its own
+    def observe(self, action: Action, state: Mapping[str, Any], outcome: StepOutcome) -> Memory:  # noqa: ARG002  each plan has its own
         plan_id = PlanId(state[_PLAN]) if _PLAN in state else None
         live = self._live.get(plan_id) if plan_id else None
         if outcome.error is not None and not outcome.step.tool.startswith(AGENT_TOOL):

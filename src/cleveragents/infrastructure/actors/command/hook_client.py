@@ -1,4 +1,4 @@
-"""Owns the hook's end: tell the plan what an agent does, and wait until it may go on.
+"""The hook's end: tell the plan what an agent does, and wait until it may go on.
 
 Part of every tool call of an agent, so it imports next to nothing.
 """

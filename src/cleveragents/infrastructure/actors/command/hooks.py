@@ -1,4 +1,4 @@
-"""Owns the folder in which an agent's hooks tell what it is about to do, and wait for the word.
+"""The folder in which an agent's hooks tell what it is about to do, and wait for the word.
 
 Files and named pipes, because a command that is held inside has no sockets: a hook puts its message
 beside a pipe for the answer, and rings the bell.

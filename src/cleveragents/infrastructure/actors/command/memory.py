@@ -1,4 +1,4 @@
-"""Owns what an agent's program remembers: a folder of its own, which goes back with the plan.
+"""What an agent's program remembers: a folder of its own, which goes back with the plan.
 
 Each change of it is a message of the actor's memory; all messages up to a checkpoint give the
 folder as it was then. Most agents only add to their files, so of one that grew the end is stored.

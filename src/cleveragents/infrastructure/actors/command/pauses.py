@@ -1,4 +1,4 @@
-"""Owns when an agent makes a pause: something has moved, and then nothing for a while."""
+"""When an agent makes a pause: something has moved, and then nothing for a while."""
 
 import time
 from collections.abc import Callable

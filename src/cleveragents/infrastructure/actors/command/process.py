@@ -1,4 +1,4 @@
-"""Owns one run of an agent's program: that it runs, what it prints, and how it ends."""
+"""One run of an agent's program: that it runs, what it prints, and how it ends."""
 
 import os
 import select

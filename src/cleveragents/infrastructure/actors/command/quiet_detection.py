@@ -1,4 +1,4 @@
-"""Owns hearing whether anything moves below some folders, for agents that tell nothing."""
+"""Hearing whether anything moves below some folders, for agents that tell nothing."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Owns how an agent's work falls into steps: as its hooks tell it, or by what is there when it
+"""How an agent's work falls into steps: as its hooks tell it, or by what is there when it
 rests.
 
 The agent waits at its hooks: before a call until the decision is on record, and after it until

@@ -1,4 +1,4 @@
-"""Owns the actor that asks a language model: one request for each decision, its tools run by us."""
+"""The actor that asks a language model: one request for each decision, its tools run by us."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ from cleveragents.domain.actor_protocol import (
     HEAD,
     Finished,
     Memory,
-    Outcome,
     Proposal,
     Situation,
+    StepOutcome,
     Strategy,
 )
 from cleveragents.domain.errors import (
@@ -103,7 +103,7 @@ class LlmActor:
             talk = talk.without_calls(problem) if talk.calls else talk.told(problem)
         raise ModelAnswerError(situation.plan_id, problem)
 
-    def hear(self, action: Action, state: Mapping[str, Any], outcome: Outcome) -> Memory:  # noqa: ARG002
+    def observe(self, action: Action, state: Mapping[str, Any], outcome: StepOutcome) -> Memory:  # noqa: ARG002
         # What was said before is not needed to add to it; if it is known, it is so afterwards.
         known = self._recalled.get(state.get(HEAD, ""))
         talk = _heard(Conversation.of(state, known or ()), outcome)
@@ -147,7 +147,7 @@ class LlmActor:
         self._refuse_without_budget(situation, talk)
         said: list[str] = []
 
-        def hear(word: str) -> None:
+        def observe(word: str) -> None:
             said.append(word)
             so_far = sound_text("".join(said))
             self._events.emit(ActorThinking(step_index=situation.step_index, said=so_far))
@@ -158,7 +158,7 @@ class LlmActor:
             plan_id=situation.plan_id,
             messages=talk.messages,
             tools=offer.definitions if with_tools else (),
-            hear=hear,
+            observe=observe,
             refuse_if_stopped=lambda: self._tools.refuse_if_stopped(situation.plan_id),
         )
         answer = self._client.ask(question)
@@ -218,7 +218,7 @@ class LlmActor:
             )
 
 
-def _heard(talk: Conversation, outcome: Outcome) -> Conversation:
+def _heard(talk: Conversation, outcome: StepOutcome) -> Conversation:
     if talk.doing is None:
         return talk.told(news_of(outcome))
     part = ToolReturnPart(

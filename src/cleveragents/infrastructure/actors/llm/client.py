@@ -1,4 +1,4 @@
-"""Owns asking a model once: the answer as it streams in, new tries, and errors in our words."""
+"""Asking a model once: the answer as it streams in, new tries, and errors in our words."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ class Question:
     plan_id: str
     messages: Sequence[ModelMessage]
     tools: Sequence[ToolDefinition]
-    hear: Say
+    observe: Say
     refuse_if_stopped: Callable[[], None]
 
 
@@ -101,7 +101,7 @@ class ModelClient:
         try:
             return self._loop.wait_for(
                 lambda say: self._ask_for_it(question, say),
-                question.hear,
+                question.observe,
                 question.refuse_if_stopped,
             )
         except _PassingError:

@@ -1,4 +1,4 @@
-"""Owns what a model remembers: its conversation as a chain of messages, and what it has used."""
+"""What a model remembers: its conversation as a chain of messages, and what it has used."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

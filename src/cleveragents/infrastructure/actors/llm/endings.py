@@ -1,4 +1,4 @@
-"""Owns telling a streamed answer that is complete from one that broke off.
+"""Telling a streamed answer that is complete from one that broke off.
 
 A connection that is closed looks the same in both cases. So an answer counts only with a sign of
 its own that it is complete: the reason why it ends, which every protocol has, or the `[DONE]` that

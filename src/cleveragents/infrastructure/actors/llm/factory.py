@@ -1,4 +1,4 @@
-"""Owns where a model is and what is needed to ask it, without loading anything that asks."""
+"""Where a model is and what is needed to ask it, without loading anything that asks."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

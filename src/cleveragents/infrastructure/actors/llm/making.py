@@ -1,4 +1,4 @@
-"""Owns putting the actor together that asks a language model."""
+"""Putting the actor together that asks a language model."""
 
 from cleveragents.domain.action import ActorSpec
 from cleveragents.infrastructure.actors.llm.actor import Budget, LlmActor

@@ -1,4 +1,4 @@
-"""Owns making the model that an address names, with the library that speaks its protocol."""
+"""Making the model that an address names, with the library that speaks its protocol."""
 
 from pydantic_ai.models import Model
 

@@ -1,9 +1,9 @@
-"""Owns the words in which a model is told its task, and what came of its steps."""
+"""The words in which a model is told its task, and what came of its steps."""
 
 import json
 
 from cleveragents.domain.action import Action
-from cleveragents.domain.actor_protocol import Outcome
+from cleveragents.domain.actor_protocol import StepOutcome
 
 MOST_OUTPUT = 30_000
 """Characters of one output that a model is shown; the record has all of it."""
@@ -40,7 +40,7 @@ def rules_for(action: Action) -> str:
     return "\n".join(parts)
 
 
-def result_of(outcome: Outcome) -> str:
+def result_of(outcome: StepOutcome) -> str:
     if outcome.error is not None:
         return f"failed: {_shortened(outcome.error)}\nWhat it had changed was undone."
     text = _shortened(outcome.result.output)
@@ -51,7 +51,7 @@ def result_of(outcome: Outcome) -> str:
     return text.strip() or "done"
 
 
-def news_of(outcome: Outcome) -> str:
+def news_of(outcome: StepOutcome) -> str:
     """Of a step that the model did not ask for."""
     if outcome.error is not None:
         return f"The check `{outcome.step.name}` does not pass. {result_of(outcome)}"

@@ -1,4 +1,4 @@
-"""Owns the thread in which requests to models run, so that whoever waits for one can be stopped."""
+"""The thread in which requests to models run, so that whoever waits for one can be stopped."""
 
 import asyncio
 import threading
@@ -25,7 +25,7 @@ class RequestLoop:
     def wait_for(
         self,
         work: Callable[[Say], Coroutine[Any, Any, T]],
-        hear: Say,
+        observe: Say,
         refuse_if_stopped: Callable[[], None],
     ) -> T:
         """The result of the work; what it says meanwhile is heard in the thread that waits."""
@@ -33,7 +33,7 @@ class RequestLoop:
         future = asyncio.run_coroutine_threadsafe(work(words.put), self._loop)
         future.add_done_callback(lambda _: words.put(None))
         try:
-            _listen(words, hear, refuse_if_stopped)
+            _listen(words, observe, refuse_if_stopped)
         except BaseException:
             _end(future)
             raise
@@ -41,7 +41,7 @@ class RequestLoop:
 
 
 def _listen(
-    words: "SimpleQueue[str | None]", hear: Say, refuse_if_stopped: Callable[[], None]
+    words: "SimpleQueue[str | None]", observe: Say, refuse_if_stopped: Callable[[], None]
 ) -> None:
     while True:
         try:
@@ -51,7 +51,7 @@ def _listen(
             continue
         if word is None:
             return
-        hear(word)
+        observe(word)
 
 
 def _end(future: "Future[Any]") -> None:

@@ -1,4 +1,4 @@
-"""Owns making sound what a server said, so that it can be stored and sent back: text that is text,
+"""Making sound what a server said, so that it can be stored and sent back: text that is text,
 and calls that can be told apart."""
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Owns the tools of a plan as a model sees them, and what its calls mean as steps."""
+"""The tools of a plan as a model sees them, and what its calls mean as steps."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Owns answers that came whole where a stream was asked for: each is read as a stream of one piece.
+"""Answers that came whole where a stream was asked for: each is read as a stream of one piece.
 
 Many servers that speak OpenAI's protocol do not stream, and say so by not doing it. Their answer is
 complete, and paid for.

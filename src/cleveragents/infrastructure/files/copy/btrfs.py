@@ -1,4 +1,4 @@
-"""Owns subvolumes of btrfs: folders of which a copy is made at once, and takes no room (ADR 0026).
+"""Subvolumes of btrfs: folders of which a copy is made at once, and takes no room (ADR 0026).
 
 Everywhere else the same calls make plain folders, or say that they made nothing.
 """
@@ -9,7 +9,7 @@ import stat
 import struct
 from contextlib import suppress
 
-from cleveragents.infrastructure.files.copy.copy_proof import Marks, marks_of
+from cleveragents.infrastructure.files.copy.copy_proof import CopyProof, proof_of_copy
 
 _CREATE = 0x5000940E
 _SNAPSHOT = 0x50009417
@@ -43,11 +43,13 @@ def snapshot(source: str, target: str) -> bool:
     return False
 
 
-def snapshot_marks(source: bytes, target: bytes, hidden: frozenset[bytes]) -> dict[bytes, Marks]:
+def snapshot_marks(
+    source: bytes, target: bytes, hidden: frozenset[bytes]
+) -> dict[bytes, CopyProof]:
     """Of every path but `hidden` ones at the top, from the copy alone: it has the inodes and times
     of the original. Raises OSError if the copy is not all that a copy by hand would be.
     """
-    marks: dict[bytes, Marks] = {}
+    marks: dict[bytes, CopyProof] = {}
     device = os.lstat(source).st_dev
     waiting = [b""]
     while waiting:
@@ -63,8 +65,8 @@ def snapshot_marks(source: bytes, target: bytes, hidden: frozenset[bytes]) -> di
     return marks
 
 
-def _copied(found: os.stat_result, device: int) -> Marks:
-    marks = marks_of(found, found)
+def _copied(found: os.stat_result, device: int) -> CopyProof:
+    marks = proof_of_copy(found, found)
     if marks is None or stat.S_IFMT(found.st_mode) not in _COPIED:
         raise OSError("a snapshot has pipes and sockets too, which are not copied")
     return marks._replace(of_dev=device)

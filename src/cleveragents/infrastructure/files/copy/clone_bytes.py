@@ -1,4 +1,4 @@
-"""Owns copying the bytes of one open file: shared blocks, a copy by the kernel, or plain reads."""
+"""Copying the bytes of one open file: shared blocks, a copy by the kernel, or plain reads."""
 
 import errno
 import fcntl

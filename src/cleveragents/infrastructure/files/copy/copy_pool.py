@@ -1,4 +1,4 @@
-"""Owns spreading the copying of many files over processors, by helper processes (ADR 0026).
+"""Spreading the copying of many files over processors, by helper processes (ADR 0026).
 
 Threads would wait for each other: what they do is mostly system calls that are too short to be
 worth a change of thread.

@@ -1,4 +1,4 @@
-"""Owns copying many plain files fast, in this process and in helpers that run this file by itself.
+"""Copying many plain files fast, in this process and in helpers that run this file by itself.
 
 Only modules that every Python has loaded anyway: a helper has to be at work within milliseconds.
 What is not plain (large, with holes, of another owner, closed to its owner) is named, and left to

@@ -1,4 +1,4 @@
-"""Owns copying a sandbox that nobody writes to, fast, with proof of what each copy was made from.
+"""Copying a sandbox that nobody writes to, fast, with proof of what each copy was made from.
 
 Other than `fs_copy`, which copies what is the user's and may change meanwhile, nothing is tried
 again here: whatever does not go smoothly is an OSError, and the caller copies the careful way.
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 
 from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
 from cleveragents.infrastructure.files.copy.copy_pool import copy_all
-from cleveragents.infrastructure.files.copy.copy_proof import Marks, marks_of
+from cleveragents.infrastructure.files.copy.copy_proof import CopyProof, proof_of_copy
 from cleveragents.infrastructure.files.copy.copy_worker import Job, PlainCopy
 from cleveragents.infrastructure.files.copy.tree_copy import FolderCopy
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 _JOB = 200
 _MODE_BITS = 0o7777
@@ -32,7 +32,7 @@ class BranchCopy:
     source: bytes
     target: bytes
     hidden: frozenset[bytes]
-    marks: dict[bytes, Marks] = field(default_factory=dict[bytes, Marks])
+    marks: dict[bytes, CopyProof] = field(default_factory=dict[bytes, CopyProof])
     _bytes: ByteCopy = field(default_factory=ByteCopy)
     _folders: list[tuple[bytes, os.stat_result]] = field(
         default_factory=list[tuple[bytes, os.stat_result]]
@@ -41,7 +41,7 @@ class BranchCopy:
     # Folders that their owner may not list, or not look into.
     _closed: list[bytes] = field(default_factory=list[bytes])
 
-    def run(self) -> dict[bytes, Marks]:
+    def run(self) -> dict[bytes, CopyProof]:
         """The empty folder `target` becomes a copy. Raises OSError or SandboxError."""
         waiting = [b""]
         while waiting:
@@ -99,14 +99,14 @@ class BranchCopy:
             folder = self._jobs[number][0]
             prefix = folder + b"/" if folder else b""
             for name, *marks in rows:
-                self.marks[prefix + name] = Marks._make(marks)
+                self.marks[prefix + name] = CopyProof._make(marks)
             self._copy_rest(folder, left)
 
     def _copy_rest(self, folder: bytes, names: Sequence[bytes]) -> None:
         """Files that are large, have holes, belong to somebody else or are closed."""
         if not names:
             return
-        with Anchor(self.source, sandbox=True) as source:
+        with RootedFolder(self.source, sandbox=True) as source:
             for name in names:
                 path = os.path.join(folder, name)
                 one = source.open(path)
@@ -119,12 +119,12 @@ class BranchCopy:
         """Without marks: the next look at the copy reads what is in them."""
         if not self._closed:
             return
-        with Anchor(self.source, sandbox=True) as source, Anchor(self.target) as target:
+        with RootedFolder(self.source, sandbox=True) as source, RootedFolder(self.target) as target:
             copy = FolderCopy(source, target, Excludes(hidden=self.hidden))
             for folder in self._closed:
                 copy.run(folder)
 
-    def _copy_file(self, one: int, target: bytes) -> Marks | None:
+    def _copy_file(self, one: int, target: bytes) -> CopyProof | None:
         before = os.fstat(one)
         two = os.open(target, _NEW, 0o600)
         try:
@@ -132,11 +132,11 @@ class BranchCopy:
             _give(two, before)  # before the mode, which it can change
             os.fchmod(two, before.st_mode & _MODE_BITS)
             os.utime(two, ns=(before.st_atime_ns, before.st_mtime_ns))
-            return marks_of(before, os.fstat(two))
+            return proof_of_copy(before, os.fstat(two))
         finally:
             os.close(two)
 
-    def _note(self, path: bytes, marks: Marks | None) -> None:
+    def _note(self, path: bytes, marks: CopyProof | None) -> None:
         if marks:
             self.marks[path] = marks
 
@@ -150,17 +150,17 @@ class BranchCopy:
                 os.fchmod(fd, stat.S_IMODE(found.st_mode))
                 os.utime(fd, ns=(found.st_atime_ns, found.st_mtime_ns))
                 if folder:
-                    self._note(folder, marks_of(found, os.fstat(fd)))
+                    self._note(folder, proof_of_copy(found, os.fstat(fd)))
             finally:
                 os.close(fd)
 
 
-def _copy_link(name: bytes, source: int, target: int) -> Marks | None:
+def _copy_link(name: bytes, source: int, target: int) -> CopyProof | None:
     found = os.lstat(name, dir_fd=source)
     os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
     times = (found.st_atime_ns, found.st_mtime_ns)
     os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
-    return marks_of(found, os.lstat(name, dir_fd=target))
+    return proof_of_copy(found, os.lstat(name, dir_fd=target))
 
 
 def _give(fd: int, found: os.stat_result) -> None:

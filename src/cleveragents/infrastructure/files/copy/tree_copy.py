@@ -1,4 +1,4 @@
-"""Owns copying a folder whole: names as bytes, exact modes and times, links as links."""
+"""Copying a folder whole: names as bytes, exact modes and times, links as links."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _ATTEMPTS = 5
@@ -25,18 +25,18 @@ def copy_folder(source: str, target: str, exclude: Excludes, *, sandbox: bool = 
 
     `sandbox` says that the source is one.
     """
-    with Anchor(source, sandbox=sandbox) as one, Anchor(target) as two:
+    with RootedFolder(source, sandbox=sandbox) as one, RootedFolder(target) as two:
         FolderCopy(one, two, exclude).run()
 
 
-class _MovedError(Exception):
+class _SourceMovedError(Exception):
     """The path changed while it was copied."""
 
 
 @dataclass(slots=True)
 class FolderCopy:
-    source: Anchor
-    target: Anchor
+    source: RootedFolder
+    target: RootedFolder
     exclude: Excludes
     _bytes: ByteCopy = field(default_factory=ByteCopy)
 
@@ -70,7 +70,7 @@ class FolderCopy:
         for attempt in range(_ATTEMPTS):
             if attempt:
                 time.sleep(_PAUSE * attempt)
-            with suppress(_MovedError), _named(path):
+            with suppress(_SourceMovedError), _named(path):
                 return self._copy_once(path)
         raise SandboxError(
             f"no copy could be made: {shown(path)!r} keeps changing while it is copied",
@@ -97,7 +97,7 @@ class FolderCopy:
             target = self.source.link_target(path)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.EINVAL):
-                raise _MovedError from error
+                raise _SourceMovedError from error
             raise
         os.symlink(target, name, dir_fd=there)
         times = (found.st_atime_ns, found.st_mtime_ns)
@@ -108,14 +108,14 @@ class FolderCopy:
         try:
             before = os.fstat(source)
             if not stat.S_ISREG(before.st_mode):
-                raise _MovedError
+                raise _SourceMovedError
             target = os.open(name, _WRITE, 0o600, dir_fd=there)
             try:
                 self._bytes.copy(source, target, before)
                 if _marks(os.fstat(source)) != _marks(before):
-                    raise _MovedError
+                    raise _SourceMovedError
                 _dress(target, before)
-            except _MovedError:
+            except _SourceMovedError:
                 os.unlink(name, dir_fd=there)
                 raise
             finally:
@@ -128,7 +128,7 @@ class FolderCopy:
             return self.source.open(path)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
-                raise _MovedError from error
+                raise _SourceMovedError from error
             raise
 
 

@@ -1,4 +1,4 @@
-"""Owns the difference between two states of a folder as people see it: counts, and a patch."""
+"""The difference between two states of a folder as people see it: counts, and a patch."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
 from cleveragents.infrastructure.files.entry import Entry, Kind, parent_of, shown
 from cleveragents.infrastructure.sandbox.folder.patch import hunks, lines_of, quoted
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 Content = Callable[[Entry], bytes]
 # Beyond these a patch helps nobody: a larger file is only named, a longer patch ends early.
@@ -16,13 +16,16 @@ _STORED_CHARS = 256 * 1024
 _SNIFFED = 8000
 
 
-class _Part(NamedTuple):
+class _DiffPart(NamedTuple):
     file: FileDiff
     lines: Sequence[str]
 
 
 def diff_of(
-    differences: Sequence[Difference], old: Content, new: Content, left_behind: Sequence[str] = ()
+    differences: Sequence[PathDifference],
+    old: Content,
+    new: Content,
+    left_behind: Sequence[str] = (),
 ) -> ResourceDiff:
     """`old` and `new` give the bytes of an entry before and after."""
     files: list[FileDiff] = []
@@ -69,7 +72,7 @@ def _bounded(lines: Iterable[str], limit: int) -> str:
     return "".join(kept)
 
 
-def _counted(differences: Sequence[Difference]) -> Iterator[Difference]:
+def _counted(differences: Sequence[PathDifference]) -> Iterator[PathDifference]:
     """A folder that comes or goes counts only if it is empty: else what it holds tells of it."""
     old_parents = {parent_of(item.path) for item in differences if item.old}
     new_parents = {parent_of(item.path) for item in differences if item.new}
@@ -84,23 +87,23 @@ def _is_folder(entry: Entry | None) -> bool:
     return entry is not None and entry.kind is Kind.DIR
 
 
-def _part(item: Difference, old: Content, new: Content) -> _Part:
+def _part(item: PathDifference, old: Content, new: Content) -> _DiffPart:
     header = list(_header(item))
     if _same_bytes(item):
-        return _Part(_file(item, 0, 0), header)
+        return _DiffPart(_file(item, 0, 0), header)
     before, after = _text(item.old, old), _text(item.new, new)
     a, b = _sides(item)
     if before is None or after is None:
         what = "Binary" if _small(item.old) and _small(item.new) else "Large"
-        return _Part(_file(item, None, None), [*header, f"{what} files {a} and {b} differ\n"])
+        return _DiffPart(_file(item, None, None), [*header, f"{what} files {a} and {b} differ\n"])
     found = list(hunks(before, after))
     added = sum(line.startswith("+") for line in found)
     deleted = sum(line.startswith("-") for line in found)
     marks = [f"--- {a}\n", f"+++ {b}\n"] if found else []
-    return _Part(_file(item, added, deleted), [*header, *marks, *found])
+    return _DiffPart(_file(item, added, deleted), [*header, *marks, *found])
 
 
-def _same_bytes(item: Difference) -> bool:
+def _same_bytes(item: PathDifference) -> bool:
     """Only the mode differs, or neither side has bytes."""
     sides = [entry for entry in (item.old, item.new) if entry]
     if all(entry.kind is Kind.DIR for entry in sides):
@@ -108,7 +111,7 @@ def _same_bytes(item: Difference) -> bool:
     return len(sides) == 2 and len({(e.kind, e.hash, e.target) for e in sides}) == 1
 
 
-def _file(item: Difference, added: int | None, deleted: int | None) -> FileDiff:
+def _file(item: PathDifference, added: int | None, deleted: int | None) -> FileDiff:
     kind = ChangeKind.MODIFIED
     if item.old is None:
         kind = ChangeKind.ADDED
@@ -134,7 +137,7 @@ def _text(entry: Entry | None, content: Content) -> list[str] | None:
     return None if b"\0" in data[:_SNIFFED] else lines_of(data)
 
 
-def _header(item: Difference) -> Iterator[str]:
+def _header(item: PathDifference) -> Iterator[str]:
     if _is_folder(item.old) or _is_folder(item.new):
         yield _folder_line(item)
     old, new = _git_mode(item.old), _git_mode(item.new)
@@ -149,7 +152,7 @@ def _header(item: Difference) -> Iterator[str]:
         yield f"old mode {old}\nnew mode {new}\n"
 
 
-def _folder_line(item: Difference) -> str:
+def _folder_line(item: PathDifference) -> str:
     """Git has no words for folders; a line that tools skip tells of them."""
     name = quoted(item.path + b"/")
     old, new = item.old, item.new
@@ -166,7 +169,7 @@ def _git_mode(entry: Entry | None) -> str | None:
     return "120000" if entry.kind is Kind.LINK else f"10{entry.mode:04o}"
 
 
-def _sides(item: Difference) -> tuple[str, str]:
+def _sides(item: PathDifference) -> tuple[str, str]:
     old, new = quoted(b"a/" + item.path), quoted(b"b/" + item.path)
     nothing = "/dev/null"
     return (old if _git_mode(item.old) else nothing), (new if _git_mode(item.new) else nothing)

@@ -1,4 +1,4 @@
-"""Owns the questions asked of a real folder before a plan is made on it."""
+"""The questions asked of a real folder before a plan is made on it."""
 
 import os
 import stat
@@ -7,9 +7,9 @@ from pathlib import Path
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import ResourceError, SnapshotFailedError
 from cleveragents.domain.resource import ResourceInspection
-from cleveragents.infrastructure.files.entry import Kind, Status, shown
+from cleveragents.infrastructure.files.entry import Kind, StatInfo, shown
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import Listing, walk
 
 _NAMES_SHOWN = 3
@@ -71,7 +71,7 @@ def _missing(location: str, error: OSError | RuntimeError) -> str:
 
 def _listing(path: Path, spec: ResourceSpec) -> Listing:
     try:
-        with Anchor(str(path)) as anchor:
+        with RootedFolder(str(path)) as anchor:
             listing = walk(anchor, excludes(spec.exclude))
             _refuse_unreadable(anchor, listing)
             return listing
@@ -81,7 +81,7 @@ def _listing(path: Path, spec: ResourceSpec) -> Listing:
         raise ResourceError(f"{path}: {error.message}", error.hint) from error
 
 
-def _refuse_unreadable(anchor: Anchor, listing: Listing) -> None:
+def _refuse_unreadable(anchor: RootedFolder, listing: Listing) -> None:
     us = os.geteuid()
     closed = [
         name
@@ -95,13 +95,13 @@ def _refuse_unreadable(anchor: Anchor, listing: Listing) -> None:
         )
 
 
-def _surely_readable(status: Status, us: int) -> bool:
+def _surely_readable(status: StatInfo, us: int) -> bool:
     if status.kind is not Kind.FILE or not us:
         return True
     return status.uid == us and bool(status.mode & stat.S_IRUSR)
 
 
-def _readable(anchor: Anchor, name: bytes) -> bool:
+def _readable(anchor: RootedFolder, name: bytes) -> bool:
     try:
         os.close(anchor.open(name))
     except FileNotFoundError:

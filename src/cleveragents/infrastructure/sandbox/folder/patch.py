@@ -1,4 +1,4 @@
-"""Owns the words of a patch in git's style: quoted names, modes, and hunks of lines."""
+"""The words of a patch in git's style: quoted names, modes, and hunks of lines."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher

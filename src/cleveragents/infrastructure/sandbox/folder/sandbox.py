@@ -1,4 +1,4 @@
-"""Owns the sandbox of a plain folder: a copy of its own, and what a plan changed in it.
+"""The sandbox of a plain folder: a copy of its own, and what a plan changed in it.
 
 Nothing in the real folder is written here; nested repositories are files like any other.
 """
@@ -18,7 +18,7 @@ from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
 from cleveragents.infrastructure.files.entry import Entry
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.folder.apply.prepare import (
     FolderSnapshots,
@@ -104,7 +104,7 @@ class FsDirectories:
         return recalled(resource.details["apply"]["diff"])
 
 
-def contents_of(anchor: Anchor) -> Callable[[Entry], bytes]:
+def contents_of(anchor: RootedFolder) -> Callable[[Entry], bytes]:
     """Reads files of the sandbox; one that has just gone is as good as empty."""
 
     def content(entry: Entry) -> bytes:

@@ -1,4 +1,4 @@
-"""Owns how the git command is run: a clean environment, no hooks, errors as our own."""
+"""How the git command is run: a clean environment, no hooks, errors as our own."""
 
 import functools
 import os

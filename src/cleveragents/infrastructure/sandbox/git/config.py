@@ -1,4 +1,4 @@
-"""Owns which settings of the user's repository hold in the repository of a sandbox, and its file.
+"""Which settings of the user's repository hold in the repository of a sandbox, and its file.
 
 Taken over is what decides the bytes of a checkout and of a commit. Everything that leads
 somewhere else is not: remotes and their addresses, credentials, hooks, includes, aliases.
@@ -22,13 +22,13 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class GitSettings:
     """Of each setting the value that counts, whatever file it came from; None is a bare key."""
 
     values: Mapping[str, str | None]
 
     @classmethod
-    def read(cls, git: Git) -> "Settings":
+    def read(cls, git: Git) -> "GitSettings":
         """All levels: what `includeIf` adds for the user's folder would not hold elsewhere."""
         fields = git.text("config", "--list", "--includes", "-z", "--show-scope").split("\0")
         pairs = zip(fields[0:-1:2], fields[1::2], strict=True)

@@ -1,4 +1,4 @@
-"""Owns the difference between two trees as people see it, and the ignored files beside it."""
+"""The difference between two trees as people see it, and the ignored files beside it."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
 from cleveragents.infrastructure.sandbox.git.command import Git
-from cleveragents.infrastructure.sandbox.git.trees import Trees, text_of
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees, text_of
 
 # Plumbing: nothing of the user's taste in diffs (colours, prefixes, tools) reaches it.
 _DIFF = (
@@ -49,7 +49,7 @@ def joined(
     )
 
 
-def ignored_files(git: Git, trees: Trees, tree: str, include: Sequence[str]) -> tuple[str, ...]:
+def ignored_files(git: Git, trees: GitTrees, tree: str, include: Sequence[str]) -> tuple[str, ...]:
     """Ignored files of a sandbox that were not brought along; whole folders as one entry."""
     brought = [PurePosixPath(path) for path in include]
     with trees.private_index(git) as private:

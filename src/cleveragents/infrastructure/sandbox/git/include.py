@@ -1,4 +1,4 @@
-"""Owns bringing ignored paths that a sandbox needs along from the project (`include`)."""
+"""Bringing ignored paths that a sandbox needs along from the project (`include`)."""
 
 import os
 import shutil

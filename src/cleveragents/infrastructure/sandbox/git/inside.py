@@ -1,4 +1,4 @@
-"""Owns git over what a step could have written: run by a shell that is held inside as steps are.
+"""Git over what a step could have written: run by a shell that is held inside as steps are.
 
 git starts programs that settings, attributes and files of the sandbox name together (filters,
 drivers), and follows what it finds in a repository. So it can write only in a room of its own and
@@ -35,7 +35,7 @@ from cleveragents.infrastructure.sandbox.location import remove_sandbox
 _SHELL = "/bin/sh"
 _SECONDS = 600.0
 _CHUNK = 1 << 18
-# For the keeper to see that the shell has ended; if it does not, it is made to.
+# For the supervisor to see that the shell has ended; if it does not, it is made to.
 _PATIENCE_SECONDS = 5.0
 # Where the user's own settings of git are. A step does not see all of these variables.
 _SETTINGS_PLACES = ("HOME", "XDG_CONFIG_HOME")
@@ -51,7 +51,7 @@ class View:
     writable: Sequence[str] = ()
 
 
-class Inside:
+class InsideSession:
     """Until its block is left. Nothing is made or started before it is asked for."""
 
     def __init__(self, own_work: OwnWork, view: View, scratch: str, ending: ExitStack) -> None:
@@ -85,15 +85,17 @@ class GitInside:
         self._scratch = scratch_dir
 
     @contextmanager
-    def opened(self, view: View) -> Generator[Inside]:
+    def opened(self, view: View) -> Generator[InsideSession]:
         with ExitStack() as ending:
-            yield Inside(self._own_work, view, self._scratch, ending)
+            yield InsideSession(self._own_work, view, self._scratch, ending)
 
 
 class _Shell:
     """Told on its standard input what to run."""
 
-    def __init__(self, own_work: OwnWork, view: View, inside: Inside, ending: ExitStack) -> None:
+    def __init__(
+        self, own_work: OwnWork, view: View, inside: InsideSession, ending: ExitStack
+    ) -> None:
         self._own_work, self._view = own_work, view
         self._inside, self._ending = inside, ending
         self._running: Running | None = None
@@ -106,7 +108,7 @@ class _Shell:
         if isinstance(call.input, bytes) and call.input:
             file.write_bytes(call.input)
         told = call.input if isinstance(call.input, Path) else file if call.input else os.devnull
-        answers = _Answers(running, mark)
+        answers = _CommandAnswers(running, mark)
         self._is_idle = False
         try:
             answers.ask(_line(call, str(told), mark))
@@ -149,7 +151,7 @@ class _Shell:
             report.register(running.report, select.POLLIN)
             report.poll(_PATIENCE_SECONDS * 1000)
 
-    def _gone(self, running: Running, answers: "_Answers") -> SandboxError:
+    def _gone(self, running: Running, answers: "_CommandAnswers") -> SandboxError:
         report = running.end()
         many = report is not None and report.too_many
         if "fork" in answers.complaint:  # all that a shell says of it, each in its own words
@@ -165,13 +167,13 @@ class _Shell:
             "look for a filter or driver in your git configuration that does not end",
         )
 
-    def _hint(self, answers: "_Answers") -> str:
+    def _hint(self, answers: "_CommandAnswers") -> str:
         text = answers.stderr.decode("utf-8", "backslashreplace")
         denied = denied_lines(text)
         return denied_hint(self._view.confinement, denied) if denied else ""
 
 
-class _Answers:
+class _CommandAnswers:
     """What one command wrote, up to the mark that says that it has ended."""
 
     def __init__(self, running: Running, mark: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Owns the questions asked of a real repository before a plan is made on it."""
+"""The questions asked of a real repository before a plan is made on it."""
 
 from pathlib import Path
 
@@ -7,12 +7,12 @@ from cleveragents.domain.errors import ResourceError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import ResourceInspection
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
-from cleveragents.infrastructure.sandbox.git.config import Settings
+from cleveragents.infrastructure.sandbox.git.config import GitSettings
 from cleveragents.infrastructure.sandbox.git.include import check_include
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git.submodules.inspect import find_submodules
 from cleveragents.infrastructure.sandbox.git.submodules.records import in_repository, to_details
-from cleveragents.infrastructure.sandbox.git.trees import Trees, own_commit, text_of
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees, own_commit, text_of
 
 _NAMES_SHOWN = 3
 _PARTIAL = (
@@ -22,7 +22,7 @@ _PARTIAL = (
 
 
 def inspect_checkout(
-    trees: Trees, pins: Pins, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+    trees: GitTrees, pins: Pins, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
 ) -> ResourceInspection:
     """Fix the commit that the plan starts from, and pin it. Raises ResourceError."""
     git = Git(_top_level(spec.location))
@@ -36,7 +36,7 @@ def inspect_checkout(
         notices.append(_left_out(dirty))
     if not branch:
         notices.append("HEAD is detached: apply will need --branch NAME")
-    if Settings.read(git).is_partial():
+    if GitSettings.read(git).is_partial():
         notices.append(_PARTIAL)
     found = find_submodules(git, base)
     notices.extend(found.notices())
@@ -122,7 +122,9 @@ def _head(git: Git) -> str:
     return head
 
 
-def _with_uncommitted(trees: Trees, git: Git, head: str, plan_id: PlanId) -> tuple[str, list[str]]:
+def _with_uncommitted(
+    trees: GitTrees, git: Git, head: str, plan_id: PlanId
+) -> tuple[str, list[str]]:
     folder = trees.of_checkout(git)
     notices = [
         f"{text_of(path)} is a repository of its own and is not part of this plan"

@@ -1,4 +1,4 @@
-"""Owns the contents that git-lfs keeps beside the objects of a repository.
+"""The contents that git-lfs keeps beside the objects of a repository.
 
 Inside it has a place of its own for them, where it finds the user's by links. What it adds there
 is brought over as bytes, each under the hash that it is named by.

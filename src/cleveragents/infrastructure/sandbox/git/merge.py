@@ -1,4 +1,4 @@
-"""Owns the merge of a plan's result with what the project has become: trees, and no files.
+"""The merge of a plan's result with what the project has become: trees, and no files.
 
 Inside, since drivers may be configured for it, which are programs, and read what a step wrote.
 """
@@ -9,12 +9,12 @@ from cleveragents.domain.errors import ApplyConflictError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.trees import own_commit, text_of
-from cleveragents.infrastructure.sandbox.git.views import Held
+from cleveragents.infrastructure.sandbox.git.views import GitView
 
 _ATTRIBUTES = b".gitattributes"
 
 
-def merged_tree(held: Held, resource: PlanResource, ours: str, result: str) -> str:
+def merged_tree(held: GitView, resource: PlanResource, ours: str, result: str) -> str:
     """Three-way merge of trees with exactly the plan's base between them. Conflicts raise."""
     git = held.git
     base, present = _tree(git, resource.base), _tree(git, ours)

@@ -1,4 +1,4 @@
-"""Owns the sandbox of a git checkout: files with a repository of their own, and what changed.
+"""The sandbox of a git checkout: files with a repository of their own, and what changed.
 
 Nothing of the user's repository is written here but a reference that keeps the base commit.
 """
@@ -30,7 +30,7 @@ from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked, 
 from cleveragents.infrastructure.sandbox.git.submodules.make import make_submodules
 from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import clear_workshop
 from cleveragents.infrastructure.sandbox.git.submodules.records import in_repository, submodules_of
-from cleveragents.infrastructure.sandbox.git.trees import Trees, text_of
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees, text_of
 from cleveragents.infrastructure.sandbox.git.views import GitViews
 from cleveragents.infrastructure.sandbox.location import make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes
@@ -39,7 +39,7 @@ from cleveragents.infrastructure.sandbox.strayed import strayed_notes
 class GitCheckouts:
     def __init__(self, sandboxes_dir: str, scratch_dir: str, pins: Pins, views: GitViews) -> None:
         self._sandboxes = Path(sandboxes_dir)
-        self._trees = Trees(scratch_dir)
+        self._trees = GitTrees(scratch_dir)
         self._pins = pins
         self._views = views
 
@@ -94,10 +94,10 @@ class GitCheckouts:
 
     def release(self, resource: PlanResource) -> None:
         if repository := _repository(resource):
-            self._pins.let_go(repository, resource)
+            self._pins.unpin(repository, resource)
         for module in submodules_of(resource):
             if Path(module.repository(resource.location)).is_dir():
-                self._pins.let_go(in_repository(resource.location, module), resource)
+                self._pins.unpin(in_repository(resource.location, module), resource)
         clear_workshop(resource)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
@@ -134,7 +134,9 @@ class GitCheckouts:
         remove_sandbox(self._sandboxes, Path(folder_of(resource).path))
 
 
-def left_behind(git: Git, trees: Trees, resource: PlanResource, looked: Looked) -> tuple[str, ...]:
+def left_behind(
+    git: Git, trees: GitTrees, resource: PlanResource, looked: Looked
+) -> tuple[str, ...]:
     """What is in the sandbox and cannot be applied: ignored files and whole repositories."""
     brought = resource.include
     ignored = list(ignored_files(git, trees, looked.folder.tree, brought))

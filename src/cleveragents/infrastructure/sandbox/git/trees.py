@@ -1,4 +1,4 @@
-"""Owns trees made from working folders through a private index, and folders made from trees.
+"""Trees made from working folders through a private index, and folders made from trees.
 
 Nothing here writes an index, a reference or a file of the user's; only objects are added.
 """
@@ -83,7 +83,7 @@ class FolderTree:
     strayed: tuple[bytes, ...] = ()
 
 
-class Trees:
+class GitTrees:
     """Works in `scratch_dir`, which holds nothing once a call has returned."""
 
     def __init__(self, scratch_dir: str) -> None:
@@ -177,7 +177,7 @@ class Trees:
         return private.text("write-tree")
 
 
-class TreesInside(Trees):
+class TreesInside(GitTrees):
     """In a room that goes as a whole: programs run there, so nothing is removed piece by piece."""
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""Owns the views that git gets of what steps have written, each with what it may write.
+"""The views that git gets of what steps have written, each with what it may write.
 
 Settings and filters are those of the user's repository, not of the sandbox's: a step could have
 put a program of its own there. What a filter of the user's runs may still be a step's, since it
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
-from cleveragents.infrastructure.sandbox.git.inside import GitInside, Inside, View
+from cleveragents.infrastructure.sandbox.git.inside import GitInside, InsideSession, View
 from cleveragents.infrastructure.sandbox.git.lfs import lend, lfs_in
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, quoted
 from cleveragents.infrastructure.sandbox.git.repository.own_repository import (
@@ -21,21 +21,21 @@ from cleveragents.infrastructure.sandbox.git.repository.own_repository import (
     objects_of,
     require_sandbox,
 )
-from cleveragents.infrastructure.sandbox.git.trees import Trees, TreesInside
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees, TreesInside
 
 # Objects that go with the room need not survive anything.
 _PASSING = {**UNSYNCED, "core.looseCompression": "0"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Held:
+class GitView:
     """Git inside; `trees` and `room` are where it may write."""
 
     git: Git
-    trees: Trees
+    trees: GitTrees
     room: Path
 
-    def over(self, user: Git) -> "Held":
+    def over(self, user: Git) -> "GitView":
         """The same inside, with a look at a checkout of the user's."""
         objects = user.text("rev-parse", "--path-format=absolute", "--git-path", "objects")
         git = self.git.at(user.directory).with_env(_checkout(user.directory, objects))
@@ -47,7 +47,7 @@ class GitViews:
         self._inside = inside
 
     @contextmanager
-    def of_files(self, resource: PlanResource) -> Generator[Held]:
+    def of_files(self, resource: PlanResource) -> Generator[GitView]:
         """Over the files of the sandbox, which it cannot write. New objects go with the room.
 
         Raises SandboxMissingError.
@@ -62,7 +62,7 @@ class GitViews:
             yield _held(inside, resource.sandbox_path, env)
 
     @contextmanager
-    def of_checkout(self, resource: PlanResource, user: Git, *writable: str) -> Generator[Held]:
+    def of_checkout(self, resource: PlanResource, user: Git, *writable: str) -> Generator[GitView]:
         """Over a checkout of the user's in which files of the plan may be already. It cannot write
         there but in the folders `writable`."""
         objects = user.text("rev-parse", "--path-format=absolute", "--git-path", "objects")
@@ -94,12 +94,12 @@ class GitViews:
             yield Git(resource.sandbox_path, own, inside.start, UNSYNCED)
 
 
-def _held(inside: Inside, folder: str, env: Mapping[str, str]) -> Held:
+def _held(inside: InsideSession, folder: str, env: Mapping[str, str]) -> GitView:
     room = inside.room
     (room / "objects").mkdir()
     own = {"GIT_INDEX_FILE": str(room / "index"), "GIT_OBJECT_DIRECTORY": str(room / "objects")}
     git = Git(folder, {**own, **env}, inside.start, {**_PASSING, **lfs_in(room)})
-    return Held(git=git, trees=TreesInside(str(room)), room=room)
+    return GitView(git=git, trees=TreesInside(str(room)), room=room)
 
 
 def _checkout(folder: str, objects: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Owns bringing a plan's database back: into the user's own one, in one transaction of SQLite's,
+"""Bringing a plan's database back: into the user's own one, in one transaction of SQLite's,
 and only if that has not changed since the plan began.
 
 What is brought is a copy of the snapshot, proven by its hash and found healthy inside. Here SQLite
@@ -117,7 +117,7 @@ class SqliteApply:
                     self._write(resource, result, base)
         return f"sqlite:{state}"
 
-    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+    def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
         """By SQLite as well, and so all pages but the change counter, which may only go up:
         whoever has the database open tells by it that pages have changed."""
         if prepared.token["kind"] == "nothing" or not os.path.isfile(resource.location):
@@ -172,7 +172,7 @@ class SqliteApply:
         ):
             return shares_change(present, old, result)
 
-    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+    def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
         """Snapshots are all that it is taken back by, and those have their own life."""
 
     def _return(self, resource: PlanResource, before: str, result: int) -> None:
@@ -217,7 +217,7 @@ class SqliteApply:
             closing(_target(path)) as target,
         ):
             check = _WalCheck(path, self._scratch) if wal else _FileCheck(raw)
-            watch = _Watch(resource, expected, check)
+            watch = _WriteWatch(resource, expected, check)
             step = _PAGES if pages > _PAGES else 1
             source.backup(target, pages=step, progress=watch, sleep=_PAUSE)
 
@@ -266,7 +266,7 @@ class SqliteApply:
             yield path
 
 
-class _Watch:
+class _WriteWatch:
     """Looks on while SQLite writes: once the database is locked for us, it must be as it was."""
 
     def __init__(self, resource: PlanResource, base: int, check: Callable[[int], bool]) -> None:

@@ -1,4 +1,4 @@
-"""Owns database files as pages of bytes: comparing them, and what their header says."""
+"""Database files as pages of bytes: comparing them, and what their header says."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Owns the difference between two databases as people see it: schema and rows, table by table.
+"""The difference between two databases as people see it: schema and rows, table by table.
 
 SQLite tells it, inside: what a step left there is only bytes here.
 """
@@ -10,14 +10,18 @@ from collections.abc import Sequence
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.sandbox.sqlite.compare import same_content
-from cleveragents.infrastructure.sqlite.answers import Difference, RefusedInsideError
-from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, Place
+from cleveragents.infrastructure.sqlite.answers import DatabaseDifference, RefusedInsideError
+from cleveragents.infrastructure.sqlite.worker import (
+    DatabasePlace,
+    DatabaseWorkers,
+    LostInsideError,
+)
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def diff_of_databases(
-    workers: DatabaseWorkers, old: str, new: Place, left_behind: Sequence[str] = ()
+    workers: DatabaseWorkers, old: str, new: DatabasePlace, left_behind: Sequence[str] = ()
 ) -> ResourceDiff:
     """From the file `old`, which nobody changes, to `new`, which may be anything or missing."""
     name = shown(os.fsencode(os.path.basename(new.path)))
@@ -38,7 +42,7 @@ def diff_of_databases(
     )
 
 
-def _files(name: str, found: Difference) -> tuple[FileDiff, ...]:
+def _files(name: str, found: DatabaseDifference) -> tuple[FileDiff, ...]:
     return tuple(
         FileDiff(
             path=f"{name}/{part.table}" if part.table else name,

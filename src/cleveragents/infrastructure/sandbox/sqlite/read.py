@@ -1,4 +1,4 @@
-"""Owns reading a user's database without leaving a trace in it or beside it.
+"""Reading a user's database without leaving a trace in it or beside it.
 
 A write-ahead log is never folded, and no `-wal` or `-shm` appears where there was none. Of its
 pages SQLite looks at nothing but the header here: once a plan is applied, a step may have written
@@ -35,7 +35,7 @@ def is_busy(error: Exception) -> bool:
     return isinstance(error, BusyError) or code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
-class MovedError(Exception):
+class SourceMovedError(Exception):
     """The database came into use while it was copied."""
 
 
@@ -73,7 +73,7 @@ def copy_database(path: str, target: str) -> None:
     while time.monotonic() < deadline:
         try:
             return _copy(path, target, deadline)
-        except MovedError:
+        except SourceMovedError:
             _remove(target)
     raise BusyError(path)
 
@@ -135,7 +135,7 @@ def _copy_idle(path: str, fd: int, target: str) -> None:
     with suppress(FileNotFoundError), _opened(path + "-wal") as log:
         _copy_file(log, target + "-wal")
     if os.path.exists(path + "-shm") or _marks(path) != before:
-        raise MovedError
+        raise SourceMovedError
     with closing(open_database(target, "mode=rw")) as db:
         # Whoever closes the last connection folds the log in; asking for that reads the schema.
         db.execute("PRAGMA schema_version").fetchone()

@@ -1,4 +1,4 @@
-"""Owns the sandbox of a SQLite database: a consistent copy of it in a folder of its own.
+"""The sandbox of a SQLite database: a consistent copy of it in a folder of its own.
 
 The user's database and the folder around it are only read here.
 """
@@ -100,7 +100,7 @@ class SqliteDatabases:
         folder = Path(resource.sandbox_path).parent
         remove_sandbox(self._sandboxes, folder)
         try:
-            copy_settled(resource.location, resource)
+            copy_consistent(resource.location, resource)
         except BaseException:
             remove_sandbox(self._sandboxes, folder)
             raise
@@ -146,7 +146,7 @@ class SqliteDatabases:
         return recalled(resource.details["apply"]["diff"])
 
 
-def copy_settled(source: str, resource: PlanResource) -> None:
+def copy_consistent(source: str, resource: PlanResource) -> None:
     """Fill the sandbox, of which there is nothing yet, with a consistent and durable copy of the
     user's database."""
     path = Path(resource.sandbox_path)
@@ -154,10 +154,10 @@ def copy_settled(source: str, resource: PlanResource) -> None:
         make_parent(path.parent)
         path.parent.mkdir(mode=0o700)
         copy_database(source, str(path))
-        _settle(path, os.stat(source).st_mode)
+        _make_durable(path, os.stat(source).st_mode)
 
 
-def branch_settled(
+def branch_consistent(
     parent: PlanResource, resource: PlanResource, snapshots: DatabaseSnapshots
 ) -> None:
     """The same from another sandbox, where a step may have written: that one is bytes to us."""
@@ -170,7 +170,7 @@ def branch_settled(
             mode = snapshots.copy_present(parent, fd)
         finally:
             os.close(fd)
-        _settle(path, mode)
+        _make_durable(path, mode)
 
 
 def _existing_file(spec: ResourceSpec) -> str:
@@ -227,7 +227,7 @@ def _reported(resource: PlanResource) -> Generator[None]:
         ) from error
 
 
-def _settle(path: Path, mode: int) -> None:
+def _make_durable(path: Path, mode: int) -> None:
     """The user's permission bits, as far as we can still work; and on disk for good."""
     path.chmod(stat.S_IMODE(mode) | 0o600)
     for name, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):

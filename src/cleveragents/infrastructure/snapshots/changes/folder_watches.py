@@ -1,4 +1,4 @@
-"""Owns the watched folders of one tree: which watch is which folder, and what was heard of them."""
+"""The watched folders of one tree: which watch is which folder, and what was heard of them."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Owns looking at a whole tree: which of its paths may differ from what is known of them.
+"""Looking at a whole tree: which of its paths may differ from what is known of them.
 
 A small tree is walked. A large one is listed as text by other processes and compared with the text
 that was kept (ADR 0015); only paths whose records differ are looked at one by one. One that is
@@ -11,14 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cleveragents.infrastructure.files.entry import Kind, Seen, Status, parent_of
+from cleveragents.infrastructure.files.entry import Kind, ManifestRow, StatInfo, parent_of
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.filesystems import is_local
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import (
     Listing,
+    folders_with_only_excluded,
     linked_files,
-    mere_holders,
     status_at,
     walk,
     walk_if_small,
@@ -36,23 +36,28 @@ from cleveragents.infrastructure.snapshots.changes.listing import (
     LINKED,
     SPECIAL,
     UNLISTED,
-    Outline,
     Part,
+    TreeListing,
+    listing_of,
     marked,
-    outline_of,
     path_of,
     record_of,
     records,
 )
 from cleveragents.infrastructure.snapshots.changes.stat_index import (
     CannotSiftError,
-    Draft,
-    Sieve,
+    StatIndex,
+    StatIndexDraft,
     draft,
 )
 from cleveragents.infrastructure.snapshots.changes.stat_index_scan import sift
-from cleveragents.infrastructure.snapshots.changes.subprocesses import NotBelievedError
-from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known, NoWatch, Watch
+from cleveragents.infrastructure.snapshots.changes.subprocesses import CommandFailedError
+from cleveragents.infrastructure.snapshots.changes.tracker import (
+    Candidates,
+    ManifestView,
+    NoWatch,
+    Watch,
+)
 
 # Up to so many paths a walk is over before another process has begun.
 SMALL = 400
@@ -67,23 +72,23 @@ _SIFTED = 12
 _CAPTURED = FOLDER + FILE + LINKED + LINK
 
 
-class Look(NamedTuple):
-    """`paths` may differ; `linked` are files with several names. `outline` and `sieve` are worth
-    keeping for the next one. `excluded` are those that the excludes leave out."""
+class ScanResult(NamedTuple):
+    """`paths` may differ; `linked` are files with several names. `listing` and `stat_index` are
+    worth keeping for the next one. `excluded` are those that the excludes leave out."""
 
     paths: set[bytes]
     special: set[bytes]
     linked: set[bytes]
-    outline: Outline | None = None
-    sieve: Draft | None = None
+    listing: TreeListing | None = None
+    stat_index: StatIndexDraft | None = None
     excluded: frozenset[bytes] | None = None
 
     def candidates(self) -> Candidates:
         return Candidates(
             paths=tuple(sorted(self.paths)),
             special=tuple(sorted(self.special)),
-            outline=self.outline,
-            sieve=self.sieve,
+            listing=self.listing,
+            stat_index=self.stat_index,
             excluded=self.excluded,
         )
 
@@ -94,28 +99,32 @@ class FullComparison:
     def __init__(self, small: int = SMALL) -> None:
         self._small = small
 
-    def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
-        return look_at_all(anchor, exclude, known, NoWatch(), self._small).candidates()
+    def candidates(
+        self, anchor: RootedFolder, exclude: Excludes, known: ManifestView
+    ) -> Candidates:
+        return full_scan(anchor, exclude, known, NoWatch(), self._small).candidates()
 
-    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
+    def look_again(
+        self, anchor: RootedFolder, known: ManifestView, paths: Collection[bytes]
+    ) -> None:
         """Nothing to do."""
 
-    def settled(self, root: bytes, seen: Mapping[bytes, Seen]) -> None:
+    def acknowledge(self, root: bytes, seen: Mapping[bytes, ManifestRow]) -> None:
         """Nothing to do."""
 
     def release(self, root: bytes) -> None:
         """Nothing to do."""
 
 
-def look_at_all(
-    anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, small: int = SMALL
-) -> Look:
+def full_scan(
+    anchor: RootedFolder, exclude: Excludes, known: ManifestView, watch: Watch, small: int = SMALL
+) -> ScanResult:
     """Walks a tree of up to `small` paths."""
     quick = _Quick(anchor, exclude, known, watch, small * _SIFTED)
-    with suppress(CannotSiftError, NotBelievedError, OSError):
-        if (sieve := known.sieve(exclude)) is not None:
-            return quick.sifted(sieve)
-    before = known.outline(exclude)
+    with suppress(CannotSiftError, CommandFailedError, OSError):
+        if (stat_index := known.stat_index(exclude)) is not None:
+            return quick.sifted(stat_index)
+    before = known.listing(exclude)
     if before is None:
         listing = walk_if_small(anchor, exclude, small, watch.folder)
         if listing is not None:
@@ -127,7 +136,7 @@ def look_at_all(
         return _compared(walk(anchor, exclude, before=watch.folder), exclude, known)
 
 
-def _compared(listing: Listing, exclude: Excludes, known: Known) -> Look:
+def _compared(listing: Listing, exclude: Excludes, known: ManifestView) -> ScanResult:
     seen, found = dict(known.seen.items()), listing.found
     paths = {
         path
@@ -136,28 +145,28 @@ def _compared(listing: Listing, exclude: Excludes, known: Known) -> Look:
     }
     paths.update(path for path in seen if path not in found)
     excluded = frozenset(listing.excluded) - exclude.hidden
-    return Look(paths, set(listing.special), linked_files(listing), excluded=excluded)
+    return ScanResult(paths, set(listing.special), linked_files(listing), excluded=excluded)
 
 
 @dataclass(frozen=True, slots=True)
 class _Quick:
     """Two ways, either of which may be closed. It pays to sift a tree of more than `few` paths."""
 
-    anchor: Anchor
+    anchor: RootedFolder
     exclude: Excludes
-    known: Known
+    known: ManifestView
     watch: Watch
     few: int
 
-    def sifted(self, sieve: Sieve) -> Look:
+    def sifted(self, stat_index: StatIndex) -> ScanResult:
         """Raises CannotSiftError, NotBelievedError or OSError."""
         if not self._has_times():
             raise CannotSiftError
-        found = sift(self.anchor, self.exclude, self.known, self.watch, sieve)
+        found = sift(self.anchor, self.exclude, self.known, self.watch, stat_index)
         doubtful = found.paths | self.known.touched()
-        return Look(self._differing(doubtful, {}, []), found.special, found.linked)
+        return ScanResult(self._differing(doubtful, {}, []), found.special, found.linked)
 
-    def listed(self, before: Outline | None) -> Look:
+    def listed(self, before: TreeListing | None) -> ScanResult:
         """Raises CannotListError or OSError."""
         if not self._has_times():
             raise CannotListError
@@ -177,7 +186,7 @@ class _Quick:
             linked |= linked_files(inner)
         stale = not kept or len(doubtful) > _STALE
         plain = not (special or linked or self.exclude.patterns)
-        return Look(
+        return ScanResult(
             self._differing(doubtful, came, listed),
             special,
             linked,
@@ -190,21 +199,21 @@ class _Quick:
         """Elsewhere the time of the last change may not mean what is needed."""
         return is_local(self.anchor.folder(b""))
 
-    def _draft(self, listed: list[Listed], since_ns: int) -> Draft | None:
+    def _draft(self, listed: list[Listed], since_ns: int) -> StatIndexDraft | None:
         """Once a tree was found as it had been left: then it may be so again. Not for one with
-        anything in it that a sieve cannot tell of."""
+        anything in it that a stat index cannot tell of."""
         if sum(part.now.count(b"\0") for part in listed) <= self.few:
             return None
         folders = sorted({b"", *_all_marked(listed, FOLDER)})
         return draft(self.anchor.folder(b""), folders, since_ns)
 
-    def _first(self) -> Outline:
+    def _first(self) -> TreeListing:
         """Only to know the folders, which have to be watched before they are listed."""
         anchor, exclude = self.anchor, self.exclude
         listed = list_with_find(anchor, exclude, UNLISTED, lambda _: None, _nothing)
-        return outline_of(_records_now(listed))
+        return listing_of(_records_now(listed))
 
-    def _list(self, before: Outline) -> list[Listed]:
+    def _list(self, before: TreeListing) -> list[Listed]:
         root = self.anchor.folder(b"")
         self.watch.folders(root, before.spine or (b"",))
 
@@ -247,7 +256,7 @@ class _Quick:
                 differing.add(path)
         return differing
 
-    def _status(self, path: bytes) -> Status | None:
+    def _status(self, path: bytes) -> StatInfo | None:
         status = status_at(self.anchor, path)
         if status is None or status.kind is None:
             return None
@@ -281,15 +290,15 @@ def _records_now(listed: Iterable[Listed]) -> list[bytes]:
     return [record for part in listed for record in records(part.now)]
 
 
-def _outline_now(before: Outline, listed: list[Listed]) -> Outline:
+def _outline_now(before: TreeListing, listed: list[Listed]) -> TreeListing:
     """In the same parts, as long as these are all, and about what they were."""
     size = sum(len(part.text) for part in before.parts)
     grown = abs(sum(len(part.now) for part in listed) - size) > size * _GROWN
     # What is new at the tops comes last.
     count = len(before.parts)
     if grown or any(part.now for part in listed[count:]):
-        return outline_of(_records_now(listed))
-    return Outline(before.spine, tuple(Part(p.before.tops, p.now) for p in listed[:count]))
+        return listing_of(_records_now(listed))
+    return TreeListing(before.spine, tuple(Part(p.before.tops, p.now) for p in listed[:count]))
 
 
 def _mere_holders(listed: list[Listed]) -> set[bytes]:
@@ -297,7 +306,7 @@ def _mere_holders(listed: list[Listed]) -> set[bytes]:
     if not any(map(parent_of, excluded)):
         return set()
     found = {path_of(r) for r in _records_now(listed) if r[:1] in _CAPTURED}
-    return mere_holders(found, excluded)
+    return folders_with_only_excluded(found, excluded)
 
 
 def _topmost(folders: Collection[bytes]) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""Owns listing a tree with GNU find, several of them at once, where that can be done exactly."""
+"""Listing a tree with GNU find, several of them at once, where that can be done exactly."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.snapshots.changes.listing import (
     EXCLUDED,
     FILE,
@@ -17,11 +17,14 @@ from cleveragents.infrastructure.snapshots.changes.listing import (
     MOST_TOPS,
     SPECIAL,
     WHOLE,
-    Outline,
     Part,
+    TreeListing,
     folder_record,
 )
-from cleveragents.infrastructure.snapshots.changes.subprocesses import NotBelievedError, Programs
+from cleveragents.infrastructure.snapshots.changes.subprocesses import (
+    CommandFailedError,
+    ParallelCommands,
+)
 
 # Python's patterns mean something else by them than the C library's.
 _UNLIKE = (b"[", b"\\")
@@ -40,9 +43,9 @@ class Listed(NamedTuple):
 
 
 def list_with_find(
-    anchor: Anchor,
+    anchor: RootedFolder,
     exclude: Excludes,
-    before: Outline,
+    before: TreeListing,
     prepare: Callable[[bytes], None],
     meanwhile: Callable[[], None],
 ) -> list[Listed]:
@@ -58,13 +61,13 @@ def list_with_find(
         ribs, parts = _now(anchor, before, exclude.hidden)
         hidden = _without(exclude.hidden) if parts[0][1] == [WHOLE] else []
         argv = [program, "-P"], [*hidden, *conditions]
-        with Programs(anchor.folder(b"")) as finders:
+        with ParallelCommands(anchor.folder(b"")) as finders:
             for part, tops in parts:
                 prepare(part.text)
                 _start(finders, argv, tops)
             meanwhile()
             answers = iter(finders.answers())
-    except (NotBelievedError, OSError) as error:
+    except (CommandFailedError, OSError) as error:
         raise CannotListError from error
     return [*ribs, *(Listed(part, next(answers) if tops else b"") for part, tops in parts)]
 
@@ -91,7 +94,7 @@ def expression(exclude: Excludes) -> list[bytes] | None:
 
 
 def _start(
-    finders: Programs, argv: tuple[Sequence[str], Sequence[bytes]], tops: Sequence[bytes]
+    finders: ParallelCommands, argv: tuple[Sequence[str], Sequence[bytes]], tops: Sequence[bytes]
 ) -> None:
     """`argv` is what comes before the places and what comes behind them."""
     if not tops:
@@ -118,7 +121,7 @@ def _literal(name: bytes) -> bytes:
 
 
 def _now(
-    anchor: Anchor, before: Outline, hidden: Collection[bytes]
+    anchor: RootedFolder, before: TreeListing, hidden: Collection[bytes]
 ) -> tuple[list[Listed], list[tuple[Part, list[bytes]]]]:
     """The spine, which is looked at here; and the parts, each with the tops that are there."""
     if not before.spine:

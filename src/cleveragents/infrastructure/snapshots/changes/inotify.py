@@ -1,4 +1,4 @@
-"""Owns talking to the kernel's inotify: watches by descriptor, events in their order."""
+"""Talking to the kernel's inotify: watches by descriptor, events in their order."""
 
 import ctypes
 import errno

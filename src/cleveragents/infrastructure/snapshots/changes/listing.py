@@ -1,4 +1,4 @@
-"""Owns a tree written down as text: one record per path, equal as long as the path is unchanged.
+"""A tree written down as text: one record per path, equal as long as the path is unchanged.
 
 Records end with a NUL. The first byte says what the path is, the fields are those that change
 whenever it does, and `./` begins the path itself, because no field holds a slash:
@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from cleveragents.infrastructure.files.entry import Kind, Seen, parent_of
+from cleveragents.infrastructure.files.entry import Kind, ManifestRow, parent_of
 
 FILE, LINK = b"f", b"l"
 # Bytes that hardly any path holds: looking for one of them takes a hundredth of what looking for
@@ -50,14 +50,14 @@ class Part(NamedTuple):
     text: bytes
 
 
-class Outline(NamedTuple):
+class TreeListing(NamedTuple):
     """A whole tree. `spine` are folders whose children are tops; all above a top are in it."""
 
     spine: tuple[bytes, ...]
     parts: tuple[Part, ...]
 
 
-UNLISTED = Outline((), (Part((WHOLE,), b""),))
+UNLISTED = TreeListing((), (Part((WHOLE,), b""),))
 
 
 def records(text: bytes) -> list[bytes]:
@@ -81,7 +81,7 @@ def marked(text: bytes, mark: bytes) -> Iterator[bytes]:
         at = text.find(mark, end)
 
 
-def record_of(seen: Seen) -> bytes | None:
+def record_of(seen: ManifestRow) -> bytes | None:
     """As the path would be written down while it is what was seen; None if nothing is certain."""
     if seen.kind == Kind.DIR:
         return b"%b%o ./%b" % (FOLDER, seen.mode, seen.path)
@@ -98,13 +98,13 @@ def folder_record(path: bytes, found: os.stat_result) -> bytes:
     return b"%b%o ./%b\0" % (FOLDER, stat.S_IMODE(found.st_mode), path)
 
 
-def outline_of(found: Iterable[bytes]) -> Outline:
+def listing_of(found: Iterable[bytes]) -> TreeListing:
     """The same records in parts of about equal size, which can be listed at the same time."""
     every = [(path_of(record), record) for record in found]
     spine, weights = _spine(path for path, _ in every)
     if len(weights) > MOST_TOPS:
         text = b"".join(record + b"\0" for _, record in every)
-        return Outline((), (Part((WHOLE,), text),))
+        return TreeListing((), (Part((WHOLE,), text),))
     groups = _shares(weights, max(1, min(_MOST_PARTS, len(every) // _PER_PART)))
     texts: dict[bytes, list[bytes]] = {top: [] for top in weights}
     for path, record in every:
@@ -117,7 +117,7 @@ def outline_of(found: Iterable[bytes]) -> Outline:
     ]
     ribs = {path: record for path, record in every if path in spine}
     rib_text = b"".join(ribs[path] + b"\0" for path in spine if path)
-    return Outline(tuple(spine), (Part((), rib_text), *parts))
+    return TreeListing(tuple(spine), (Part((), rib_text), *parts))
 
 
 def _spine(paths: Iterable[bytes]) -> tuple[list[bytes], Counter[bytes]]:

@@ -1,4 +1,4 @@
-"""Owns asking the kernel which files one process can write to without anybody being told: those
+"""Asking the kernel which files one process can write to without anybody being told: those
 that it has mapped for it, and those that it has open for writing and may map at any time."""
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Owns which files of a tree some living process may have written without an event.
+"""Which files of a tree some living process may have written without an event.
 
 What is written through a shared memory mapping is told by nothing until both the mapping and the
 descriptor that it was made with are closed. Processes that were there before the first look and
@@ -20,7 +20,7 @@ from cleveragents.infrastructure.snapshots.changes.mapped_files import (
 _PROCESSES = "/proc"
 
 
-class Bystanders:
+class ProcessesWithoutMappings:
     """Processes that wrote to no file in this way when they were first seen.
 
     Nearly all of them, and reading what one of them has mapped takes the system long: so this is
@@ -38,7 +38,7 @@ class Bystanders:
         return self._known & strangers
 
 
-class Writers(NamedTuple):
+class MmapWriters(NamedTuple):
     """Paths below the root that are `mapped` for writing now, as far as we may know, and those
     that are only `opened`, by processes of ours. `inodes` are those of all files that are mapped,
     whatever they are called."""
@@ -49,7 +49,7 @@ class Writers(NamedTuple):
 
 
 class LiveMappings:
-    def __init__(self, root: bytes, bystanders: Bystanders) -> None:
+    def __init__(self, root: bytes, bystanders: ProcessesWithoutMappings) -> None:
         # The kernel names files by their real path.
         self._prefix = os.path.realpath(root).rstrip(b"/") + b"/"
         self._ours = _ours()
@@ -59,7 +59,7 @@ class LiveMappings:
         self._older = idle | others | {str(os.getpid())}
         self._judged = strangers | self._ours
 
-    def now(self) -> Writers:
+    def now(self) -> MmapWriters:
         alive = _alive()
         # A number may be given out again, and then to a process that we do not know.
         self._older &= alive
@@ -68,7 +68,7 @@ class LiveMappings:
         mapped = {file for process in living for file in mapped_by(process)}
         ours = living & self._ours
         opened = {file for process in ours for file in opened_by(process, self._prefix)}
-        return Writers(
+        return MmapWriters(
             mapped=self._below(mapped),
             opened=self._below(opened) - self._below(mapped),
             inodes=frozenset(file.inode for file in mapped),

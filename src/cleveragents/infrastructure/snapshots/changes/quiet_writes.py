@@ -1,12 +1,15 @@
-"""Owns which known paths of a tree a living process may have changed without a sign of it."""
+"""Which known paths of a tree a living process may have changed without a sign of it."""
 
 from collections.abc import Collection
 
 from cleveragents.infrastructure.files.filesystems import tells_of_mapped_writes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import status_at
-from cleveragents.infrastructure.snapshots.changes.mmap_writers import Bystanders, LiveMappings
-from cleveragents.infrastructure.snapshots.changes.tracker import Known
+from cleveragents.infrastructure.snapshots.changes.mmap_writers import (
+    LiveMappings,
+    ProcessesWithoutMappings,
+)
+from cleveragents.infrastructure.snapshots.changes.tracker import ManifestView
 
 
 class QuietWrites:
@@ -14,7 +17,7 @@ class QuietWrites:
     came after the first look stays known. `mapped` are the paths that were found mapped for writing
     by the last look."""
 
-    def __init__(self, root: bytes, bystanders: Bystanders) -> None:
+    def __init__(self, root: bytes, bystanders: ProcessesWithoutMappings) -> None:
         self._root = root
         self._bystanders = bystanders
         self._mappings: LiveMappings | None = None
@@ -27,9 +30,11 @@ class QuietWrites:
             self._mappings = LiveMappings(self._root, self._bystanders)
         return self._mappings
 
-    def look(self, anchor: Anchor, known: Known, linked: Collection[bytes]) -> set[bytes]:
-        """Those since the last `settled`. `linked` are files with several names, of which another
-        one may be mapped."""
+    def look(
+        self, anchor: RootedFolder, known: ManifestView, linked: Collection[bytes]
+    ) -> set[bytes]:
+        """Those since the last `acknowledge`. `linked` are files with several names, of
+        which another one may be mapped."""
         before, writers = self.mapped, self.begin().now()
         twins = {p for p in linked if (s := known.seen.get(p)) and s.ino in writers.inodes}
         self.mapped = writers.mapped | twins
@@ -43,11 +48,11 @@ class QuietWrites:
         self._pending |= {path for path in doubtful | opened if path in known.seen}
         return set(self._pending)
 
-    def settled(self) -> None:
+    def acknowledge(self) -> None:
         """What was found is stored."""
         self._pending.clear()
 
 
-def _differs(anchor: Anchor, known: Known, path: bytes) -> bool:
+def _differs(anchor: RootedFolder, known: ManifestView, path: bytes) -> bool:
     seen, status = known.seen.get(path), status_at(anchor, path)
     return seen is None or status is None or not seen.still_is(status)

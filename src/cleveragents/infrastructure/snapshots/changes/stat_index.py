@@ -1,4 +1,4 @@
-"""Owns what a sieve is: the status of all files and folders of a tree at one time (ADR 0036)."""
+"""What a stat index is: the status of all files and folders of a tree at one time (ADR 0036)."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Any, NamedTuple
 
 from cleveragents.infrastructure.files.entry import NEVER, RACY_NS, Kind
-from cleveragents.infrastructure.snapshots.changes.subprocesses import Programs
+from cleveragents.infrastructure.snapshots.changes.subprocesses import ParallelCommands
 
 _HEADER = struct.Struct(">4sII")
 _STATUS = struct.Struct(">10I20sH")
@@ -67,7 +67,7 @@ class CannotSiftError(Exception):
     """Too much changed, or git cannot be asked: look at everything."""
 
 
-def compare(programs: Programs, index: bytes) -> None:
+def compare(programs: ParallelCommands, index: bytes) -> None:
     """Begin to compare the files of an index. Raises CannotSiftError or OSError."""
     git = shutil.which("git")
     if git is None:
@@ -94,7 +94,7 @@ def _empty() -> str:
 _NEVER = -1
 
 
-class Mark(NamedTuple):
+class FolderStamp(NamedTuple):
     """What tells of a folder that nothing came to it or went from it."""
 
     path: bytes
@@ -103,32 +103,32 @@ class Mark(NamedTuple):
     ctime_ns: int
 
 
-class Sieve(NamedTuple):
+class StatIndex(NamedTuple):
     """Folders, parents first, and the files as two git indexes; `border` begins the second half."""
 
-    folders: Sequence[Mark]
+    folders: Sequence[FolderStamp]
     border: bytes
     halves: tuple[bytes, bytes]
 
 
-class Draft(NamedTuple):
-    """The folders of a sieve. All that is known was compared with the tree at `since_ns` or
+class StatIndexDraft(NamedTuple):
+    """The folders of a stat index. All that is known was compared with the tree at `since_ns` or
     later."""
 
-    folders: Sequence[Mark]
+    folders: Sequence[FolderStamp]
     since_ns: int
 
 
-def draft(root: int, folders: Sequence[bytes], since_ns: int) -> Draft:
+def draft(root: int, folders: Sequence[bytes], since_ns: int) -> StatIndexDraft:
     """`folders` were listed at `since_ns` or later. Raises OSError."""
-    marks: list[Mark] = []
+    marks: list[FolderStamp] = []
     for path in folders:
         found = folder_status(root, path)
         # One that changed while it was listed, or a moment before, may have changed again.
         old = found.st_ctime_ns < since_ns - RACY_NS
         ctime_ns = found.st_ctime_ns if old else _NEVER
-        marks.append(Mark(path, found.st_ino, found.st_dev, ctime_ns))
-    return Draft(marks, since_ns)
+        marks.append(FolderStamp(path, found.st_ino, found.st_dev, ctime_ns))
+    return StatIndexDraft(marks, since_ns)
 
 
 def folder_status(root: int, path: bytes) -> os.stat_result:

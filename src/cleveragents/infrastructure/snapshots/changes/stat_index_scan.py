@@ -1,4 +1,4 @@
-"""Owns sifting a large tree: which of its paths are certainly what they were (ADR 0036).
+"""Sifting a large tree: which of its paths are certainly what they were (ADR 0036).
 
 Git compares the status of every file with one that was written down for it, on all processors. We
 compare that of every folder: as long as it stands, nothing came to it or went from it. So nothing
@@ -11,18 +11,18 @@ from typing import NamedTuple
 
 from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import linked_files, status_at, walk
 from cleveragents.infrastructure.snapshots.changes.stat_index import (
     CannotSiftError,
-    Mark,
-    Sieve,
+    FolderStamp,
+    StatIndex,
     compare,
     folder_status,
     paths_in,
 )
-from cleveragents.infrastructure.snapshots.changes.subprocesses import Programs
-from cleveragents.infrastructure.snapshots.changes.tracker import Known, Watch
+from cleveragents.infrastructure.snapshots.changes.subprocesses import ParallelCommands
+from cleveragents.infrastructure.snapshots.changes.tracker import ManifestView, Watch
 
 # Beyond that it is faster to list everything anew.
 _MOST_FOLDERS = 200
@@ -37,20 +37,30 @@ class Sifted(NamedTuple):
     linked: set[bytes]
 
 
-def sift(anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, sieve: Sieve) -> Sifted:
+def sift(
+    anchor: RootedFolder,
+    exclude: Excludes,
+    known: ManifestView,
+    watch: Watch,
+    stat_index: StatIndex,
+) -> Sifted:
     """Raises CannotSiftError, NotBelievedError or OSError."""
     root = anchor.folder(b"")
-    with Programs(root) as programs:
+    with ParallelCommands(root) as programs:
         changed: list[bytes] = []
-        first = [mark for mark in sieve.folders if mark.path < sieve.border]
-        for half, marks in zip(sieve.halves, (first, sieve.folders[len(first) :]), strict=True):
+        first = [mark for mark in stat_index.folders if mark.path < stat_index.border]
+        for half, marks in zip(
+            stat_index.halves, (first, stat_index.folders[len(first) :]), strict=True
+        ):
             # Before anybody looks at what is in them.
             watch.folders(root, (mark.path for mark in marks))
             compare(programs, half)
             changed += [mark.path for mark in marks if not _stands(root, mark)]
         if len(changed) > _MOST_FOLDERS:
             raise CannotSiftError
-        look = _Look(anchor, exclude, known, watch, {mark.path for mark in sieve.folders})
+        look = _StatIndexScan(
+            anchor, exclude, known, watch, {mark.path for mark in stat_index.folders}
+        )
         look.into_folders(changed)
         answers = programs.answers()
     files = [path for answer in answers for path in paths_in(answer)]
@@ -60,7 +70,7 @@ def sift(anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, sieve: S
     return look.found
 
 
-def _stands(root: int, mark: Mark) -> bool:
+def _stands(root: int, mark: FolderStamp) -> bool:
     try:
         found = folder_status(root, mark.path)
     except (FileNotFoundError, NotADirectoryError):
@@ -68,11 +78,16 @@ def _stands(root: int, mark: Mark) -> bool:
     return (found.st_ino, found.st_dev, found.st_ctime_ns) == mark[1:]
 
 
-class _Look:
-    """At what changed. `sifted` are the folders that the sieve tells of."""
+class _StatIndexScan:
+    """At what changed. `sifted` are the folders that the stat index tells of."""
 
     def __init__(
-        self, anchor: Anchor, exclude: Excludes, known: Known, watch: Watch, sifted: set[bytes]
+        self,
+        anchor: RootedFolder,
+        exclude: Excludes,
+        known: ManifestView,
+        watch: Watch,
+        sifted: set[bytes],
     ) -> None:
         self._anchor = anchor
         self._exclude = exclude

@@ -1,4 +1,4 @@
-"""Owns programs that look at a tree for us: several at once, each writing its answer to memory.
+"""Programs that look at a tree for us: several at once, each writing its answer to memory.
 
 Nobody has to wake up while they write. One that fails, or says anything beside its answer, is not
 believed, and then none of them is.
@@ -11,11 +11,11 @@ from types import TracebackType
 from typing import Self
 
 
-class NotBelievedError(Exception):
+class CommandFailedError(Exception):
     """A program failed or complained."""
 
 
-class Programs:
+class ParallelCommands:
     """All in one folder, which is named by descriptor: whatever its path leads to by now, this is
     the one meant."""
 
@@ -67,7 +67,7 @@ class Programs:
         self._trouble_end = -1
         # Comes back when all of them have ended.
         if os.read(self._trouble, 1) or any(process.wait() for process in self._running):
-            raise NotBelievedError
+            raise CommandFailedError
         return [_read(memory) for memory in self._written]
 
 

@@ -1,14 +1,14 @@
-"""Owns the question which paths may have changed since the last snapshot."""
+"""The question which paths may have changed since the last snapshot."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from cleveragents.infrastructure.files.entry import Seen
+from cleveragents.infrastructure.files.entry import ManifestRow
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
-from cleveragents.infrastructure.snapshots.changes.listing import Outline
-from cleveragents.infrastructure.snapshots.changes.stat_index import Draft, Sieve
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.snapshots.changes.listing import TreeListing
+from cleveragents.infrastructure.snapshots.changes.stat_index import StatIndex, StatIndexDraft
 
 
 class Watch(Protocol):
@@ -48,17 +48,17 @@ class Candidates:
     """Paths to look at again, `special` ones that cannot be captured, in path order.
 
     Of the paths, `mapped` ones are written through memory by somebody, which nothing else shows.
-    `notes` tell people how they were found, if that was not the usual way. `outline` is the tree
-    as it was when they were found, and `sieve` its folders, if that is worth keeping. `excluded`
-    are the topmost paths that the excludes leave out, where they were seen on the way.
+    `notes` tell people how they were found, if that was not the usual way. `listing` is the tree
+    as it was when they were found, and `stat_index` its folders, if that is worth keeping.
+    `excluded` are the topmost paths that the excludes leave out, where they were seen on the way.
     """
 
     paths: tuple[bytes, ...]
     special: tuple[bytes, ...] = ()
     mapped: frozenset[bytes] = frozenset()
     notes: tuple[str, ...] = ()
-    outline: Outline | None = None
-    sieve: Draft | None = None
+    listing: TreeListing | None = None
+    stat_index: StatIndexDraft | None = None
     excluded: frozenset[bytes] | None = None
 
 
@@ -70,29 +70,29 @@ def _no_children(folder: bytes) -> Iterable[bytes]:  # noqa: ARG001 - one of man
     return ()
 
 
-def _no_outline(exclude: Excludes) -> Outline | None:  # noqa: ARG001 - one of many
+def _no_outline(exclude: Excludes) -> TreeListing | None:  # noqa: ARG001 - one of many
     return None
 
 
-def _no_sieve(exclude: Excludes) -> Sieve | None:  # noqa: ARG001 - one of many
+def _no_sieve(exclude: Excludes) -> StatIndex | None:  # noqa: ARG001 - one of many
     return None
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ManifestView:
     """All paths as they were last seen, and a way to those below one folder.
 
-    `load` says that many of them will be asked for. `outline` is one that was kept under the same
-    excludes, `sieve` one that was kept after it, and `touched` are the paths of which they may tell
-    another state than `seen` does. `children` are those in one folder itself.
+    `load` says that many of them will be asked for. `listing` is one that was kept under the same
+    excludes, `stat_index` one that was kept after it, and `touched` are the paths of which they
+    may tell another state than `seen` does. `children` are those in one folder itself.
     """
 
-    seen: Mapping[bytes, Seen]
+    seen: Mapping[bytes, ManifestRow]
     below: Callable[[bytes], Iterable[bytes]]
     load: Callable[[Collection[bytes]], object] = _load_nothing
-    outline: Callable[[Excludes], Outline | None] = _no_outline
+    listing: Callable[[Excludes], TreeListing | None] = _no_outline
     touched: Callable[[], set[bytes]] = set
-    sieve: Callable[[Excludes], Sieve | None] = _no_sieve
+    stat_index: Callable[[Excludes], StatIndex | None] = _no_sieve
     children: Callable[[bytes], Iterable[bytes]] = _no_children
 
 
@@ -100,15 +100,19 @@ class ChangeTracker(Protocol):
     """Names all paths that may differ from what is known: one too many is a hash, one too few a
     file."""
 
-    def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
-        """Named again by the next call, unless `settled` is called in between."""
+    def candidates(
+        self, anchor: RootedFolder, exclude: Excludes, known: ManifestView
+    ) -> Candidates:
+        """Named again by the next call, unless `acknowledge` is called in between."""
         ...
 
-    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
+    def look_again(
+        self, anchor: RootedFolder, known: ManifestView, paths: Collection[bytes]
+    ) -> None:
         """These will be looked at after this call: what happened to them until now is no news."""
         ...
 
-    def settled(self, root: bytes, seen: Mapping[bytes, Seen]) -> None:
+    def acknowledge(self, root: bytes, seen: Mapping[bytes, ManifestRow]) -> None:
         """Everything named is stored, and `seen` is what is known from now on."""
         ...
 

@@ -1,4 +1,4 @@
-"""Owns what is known of one watched tree between two looks at it: the paths that may differ.
+"""What is known of one watched tree between two looks at it: the paths that may differ.
 
 The invariant: outside of the pending paths, the tree is as the base says.
 """
@@ -6,17 +6,17 @@ The invariant: outside of the pending paths, the tree is as the base says.
 import errno
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from cleveragents.infrastructure.files.entry import Kind, Seen, Status, parent_of
+from cleveragents.infrastructure.files.entry import Kind, ManifestRow, StatInfo, parent_of
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import linked_files, status_at, walk
 from cleveragents.infrastructure.snapshots.changes.folder_watches import (
     FolderWatches,
     LostTrackError,
 )
-from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL, look_at_all
+from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL, full_scan
 from cleveragents.infrastructure.snapshots.changes.quiet_writes import QuietWrites
-from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ManifestView
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)
 _NO_ROOM = (errno.ENOSPC, errno.ENOMEM, errno.EMFILE)
@@ -27,9 +27,9 @@ class WatchedTree:
 
     def __init__(
         self,
-        anchor: Anchor,
+        anchor: RootedFolder,
         exclude: Excludes,
-        known: Known,
+        known: ManifestView,
         watched: tuple[FolderWatches, QuietWrites],
         small: int = SMALL,
     ) -> None:
@@ -37,24 +37,24 @@ class WatchedTree:
         self._identity = anchor.identity()
         self._exclude = exclude
         self._watches, self._quiet = watched
-        self._base: Mapping[bytes, Seen] = known.seen
+        self._base: Mapping[bytes, ManifestRow] = known.seen
         watching = _Watching(self._watches, self._quiet)
-        look = look_at_all(anchor, exclude, known, watching, small)
-        self.outline, self.sieve, self.excluded = look.outline, look.sieve, look.excluded
+        look = full_scan(anchor, exclude, known, watching, small)
+        self.listing, self.stat_index, self.excluded = look.listing, look.stat_index, look.excluded
         self._special = look.special
         # A file with several names is reported under the one that was used, which may be outside.
         self._linked = look.linked
         self._pending = look.paths | self._quiet.look(anchor, known, self._linked)
         self._since: set[bytes] = set()
 
-    def is_of(self, anchor: Anchor, exclude: Excludes, known: Known) -> bool:
+    def is_of(self, anchor: RootedFolder, exclude: Excludes, known: ManifestView) -> bool:
         return (
             anchor.identity() == self._identity
             and exclude == self._exclude
             and known.seen is self._base
         )
 
-    def candidates(self, anchor: Anchor, known: Known) -> Candidates:
+    def candidates(self, anchor: RootedFolder, known: ManifestView) -> Candidates:
         """Raises LostTrackError."""
         self._pending |= self._since | self._news(anchor, known)
         self._since = set()
@@ -67,18 +67,20 @@ class WatchedTree:
             mapped=self._quiet.mapped,
         )
 
-    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
+    def look_again(
+        self, anchor: RootedFolder, known: ManifestView, paths: Collection[bytes]
+    ) -> None:
         """Raises LostTrackError."""
         self._since |= self._news(anchor, known).difference(paths)
 
-    def settle(self, seen: Mapping[bytes, Seen]) -> None:
+    def acknowledge(self, seen: Mapping[bytes, ManifestRow]) -> None:
         self._base = seen
         self._pending, self._since = self._since, set()
 
     def close(self) -> None:
         self._watches.close()
 
-    def _news(self, anchor: Anchor, known: Known) -> set[bytes]:
+    def _news(self, anchor: RootedFolder, known: ManifestView) -> set[bytes]:
         watches = self._watches
         watches.drain()
         found: set[bytes] = set()
@@ -98,7 +100,9 @@ class WatchedTree:
         watches.folders.clear()
         return found
 
-    def _hear_of_write(self, anchor: Anchor, path: bytes, known: Known, found: set[bytes]) -> None:
+    def _hear_of_write(
+        self, anchor: RootedFolder, path: bytes, known: ManifestView, found: set[bytes]
+    ) -> None:
         before = known.seen.get(path)
         if before is not None and before.kind == Kind.FILE:
             # It is still a file, and has the names it had: anything else would have been told.
@@ -106,7 +110,9 @@ class WatchedTree:
         else:
             self._look(anchor, path, known, found)
 
-    def _look(self, anchor: Anchor, path: bytes, known: Known, found: set[bytes]) -> None:
+    def _look(
+        self, anchor: RootedFolder, path: bytes, known: ManifestView, found: set[bytes]
+    ) -> None:
         status = _status_at(anchor, path)
         is_known = path in known.seen
         if is_known:
@@ -125,13 +131,15 @@ class WatchedTree:
             self._doubt_if_linked(path, status)
             _add_with_parents(path, known, found)
 
-    def _look_at_parent(self, path: bytes, known: Known) -> None:
+    def _look_at_parent(self, path: bytes, known: ManifestView) -> None:
         """One that held excluded paths and nothing else is a folder once they are gone."""
         parent = parent_of(path)
         if parent and parent not in known.seen:
             self._watches.folders.add(parent)
 
-    def _look_through(self, anchor: Anchor, folder: bytes, known: Known, found: set[bytes]) -> None:
+    def _look_through(
+        self, anchor: RootedFolder, folder: bytes, known: ManifestView, found: set[bytes]
+    ) -> None:
         found.update(known.below(folder))
         self._special = {p for p in self._special if not p.startswith(folder + b"/")}
         status = _status_at(anchor, folder)
@@ -149,11 +157,11 @@ class WatchedTree:
         if folder in known.seen or listing.found or not listing.excluded:
             _add_with_parents(folder, known, found)
 
-    def _doubt_if_linked(self, path: bytes, status: Status) -> None:
+    def _doubt_if_linked(self, path: bytes, status: StatInfo) -> None:
         if status.kind is Kind.FILE and status.links > 1 and path not in self._linked:
             raise LostTrackError("a file got a second name")
 
-    def _relinked(self, anchor: Anchor, known: Known) -> Iterator[bytes]:
+    def _relinked(self, anchor: RootedFolder, known: ManifestView) -> Iterator[bytes]:
         for path in self._linked:
             status, before = _status_at(anchor, path), known.seen.get(path)
             same = before.still_is(status) if before and status else before is status
@@ -196,14 +204,14 @@ def _unwatchable(error: OSError) -> LostTrackError:
     return LostTrackError(f"not every folder can be watched ({error.strerror})")
 
 
-def _status_at(anchor: Anchor, path: bytes) -> Status | None:
+def _status_at(anchor: RootedFolder, path: bytes) -> StatInfo | None:
     try:
         return status_at(anchor, path)
     except OSError as error:
         raise LostTrackError(f"a folder cannot be looked into ({error.strerror})") from error
 
 
-def _add_with_parents(path: bytes, known: Known, found: set[bytes]) -> None:
+def _add_with_parents(path: bytes, known: ManifestView, found: set[bytes]) -> None:
     """A folder of it may have been none until now, because it held excluded paths only."""
     found.add(path)
     parent = parent_of(path)

@@ -1,22 +1,22 @@
-"""Owns finding changes by watching: which trees are watched, and what to do where that fails."""
+"""Finding changes by watching: which trees are watched, and what to do where that fails."""
 
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
-from cleveragents.infrastructure.files.entry import Seen
+from cleveragents.infrastructure.files.entry import ManifestRow
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.filesystems import is_local
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.snapshots.changes.folder_watches import (
     FolderWatches,
     LostTrackError,
     open_watches,
 )
-from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL, look_at_all
-from cleveragents.infrastructure.snapshots.changes.mmap_writers import Bystanders
+from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL, full_scan
+from cleveragents.infrastructure.snapshots.changes.mmap_writers import ProcessesWithoutMappings
 from cleveragents.infrastructure.snapshots.changes.quiet_writes import QuietWrites
-from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Known, NoWatch
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ManifestView, NoWatch
 from cleveragents.infrastructure.snapshots.changes.watched_tree import WatchedTree
 
 _ONCE = "compared the whole tree: {}"
@@ -37,11 +37,13 @@ class Watcher:
         self._open_watches = open_watches
         self._trees: dict[bytes, WatchedTree] = {}
         self._unwatched: dict[bytes, str] = {}
-        self._bystanders = Bystanders()
+        self._bystanders = ProcessesWithoutMappings()
         self._quiet: dict[bytes, QuietWrites] = {}
         self._pid = os.getpid()
 
-    def candidates(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
+    def candidates(
+        self, anchor: RootedFolder, exclude: Excludes, known: ManifestView
+    ) -> Candidates:
         tree = self._tree(anchor.root)
         notes: tuple[str, ...] = ()
         if tree is not None and tree.is_of(anchor, exclude, known):
@@ -56,22 +58,24 @@ class Watcher:
             return replace(
                 tree.pending(),
                 notes=notes,
-                outline=tree.outline,
-                sieve=tree.sieve,
+                listing=tree.listing,
+                stat_index=tree.stat_index,
                 excluded=tree.excluded,
             )
         notes = (_ALWAYS.format(self._unwatched[anchor.root]),)
         return replace(self._compare(anchor, exclude, known), notes=notes)
 
-    def _compare(self, anchor: Anchor, exclude: Excludes, known: Known) -> Candidates:
+    def _compare(self, anchor: RootedFolder, exclude: Excludes, known: ManifestView) -> Candidates:
         look, quiet = (
-            look_at_all(anchor, exclude, known, NoWatch(), self._small),
+            full_scan(anchor, exclude, known, NoWatch(), self._small),
             self._quiet_in(anchor),
         )
         paths = look.paths | quiet.look(anchor, known, look.linked)
         return replace(look._replace(paths=paths).candidates(), mapped=quiet.mapped)
 
-    def look_again(self, anchor: Anchor, known: Known, paths: Collection[bytes]) -> None:
+    def look_again(
+        self, anchor: RootedFolder, known: ManifestView, paths: Collection[bytes]
+    ) -> None:
         tree = self._tree(anchor.root)
         if tree is None:
             return
@@ -80,12 +84,12 @@ class Watcher:
         except LostTrackError:
             self.release(anchor.root)
 
-    def settled(self, root: bytes, seen: Mapping[bytes, Seen]) -> None:
+    def acknowledge(self, root: bytes, seen: Mapping[bytes, ManifestRow]) -> None:
         tree = self._tree(root)
         if tree is not None:
-            tree.settle(seen)
+            tree.acknowledge(seen)
         if (quiet := self._quiet.get(root)) is not None:
-            quiet.settled()
+            quiet.acknowledge()
 
     def release(self, root: bytes) -> None:
         self._unwatched.pop(root, None)
@@ -99,10 +103,10 @@ class Watcher:
             self._pid, self._trees, self._quiet = os.getpid(), {}, {}
         return self._trees.get(root)
 
-    def _quiet_in(self, anchor: Anchor) -> QuietWrites:
+    def _quiet_in(self, anchor: RootedFolder) -> QuietWrites:
         return self._quiet.setdefault(anchor.root, QuietWrites(anchor.root, self._bystanders))
 
-    def _attach(self, anchor: Anchor, exclude: Excludes, known: Known) -> None:
+    def _attach(self, anchor: RootedFolder, exclude: Excludes, known: ManifestView) -> None:
         if not is_local(anchor.folder(b"")):
             self._unwatched[anchor.root] = "its file system may change without being told"
             return

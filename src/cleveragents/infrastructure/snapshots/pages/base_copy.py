@@ -1,4 +1,4 @@
-"""Owns the private copy of a file as it was at its first snapshot; pages that never changed are
+"""The private copy of a file as it was at its first snapshot; pages that never changed are
 read from here and stored nowhere else."""
 
 import errno

@@ -1,4 +1,4 @@
-"""Owns taking a snapshot of a database file: the pages that differ from the newest one."""
+"""Taking a snapshot of a database file: the pages that differ from the newest one."""
 
 import os
 import secrets
@@ -14,12 +14,12 @@ from cleveragents.infrastructure.files.entry import SUM_MODULUS, Kind
 from cleveragents.infrastructure.snapshots.pages.base_copy import copy_bytes
 from cleveragents.infrastructure.snapshots.pages.database_file import (
     DatabaseFile,
-    MovedError,
+    DatabaseMovedError,
     kind_of,
     marks_of,
     reliable_marks,
 )
-from cleveragents.infrastructure.snapshots.pages.history import FileState, Known
+from cleveragents.infrastructure.snapshots.pages.history import FileFingerprint, FileState
 from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK_PAGES,
     PAGE,
@@ -51,7 +51,7 @@ class Captured:
 def capture(session: PageSession) -> Captured:
     for attempt in range(_ATTEMPTS):
         time.sleep(_PAUSE * attempt)
-        with suppress(MovedError, FileNotFoundError), _undone_if_moved(session):
+        with suppress(DatabaseMovedError, FileNotFoundError), _undone_if_moved(session):
             return _readable(session)
     raise _restless(session.file)
 
@@ -60,7 +60,7 @@ def copy_present(file: DatabaseFile, target: int) -> int:
     """Without a snapshot: fill the open file `target`; gives back the mode."""
     for attempt in range(_ATTEMPTS):
         time.sleep(_PAUSE * attempt)
-        with suppress(MovedError), file.held() as held:
+        with suppress(DatabaseMovedError), file.held() as held:
             before = os.fstat(held.fd)
             os.ftruncate(target, 0)
             copy_bytes(held.fd, target, before.st_size)
@@ -83,7 +83,7 @@ def _undone_if_moved(session: PageSession) -> Generator[None]:
     db.execute("SAVEPOINT attempt")
     try:
         yield
-    except (MovedError, FileNotFoundError):
+    except (DatabaseMovedError, FileNotFoundError):
         db.execute("ROLLBACK TO attempt")
         raise
     finally:
@@ -132,17 +132,19 @@ def _capture_file(session: PageSession) -> Captured:
             state, known = _next(session, held.fd, before)
         after = os.lstat(session.file.path)
         if marks_of(after) != marks_of(before):
-            raise MovedError
+            raise DatabaseMovedError
     recorded = session.record(state, replace(known, marks=marks))
     stored = session.contents.stored_bytes if session.head else before.st_size
     return Captured(state=recorded, stored=stored if recorded is state else 0, notes=held.notes)
 
 
-def _first(session: PageSession, fd: int, found: os.stat_result) -> tuple[FileState, Known]:
+def _first(
+    session: PageSession, fd: int, found: os.stat_result
+) -> tuple[FileState, FileFingerprint]:
     """All later snapshots stand on a copy of the whole file; its hashes are those of the copy."""
     size = found.st_size
     session.base.make(fd, size)
-    known = Known(seed=secrets.randbits(64), base_size=size)
+    known = FileFingerprint(seed=secrets.randbits(64), base_size=size)
     fast: list[bytes] = []
     total = 0
     for block in range(blocks_in(size)):
@@ -155,14 +157,16 @@ def _first(session: PageSession, fd: int, found: os.stat_result) -> tuple[FileSt
     return state, replace(known, fast=b"".join(fast))
 
 
-def _next(session: PageSession, fd: int, found: os.stat_result) -> tuple[FileState, Known]:
+def _next(
+    session: PageSession, fd: int, found: os.stat_result
+) -> tuple[FileState, FileFingerprint]:
     size, seq = found.st_size, session.next_seq()
     fast = fast_hashes(fd, size, session.known.seed)
     state = session.state()
     for block in differing(session.known.fast, fast):
         data = read_block(fd, block, size)
         if data and fast_hash(data, session.known.seed) != fast_at(fast, block):
-            raise MovedError
+            raise DatabaseMovedError
         state = replace(state, total=_store_block(session, block, data, state))
     return _file_state(seq, found, state.total), replace(session.known, fast=fast)
 

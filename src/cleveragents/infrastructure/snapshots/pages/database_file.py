@@ -1,4 +1,4 @@
-"""Owns the database file of a sandbox: what is there, its locks, its journals, and its marks.
+"""The database file of a sandbox: what is there, its locks, its journals, and its marks.
 
 A step wrote it, so that here it is bytes; whoever asks SQLite about it does so inside (ADR 0052).
 """
@@ -45,11 +45,11 @@ _COARSE_CLOCK = 5
 _WORTH_WAITING = 16 * 1024 * 1024
 
 
-class MovedError(Exception):
+class DatabaseMovedError(Exception):
     """The file changed while it was read."""
 
 
-class Held(NamedTuple):
+class HeldDatabase(NamedTuple):
     """The open file, held still; `notes` tell what was unusual about it."""
 
     fd: int
@@ -88,7 +88,7 @@ class DatabaseFile:
         return self._open(os.O_RDONLY)
 
     @contextmanager
-    def held(self) -> Generator[Held]:
+    def held(self) -> Generator[HeldDatabase]:
         """The file with all that its journals held. Raises SnapshotFailedError, and MovedError if
         it was not held still after all."""
         fd = self.open()
@@ -97,15 +97,15 @@ class DatabaseFile:
                 raise self._in_use()
             if is_alone(self.path):
                 # With this lock nobody can write in the file, nor fold a log in and remove it.
-                yield Held(fd)
+                yield HeldDatabase(fd)
                 if not is_alone(self.path):
-                    raise MovedError
+                    raise DatabaseMovedError
             elif posing(self.path):
-                yield Held(fd)  # SQLite cannot have written what poses as its journals
+                yield HeldDatabase(fd)  # SQLite cannot have written what poses as its journals
             else:
                 fcntl.fcntl(fd, fcntl.F_OFD_SETLK, lock_request(fcntl.F_UNLCK, SHARED, LAST))
                 with self._folded() as notes:
-                    yield Held(fd, notes)
+                    yield HeldDatabase(fd, notes)
         finally:
             os.close(fd)
 
@@ -163,7 +163,7 @@ class DatabaseFile:
             with ExitStack() as stack:
                 yield self._fold(stack)
         except LostInsideError as error:
-            raise MovedError from error  # whoever held it died, and the lock with it
+            raise DatabaseMovedError from error  # whoever held it died, and the lock with it
 
     def _fold(self, stack: ExitStack) -> tuple[str, ...]:
         """Bring everything into the file itself, and keep writers out as long as `stack` lasts."""

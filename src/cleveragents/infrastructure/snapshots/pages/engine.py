@@ -1,4 +1,4 @@
-"""Owns snapshots of database files: capture, restore, verify, compare and prune by pages."""
+"""Snapshots of database files: capture, restore, verify, compare and prune by pages."""
 
 import os
 import sqlite3
@@ -54,7 +54,7 @@ class PagesEngine:
         with self._reading(resource) as session:
             return _snapshot(session.snapshot(ref), 0, ())
 
-    def adopt(
+    def inherit_snapshot(
         self,
         parent: PlanResource,  # noqa: ARG002 - a copy of a database need not be the same bytes
         child: PlanResource,
@@ -107,7 +107,7 @@ class PagesEngine:
         with self._reading(resource) as session:
             return page_damages(session, snapshots)
 
-    def verify_way_back(
+    def verify_restorable(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
     ) -> None:
         del paths

@@ -1,4 +1,4 @@
-"""Owns the history of one file: each page's versions by number, and the snapshots over them.
+"""The history of one file: each page's versions by number, and the snapshots over them.
 
 A page at k is its version with the greatest seq up to k, or else that of the base copy. Which
 pages there are at k follows from the size at k alone.
@@ -41,7 +41,7 @@ class FileState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class FileFingerprint:
     """What was seen of the file at the newest snapshot.
 
     `fast` has one hash per block. `marks` tell that it is still the same; the empty ones tell
@@ -146,16 +146,18 @@ class PageVersions:
 
     # --- the present ------------------------------------------------------------------------------
 
-    def known(self) -> Known | None:
+    def known(self) -> FileFingerprint | None:
         row = self.db.execute(
             "SELECT seed, base_size, fast, marks FROM page_files WHERE tree=?", (self.tree,)
         ).fetchone()
         if row is None:
             return None
         seed, base_size, fast, marks = row
-        return Known(seed=int.from_bytes(seed, "big"), base_size=base_size, fast=fast, marks=marks)
+        return FileFingerprint(
+            seed=int.from_bytes(seed, "big"), base_size=base_size, fast=fast, marks=marks
+        )
 
-    def save_known(self, known: Known) -> None:
+    def save_known(self, known: FileFingerprint) -> None:
         self.db.execute(
             "INSERT OR REPLACE INTO page_files VALUES (?, ?, ?, ?, ?)",
             (self.tree, known.seed.to_bytes(8, "big"), known.base_size, known.fast, known.marks),

@@ -1,4 +1,4 @@
-"""Owns how a file is cut and hashed: pages that are stored, blocks that are looked at quickly.
+"""How a file is cut and hashed: pages that are stored, blocks that are looked at quickly.
 
 Pages are 4096 bytes whatever the database's own page size is, so that any bytes can be captured.
 """

@@ -1,4 +1,4 @@
-"""Owns pages that are damaged in the store while the database still has them: they are stored anew
+"""Pages that are damaged in the store while the database still has them: they are stored anew
 before they go, as `mending` does it for files."""
 
 import os

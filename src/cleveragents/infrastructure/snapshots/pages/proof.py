@@ -1,4 +1,4 @@
-"""Owns proving that snapshots of a database can be restored: its pages in one walk (`proof`)."""
+"""Proving that snapshots of a database can be restored: its pages in one walk (`proof`)."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -10,7 +10,7 @@ from cleveragents.infrastructure.snapshots.pages.layout import BLOCK_PAGES, STRO
 from cleveragents.infrastructure.snapshots.pages.session import PageSession
 from cleveragents.infrastructure.snapshots.proof import (
     Damages,
-    Stage,
+    ProofStage,
     looked_up,
     needs_of,
     refusal,
@@ -45,15 +45,15 @@ def wrong_hash(
 
 def _stages(
     session: PageSession, targets: Mapping[Expected, FileState]
-) -> Iterator[Stage[int, Need]]:
-    walk = _Walk(session, max((state.seq for state in targets.values()), default=0))
+) -> Iterator[ProofStage[int, Need]]:
+    walk = _PagesWalk(session, max((state.seq for state in targets.values()), default=0))
     for snapshot, state in sorted(targets.items(), key=lambda item: item[1].seq):
         changed = walk.moved_to(state)
         wrong = wrong_hash(session, state, snapshot.state_hash, walk.total)
-        yield Stage(snapshot=snapshot, wrong=wrong, changed=changed)
+        yield ProofStage(snapshot=snapshot, wrong=wrong, changed=changed)
 
 
-class _Walk:
+class _PagesWalk:
     """The file as it was, from the beginning on; `total` is the sum over its pages."""
 
     def __init__(self, session: PageSession, until: int) -> None:

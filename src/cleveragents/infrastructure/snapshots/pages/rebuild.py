@@ -1,4 +1,4 @@
-"""Owns writing a snapshot of a database file as a new file, from the base copy and its versions."""
+"""Writing a snapshot of a database file as a new file, from the base copy and its versions."""
 
 import os
 

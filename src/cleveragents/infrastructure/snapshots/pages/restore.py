@@ -1,4 +1,4 @@
-"""Owns bringing a database file back to a snapshot: compare, check, write what differs, prove.
+"""Bringing a database file back to a snapshot: compare, check, write what differs, prove.
 
 Killed anywhere, it can be done again: what is on disk is compared anew each time.
 """
@@ -16,7 +16,7 @@ from cleveragents.infrastructure.snapshots.pages.database_file import (
     marks_of,
     reliable_marks,
 )
-from cleveragents.infrastructure.snapshots.pages.history import FileState, Known
+from cleveragents.infrastructure.snapshots.pages.history import FileFingerprint, FileState
 from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK_PAGES,
     FAST,
@@ -40,7 +40,7 @@ from cleveragents.infrastructure.snapshots.pages.session import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class PagesRestored:
     """`differed` says whether there was anything to restore; `notes` are for people."""
 
     state: FileState
@@ -59,7 +59,7 @@ class _Present:
     pages: Mapping[int, bytes] = field(default_factory=dict[int, bytes])
 
 
-def restore(session: PageSession, target: FileState) -> Outcome:
+def restore(session: PageSession, target: FileState) -> PagesRestored:
     found = session.file.look()
     before = kind_of(found) or Kind.GONE
     try:
@@ -109,7 +109,7 @@ def _can_be_written(session: PageSession, found: os.stat_result) -> bool:
 # --- page by page ---------------------------------------------------------------------------------
 
 
-def _restore_pages(session: PageSession, target: FileState) -> Outcome:
+def _restore_pages(session: PageSession, target: FileState) -> PagesRestored:
     with session.file.taken() as fd:
         present = _present(session, fd)
         changes = _changes(session, present, target)
@@ -125,7 +125,7 @@ def _restore_pages(session: PageSession, target: FileState) -> Outcome:
         known = replace(session.known, fast=fast, marks=reliable_marks(fd))
     differed = bool(changes) or (present.size, present.mode) != (target.size, target.mode)
     state = _record(session, target, known)
-    return Outcome(state=state, before=Kind.FILE, differed=differed, notes=notes)
+    return PagesRestored(state=state, before=Kind.FILE, differed=differed, notes=notes)
 
 
 def _present(session: PageSession, fd: int) -> _Present:
@@ -230,7 +230,7 @@ def _fast_after(fd: int, fast: bytes, changes: Iterable[int], seed: int, size: i
 # --- whole ----------------------------------------------------------------------------------------
 
 
-def _replace(session: PageSession, target: FileState, before: Kind) -> Outcome:
+def _replace(session: PageSession, target: FileState, before: Kind) -> PagesRestored:
     """Whatever is there gives way: nothing, a link, a folder, a file that is not ours alone."""
     path = session.file.path
     draft = os.path.join(session.file.folder, f".cleveragents-restore-{session.file.name}")
@@ -250,13 +250,13 @@ def _replace(session: PageSession, target: FileState, before: Kind) -> Outcome:
     session.file.sync_folder()
     state = _record(session, target, known)
     differed = before is not Kind.GONE or target.kind is not Kind.GONE
-    return Outcome(state=state, before=before, differed=differed, notes=notes)
+    return PagesRestored(state=state, before=before, differed=differed, notes=notes)
 
 
 # --- both -----------------------------------------------------------------------------------------
 
 
-def _record(session: PageSession, target: FileState, known: Known) -> FileState:
+def _record(session: PageSession, target: FileState, known: FileFingerprint) -> FileState:
     """The restored state as the newest snapshot; it needs no bytes that are not stored."""
     head = session.state()
     state = replace(target, seq=session.next_seq())

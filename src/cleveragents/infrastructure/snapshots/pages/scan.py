@@ -1,4 +1,4 @@
-"""Owns looking at all bytes of a file quickly: the fast hash of every block, by several threads."""
+"""Looking at all bytes of a file quickly: the fast hash of every block, by several threads."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Owns one piece of work on one database file inside one transaction: what is known of it."""
+"""One piece of work on one database file inside one transaction: what is known of it."""
 
 import secrets
 import sqlite3
@@ -12,7 +12,11 @@ from cleveragents.infrastructure.files.entry import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.pages.base_copy import BaseFile, BasePages
 from cleveragents.infrastructure.snapshots.pages.database_file import DatabaseFile
-from cleveragents.infrastructure.snapshots.pages.history import FileState, Known, PageVersions
+from cleveragents.infrastructure.snapshots.pages.history import (
+    FileFingerprint,
+    FileState,
+    PageVersions,
+)
 from cleveragents.infrastructure.snapshots.pages.layout import BLOCK_PAGES, PAGE, blocks_in, token
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
 
@@ -31,7 +35,7 @@ class PageSession:
     base: BaseFile
     base_pages: BasePages
     head: FileState | None
-    known: Known
+    known: FileFingerprint
 
     def snapshot(self, ref: str) -> FileState:
         state = self.versions.snapshot(ref)
@@ -47,7 +51,7 @@ class PageSession:
         found = self.versions.block(block, state.seq)
         return {page: strong for page, strong in found.items() if page < state.pages}
 
-    def record(self, state: FileState, known: Known) -> FileState:
+    def record(self, state: FileState, known: FileFingerprint) -> FileState:
         """Store the present; it is the newest snapshot again if nothing of it changed."""
         if known != self.known:
             self.versions.save_known(known)
@@ -83,7 +87,7 @@ def page_session(
     resource = file.resource
     versions = PageVersions(db, str(resource.resource_id))
     base = BaseFile(snapshots_dir, resource, limit_bytes)
-    known = versions.known() or Known(seed=secrets.randbits(64), base_size=0)
+    known = versions.known() or FileFingerprint(seed=secrets.randbits(64), base_size=0)
     if boots_of(db, resource).is_doubtful:
         known = replace(known, marks="")
     with base.reading() as base_pages:

@@ -1,4 +1,4 @@
-"""Owns asking a database for many rows, and storing many, in few statements.
+"""Asking a database for many rows, and storing many, in few statements.
 
 SQLite reads a statement anew unless its text is one of the last it has seen, and for one of a
 thousand values that takes longer than what it does. So the texts here come in a few sizes only.

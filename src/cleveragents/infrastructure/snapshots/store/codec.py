@@ -1,4 +1,4 @@
-"""Owns in which form the bytes of a content are stored."""
+"""In which form the bytes of a content are stored."""
 
 from typing import Final
 

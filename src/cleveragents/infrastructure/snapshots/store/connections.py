@@ -1,4 +1,4 @@
-"""Owns the open connections to snapshot files: kept for the next use, one user at a time."""
+"""The open connections to snapshot files: kept for the next use, one user at a time."""
 
 import os
 import sqlite3

@@ -1,4 +1,4 @@
-"""Owns the bytes of files: stored once by hash, compressed, in chunks, or left in git's keeping.
+"""The bytes of files: stored once by hash, compressed, in chunks, or left in git's keeping.
 
 What is stored is there for all resources of a plan. What git keeps is there for those that have
 its repository: a checkout, and the branches of it that child plans work on, which have its name.
@@ -15,7 +15,11 @@ import zstandard
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.read_path import CHUNK
 from cleveragents.infrastructure.snapshots.store.codec import Codec
-from cleveragents.infrastructure.snapshots.store.content_writer import TABLES, Waiting, claim
+from cleveragents.infrastructure.snapshots.store.content_writer import (
+    TABLES,
+    ContentWriter,
+    allocate_ids,
+)
 
 # Blobs come back from git whole; what is larger than this is stored here in chunks instead.
 GIT_LIMIT = 8 * CHUNK
@@ -65,10 +69,10 @@ class ContentStore:
     base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
     stored_bytes: int = 0
     decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
-    _waiting: Waiting = field(init=False)
+    _waiting: ContentWriter = field(init=False)
 
     def __post_init__(self) -> None:
-        self._waiting = Waiting(self.db, self.resource)
+        self._waiting = ContentWriter(self.db, self.resource)
 
     def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""
@@ -198,7 +202,7 @@ class ContentStore:
 
     def _is_new(self, row: _Row) -> bool:
         """If it is, then it is stored now."""
-        numbers = claim(self.db, self.resource, (row.hash,))
+        numbers = allocate_ids(self.db, self.resource, (row.hash,))
         for number in numbers.values():
             self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", (number, *row))
         return bool(numbers)

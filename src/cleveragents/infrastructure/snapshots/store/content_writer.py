@@ -1,4 +1,4 @@
-"""Owns contents on their way into the store: put off, compressed beside other work, numbered."""
+"""Contents on their way into the store: put off, compressed beside other work, numbered."""
 
 import os
 import sqlite3
@@ -10,7 +10,7 @@ import zstandard
 
 from cleveragents.infrastructure.snapshots.store.batching import insert_all
 from cleveragents.infrastructure.snapshots.store.codec import Codec
-from cleveragents.infrastructure.snapshots.store.recent_rows import is_few
+from cleveragents.infrastructure.snapshots.store.recent_rows import fits_recent
 
 # So much is compressed before a thread has begun.
 _LITTLE_BYTES = 64 * 1024
@@ -49,7 +49,7 @@ TABLES = ("recent_content_ids", "content_ids")
 
 
 @dataclass(slots=True)
-class Waiting:
+class ContentWriter:
     """Of some it may turn out that they are stored already."""
 
     db: sqlite3.Connection
@@ -82,7 +82,7 @@ class Waiting:
         self._data, self._in_git, self._begun, self.size = {}, {}, None, 0
         kept = [(key, size, oid) for key, (size, oid) in sorted(in_git.items())]
         insert_all(self.db, "INSERT OR IGNORE INTO git_contents", kept, (self.resource,))
-        numbers = claim(self.db, self.resource, data)
+        numbers = allocate_ids(self.db, self.resource, data)
         packed = begun() if begun and numbers else {}
         late = numbers.keys() - packed.keys()
         packed.update(_begin({key: data[key] for key in late})())
@@ -91,11 +91,13 @@ class Waiting:
         return sum(len(row[4]) for row in rows)
 
 
-def claim(db: sqlite3.Connection, resource: str, keys: Collection[bytes]) -> dict[bytes, int]:
+def allocate_ids(
+    db: sqlite3.Connection, resource: str, keys: Collection[bytes]
+) -> dict[bytes, int]:
     """The contents that the resource cannot read yet, each with its number from now on."""
     if not keys:
         return {}
-    tables = TABLES if is_few(db, len(keys)) else TABLES[::-1]
+    tables = TABLES if fits_recent(db, len(keys)) else TABLES[::-1]
     first = db.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM contents").fetchone()[0]
     rows = db.execute(
         _CLAIM.format(table=tables[0], other=tables[1]),

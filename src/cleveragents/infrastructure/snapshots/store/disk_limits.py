@@ -1,4 +1,4 @@
-"""Owns what the store says about room and rights: how much is taken, what to do when refused."""
+"""What the store says about room and rights: how much is taken, what to do when refused."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Owns looking after the snapshot files as a whole: their sizes, their health, their leftovers."""
+"""Looking after the snapshot files as a whole: their sizes, their health, their leftovers."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Owns a plan's snapshot file: where it is, its tables, its transactions, and its errors."""
+"""A plan's snapshot file: where it is, its tables, its transactions, and its errors."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Owns the two places of a row: small tables for what was stored lately, and large ones (ADR 0025).
+"""The two places of a row: small tables for what was stored lately, and large ones (ADR 0025).
 
 Paths and hashes that change together lie anywhere in a large table, one page each. So new rows
 go to a small table, where they lie closer together, and are poured into the large one when many
@@ -19,21 +19,21 @@ _MARKED = f"{STATE}, ctime_ns, ino, dev"
 NEWEST = f"SELECT tree, path, {_MARKED}, MAX(generation) FROM recent_paths GROUP BY tree, path"
 
 
-def is_few(db: sqlite3.Connection, rows: int) -> bool:
+def fits_recent(db: sqlite3.Connection, rows: int) -> bool:
     """Whether so many rows go to a small table; if not, the large ones are ready for them."""
     if rows <= MANY:
         return True
-    pour(db)
+    compact(db)
     return False
 
 
 def pour_if_many(db: sqlite3.Connection) -> None:
     for table in ("recent_paths", "recent_content_ids"):
         if db.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] > _ENOUGH:
-            pour(db)
+            compact(db)
 
 
-def pour(db: sqlite3.Connection) -> None:
+def compact(db: sqlite3.Connection) -> None:
     """Bring everything into the large tables."""
     db.execute(f"INSERT OR REPLACE INTO entries SELECT tree, path, {_MARKED} FROM ({NEWEST})")
     db.execute(

@@ -2,12 +2,12 @@
 
 import sqlite3
 
-from cleveragents.infrastructure.snapshots.store.recent_rows import pour
+from cleveragents.infrastructure.snapshots.store.recent_rows import compact
 
 
 def sweep(db: sqlite3.Connection) -> None:
     """Delete the contents that no version, no chunk list, no side record and no page names."""
-    pour(db)
+    compact(db)
     _sweep_unnamed(db)
     # Chunk lists went with their files; now the chunks that only those named.
     db.execute("DELETE FROM file_chunks WHERE hash NOT IN (SELECT hash FROM content_ids)")

@@ -1,4 +1,4 @@
-"""Owns what a difference between two states is called when people are told about it."""
+"""What a difference between two states is called when people are told about it."""
 
 from collections.abc import Callable, Collection, Iterable
 from operator import itemgetter
@@ -10,20 +10,20 @@ from cleveragents.infrastructure.files.entry import (
     SUM_MODULUS,
     Entry,
     Kind,
-    State,
+    TreeEntry,
     parent_of,
     shown,
     token,
 )
 
 HasChildren = Callable[[bytes], bool]
-Change = tuple[bytes, State | None, State | None]
+Change = tuple[bytes, TreeEntry | None, TreeEntry | None]
 """A path, and its two states, which are not the same: a Difference for those who need no names."""
 # Other than a member of Kind, it need not be looked up for each of thousands.
 _FOLDER = int(Kind.DIR)
 
 
-class Difference(NamedTuple):
+class PathDifference(NamedTuple):
     """A path, and its two states, which are not the same."""
 
     path: bytes
@@ -84,7 +84,7 @@ def _exact(path: bytes) -> str:
     return path.decode("utf-8", "surrogateescape")
 
 
-def _is_folder(state: State | None) -> bool:
+def _is_folder(state: TreeEntry | None) -> bool:
     return state is not None and state.kind == _FOLDER
 
 

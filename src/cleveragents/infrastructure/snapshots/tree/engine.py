@@ -1,4 +1,4 @@
-"""Owns snapshots of file trees: capture, restore, verify, compare and prune, one file per plan."""
+"""Snapshots of file trees: capture, restore, verify, compare and prune, one file per plan."""
 
 import os
 import sqlite3
@@ -14,24 +14,24 @@ from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource, Rebuilding
 from cleveragents.infrastructure.files.entry import Entry, shown
-from cleveragents.infrastructure.files.read_path import examine, examine_file, examine_mapped
+from cleveragents.infrastructure.files.read_path import examine_file, examine_mapped, read_path
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ChangeTracker
-from cleveragents.infrastructure.snapshots.gc_pause import uncollected
+from cleveragents.infrastructure.snapshots.gc_pause import gc_paused
 from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.store.sweep import sweep
 from cleveragents.infrastructure.snapshots.tree.diff import (
     Change,
-    Difference,
+    PathDifference,
     file_changes,
     footprint,
     total_after,
 )
-from cleveragents.infrastructure.snapshots.tree.extra_state import SideState
+from cleveragents.infrastructure.snapshots.tree.extra_state import ExtraState
 from cleveragents.infrastructure.snapshots.tree.history import Versions
-from cleveragents.infrastructure.snapshots.tree.inherit import adopted, wait_until_old
+from cleveragents.infrastructure.snapshots.tree.inherit import inherited, wait_until_old
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta, Manifest, enter, number_of
 from cleveragents.infrastructure.snapshots.tree.proof import tree_damages
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
@@ -42,7 +42,7 @@ from cleveragents.infrastructure.snapshots.tree.restore.partial import (
     unknown_names,
 )
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging, staging
-from cleveragents.infrastructure.snapshots.tree.restore.whole import Outcome, restore
+from cleveragents.infrastructure.snapshots.tree.restore.whole import TreeRestored, restore
 from cleveragents.infrastructure.snapshots.tree.restore.writer import TreeWriter
 from cleveragents.infrastructure.snapshots.tree.session import (
     Recorded,
@@ -66,7 +66,7 @@ class TreeEngine:
         self,
         snapshots_dir: str,
         scratch_dir: str,
-        side_of: Callable[[PlanResource], SideState],
+        side_of: Callable[[PlanResource], ExtraState],
         tracker: ChangeTracker,
         connections: Connections,
     ) -> None:
@@ -82,13 +82,13 @@ class TreeEngine:
             if session.head is None:
                 session.contents.base = session.side.base()
             delta, found = self._captured(session)
-            recorded = session.record(delta, session.read_side())
+            recorded = session.record(delta, session.read_extra_state())
             row = recorded.row
             since = recorded.changes if session.head else []
             changes = _changes(session.versions, since, row.seq)
             moved = session.head is not None and session.head.identity != row.identity
             touched = footprint(since, whole=moved)
-        self._settle(session, recorded)
+        self._acknowledge(session, recorded)
         unchanged = row is session.head
         return Snapshot(
             ref=str(row.seq),
@@ -106,7 +106,7 @@ class TreeEngine:
             row = reader.session.snapshot(ref)
         return Snapshot(ref=ref, state_hash=row.state_hash, sandbox_ref=row.sandbox_ref)
 
-    def adopt(
+    def inherit_snapshot(
         self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, Any]
     ) -> Snapshot:
         if copied:
@@ -115,8 +115,8 @@ class TreeEngine:
                 db = session.present.db
                 of_parent = number_of(db, str(parent.resource_id))
                 believed = not boots_of(db, parent).is_doubtful
-                recorded = session.record_copy(adopted(db, of_parent, copied, believed=believed))
-            self._settle(session, recorded)
+                recorded = session.record_copy(inherited(db, of_parent, copied, believed=believed))
+            self._acknowledge(session, recorded)
         # What could not be taken over, and whatever else is there.
         return self.capture(child)
 
@@ -162,10 +162,10 @@ class TreeEngine:
         return self._restored(session, outcome, changes)
 
     def _restored(
-        self, session: Session, outcome: Outcome, changes: tuple[FileChange, ...]
+        self, session: Session, outcome: TreeRestored, changes: tuple[FileChange, ...]
     ) -> Restored:
         row = outcome.recorded.row
-        self._settle(session, outcome.recorded)
+        self._acknowledge(session, outcome.recorded)
         snapshot = Snapshot(
             ref=str(row.seq),
             state_hash=row.state_hash,
@@ -180,7 +180,7 @@ class TreeEngine:
     ) -> tuple[FileChange, ...]:
         with self.reading(resource) as reader:
             versions, target = reader.session.versions, reader.session.snapshot(ref)
-            back = [Difference(path, new, old) for path, old, new in reader.since(ref)]
+            back = [PathDifference(path, new, old) for path, old, new in reader.since(ref)]
             return _changes(versions, Chosen.named(paths).of(back), target.seq)
 
     def unknown_paths(
@@ -194,7 +194,7 @@ class TreeEngine:
         with self.reading(resource) as reader:
             return tree_damages(reader, snapshots)
 
-    def verify_way_back(
+    def verify_restorable(
         self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
     ) -> None:
         with self.reading(resource) as reader:
@@ -286,7 +286,7 @@ class TreeEngine:
     @contextmanager
     def _working(self, resource: PlanResource) -> Generator[Session]:
         """One piece of work, durable if it ends well and undone if it raises."""
-        with uncollected(), self._store(resource).writing() as db:
+        with gc_paused(), self._store(resource).writing() as db:
             enter(db, str(resource.resource_id))
             boots_of(db, resource).begin()
             session = self._session(db, resource)
@@ -300,11 +300,11 @@ class TreeEngine:
         self._present[key] = session.manifest
         return session
 
-    def _settle(self, session: Session, recorded: Recorded) -> None:
+    def _acknowledge(self, session: Session, recorded: Recorded) -> None:
         """After the commit, and only then, what was recorded is what is known."""
         if recorded.saved is not None:
             session.manifest.move_on(recorded.saved)
-        self._tracker.settled(_key(session.resource).root, session.manifest.seen)
+        self._tracker.acknowledge(_key(session.resource).root, session.manifest.seen)
 
     @contextmanager
     def _in_doubt(self, resource: PlanResource) -> Generator[None]:
@@ -324,13 +324,13 @@ class TreeEngine:
             found = self._tracker.candidates(anchor, session.exclude, session.known)
             put, files = session.contents.put_file, session.likely_files(found.paths)
             now = {
-                path: (examine_file if path in files else examine)(anchor, path, put)
+                path: (examine_file if path in files else read_path)(anchor, path, put)
                 for path in found.paths
                 if path not in found.mapped
             }
             mapped = (path for path in found.paths if path in found.mapped)
             now |= {path: examine_mapped(anchor, path, put) for path in mapped}
-            return Delta(now=now, outline=found.outline, sieve=found.sieve), found
+            return Delta(now=now, listing=found.listing, stat_index=found.stat_index), found
 
 
 def _key(resource: PlanResource) -> _Tree:

@@ -1,4 +1,4 @@
-"""Owns what belongs to a snapshot beside the files: for git HEAD, references, index, settings."""
+"""What belongs to a snapshot beside the files: for git HEAD, references, index, settings."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from cleveragents.infrastructure.snapshots.store.content_store import Blobs, NoB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SideRecord:
+class ExtraRecord:
     """The state beside the files as it was read.
 
     `identity` is what counts as state, in one canonical spelling. `contents` is stored with it,
@@ -41,7 +41,7 @@ class Before:
     fingerprint: str
 
 
-class SideState(Protocol):
+class ExtraState(Protocol):
     @property
     def blobs(self) -> Blobs: ...
 
@@ -53,11 +53,11 @@ class SideState(Protocol):
         """Names at the top of the tree that are no content."""
         ...
 
-    def read(self, before: Before | None) -> SideRecord | None:
+    def read(self, before: Before | None) -> ExtraRecord | None:
         """The present; None if it certainly is as it was `before`."""
         ...
 
-    def copied(self, of: StoredSide) -> SideRecord | None:
+    def copied(self, of: StoredSide) -> ExtraRecord | None:
         """The present of a new branch of what that was; None if it has to be read."""
         ...
 
@@ -75,7 +75,7 @@ class SideState(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class NoSide:
+class NoExtraState:
     """Of a plain folder there is nothing to know but its files."""
 
     blobs: Blobs = NoBlobs()
@@ -86,11 +86,11 @@ class NoSide:
     def hidden(self) -> frozenset[bytes]:
         return frozenset()
 
-    def read(self, before: Before | None) -> SideRecord | None:
-        return SideRecord() if before is None else None
+    def read(self, before: Before | None) -> ExtraRecord | None:
+        return ExtraRecord() if before is None else None
 
-    def copied(self, of: StoredSide) -> SideRecord | None:  # noqa: ARG002 - the port's name
-        return SideRecord()
+    def copied(self, of: StoredSide) -> ExtraRecord | None:  # noqa: ARG002 - the port's name
+        return ExtraRecord()
 
     def stands(self, target: StoredSide, before: Before) -> bool:  # noqa: ARG002 - the port's names
         return True

@@ -1,4 +1,4 @@
-"""Owns the history of a tree: each path's versions by number, and the snapshots over them.
+"""The history of a tree: each path's versions by number, and the snapshots over them.
 
 The state of a path at k is its version with the greatest seq up to k; nothing is ever rewritten.
 """
@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from cleveragents.infrastructure.files.entry import Entry, entry_of
-from cleveragents.infrastructure.snapshots.store.recent_rows import pour
+from cleveragents.infrastructure.snapshots.store.recent_rows import compact
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"
 
@@ -117,7 +117,7 @@ class Versions:
 
     def keep_only(self, kept: Collection[int]) -> None:
         """Delete the snapshots not in `kept`, and the versions that none of the rest sees."""
-        pour(self.db)
+        compact(self.db)
         self.db.execute("CREATE TEMP TABLE kept (seq INTEGER PRIMARY KEY)")
         self.db.executemany("INSERT INTO kept VALUES (?)", [(seq,) for seq in kept])
         self.db.execute(

@@ -1,11 +1,11 @@
-"""Owns what a child's tree can take over from its parent's: entries of which a copy is proven."""
+"""What a child's tree can take over from its parent's: entries of which a copy is proven."""
 
 import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cleveragents.infrastructure.files.copy.copy_proof import Marks
+from cleveragents.infrastructure.files.copy.copy_proof import CopyProof
 from cleveragents.infrastructure.files.entry import (
     KIND_BITS,
     KINDS,
@@ -14,19 +14,19 @@ from cleveragents.infrastructure.files.entry import (
     RACY_NS,
     SUM_MODULUS,
     Kind,
-    Seen,
+    ManifestRow,
     token,
 )
 from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL
-from cleveragents.infrastructure.snapshots.changes.listing import Outline, outline_of, record_of
+from cleveragents.infrastructure.snapshots.changes.listing import TreeListing, listing_of, record_of
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow, Versions
-from cleveragents.infrastructure.snapshots.tree.manifest import Delta, Entries
+from cleveragents.infrastructure.snapshots.tree.manifest import Delta, LazyManifest
 
 _SECOND = 1_000_000_000
 
 
 @dataclass(slots=True)
-class Adopted:
+class Inherited:
     """The copies that certainly hold what the parent's entries say, and the sum over them.
 
     `newest` is the snapshot of the tree that they were made from.
@@ -35,19 +35,19 @@ class Adopted:
     tree: int
     newest: SnapshotRow | None
     total: int
-    seen: dict[bytes, Seen] = field(default_factory=dict[bytes, Seen])
+    seen: dict[bytes, ManifestRow] = field(default_factory=dict[bytes, ManifestRow])
 
     def delta(self) -> Delta:
-        return Delta(now=self.seen, outline=self._outline(), told=True)
+        return Delta(now=self.seen, listing=self._outline(), told=True)
 
-    def _outline(self) -> Outline | None:
+    def _outline(self) -> TreeListing | None:
         """So that the next look has something to compare the whole tree with."""
         if len(self.seen) <= SMALL:
             return None
-        return outline_of(record for seen in self.seen.values() if (record := record_of(seen)))
+        return listing_of(record for seen in self.seen.values() if (record := record_of(seen)))
 
 
-def wait_until_old(copied: Mapping[bytes, Marks]) -> None:
+def wait_until_old(copied: Mapping[bytes, CopyProof]) -> None:
     """What was made just now might change without showing it, and would be read once more.
 
     Reading a few is faster than waiting.
@@ -60,17 +60,17 @@ def wait_until_old(copied: Mapping[bytes, Marks]) -> None:
         time.sleep((wait + 1_000_000) / _SECOND)
 
 
-def adopted(
-    db: sqlite3.Connection, parent_tree: int, copied: Mapping[bytes, Marks], *, believed: bool
-) -> Adopted:
+def inherited(
+    db: sqlite3.Connection, parent_tree: int, copied: Mapping[bytes, CopyProof], *, believed: bool
+) -> Inherited:
     """The original still was what its entry says when it was read, so the copy has that content;
     and if the copy is changed after it was finished, its marks show that. Whatever is left out
     here the next capture looks at, as at any path that is not known.
     """
     newest = Versions(db, parent_tree).newest()
-    found = Adopted(parent_tree, newest, newest.total if newest else 0)
+    found = Inherited(parent_tree, newest, newest.total if newest else 0)
     young = time.time_ns() - RACY_NS
-    of_parent = Entries()
+    of_parent = LazyManifest()
     of_parent.bind(db, parent_tree, believed=believed)
     for _, seen in of_parent.items():
         marks = copied.get(seen.path)
@@ -79,12 +79,14 @@ def adopted(
             continue
         ctime = marks.ctime_ns
         certain = NEVER if max(marks.mtime_ns, ctime) >= young else ctime
-        found.seen[seen.path] = Seen(*seen[:7], marks.uid, marks.gid, certain, marks.ino, marks.dev)
+        found.seen[seen.path] = ManifestRow(
+            *seen[:7], marks.uid, marks.gid, certain, marks.ino, marks.dev
+        )
     found.total %= SUM_MODULUS
     return found
 
 
-def _is_proven(seen: Seen, marks: Marks) -> bool:
+def _is_proven(seen: ManifestRow, marks: CopyProof) -> bool:
     """The original is what was seen."""
     mode = marks.mode
     kind = KINDS.get(mode & KIND_BITS)

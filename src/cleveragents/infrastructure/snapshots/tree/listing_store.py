@@ -1,4 +1,4 @@
-"""Owns keeping the outline of a tree, and the paths that were stored anew since it was taken."""
+"""Keeping the outline of a tree, and the paths that were stored anew since it was taken."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -6,25 +6,31 @@ from dataclasses import dataclass
 
 import zstandard
 
-from cleveragents.infrastructure.files.entry import Seen
-from cleveragents.infrastructure.files.excludes import Excludes, told_of
-from cleveragents.infrastructure.snapshots.changes.listing import Outline, Part, record_of, records
+from cleveragents.infrastructure.files.entry import ManifestRow
+from cleveragents.infrastructure.files.excludes import Excludes, fingerprint
+from cleveragents.infrastructure.snapshots.changes.listing import (
+    Part,
+    TreeListing,
+    record_of,
+    records,
+)
 
 # What is kept beside an outline is worth nothing without it.
 _TABLES = ("outlines", "outline_parts", "touched", "sieves")
 
 
 @dataclass(frozen=True, slots=True)
-class Outlines:
+class ListingStore:
     """The invariant: a path is in the manifest as its record says, or it is among the touched."""
 
     db: sqlite3.Connection
     tree: int
 
-    def load(self, exclude: Excludes) -> Outline | None:
+    def load(self, exclude: Excludes) -> TreeListing | None:
         """None if there is none that was taken under these excludes."""
         row = self.db.execute(
-            "SELECT spine FROM outlines WHERE tree=? AND exclude=?", (self.tree, told_of(exclude))
+            "SELECT spine FROM outlines WHERE tree=? AND exclude=?",
+            (self.tree, fingerprint(exclude)),
         ).fetchone()
         if row is None:
             return None
@@ -33,7 +39,7 @@ class Outlines:
         )
         unpack = zstandard.ZstdDecompressor().decompress
         try:
-            return Outline(
+            return TreeListing(
                 _split(unpack(row[0])),
                 tuple(Part(_split(unpack(tops)), unpack(text)) for tops, text in parts),
             )
@@ -60,25 +66,25 @@ class Outlines:
             self.db.execute("INSERT INTO touched VALUES (?, ?, ?)", (self.tree, generation, told))
 
     def keep(
-        self, outline: Outline, exclude: Excludes, stored: Mapping[bytes, Seen | None]
+        self, listing: TreeListing, exclude: Excludes, stored: Mapping[bytes, ManifestRow | None]
     ) -> None:
         """Instead of what was kept. `stored` is what becomes of the paths looked at since then."""
         self._forget()
         # Small and quick, and an error if a byte of it is not what was written.
         pack = zstandard.ZstdCompressor(level=1, write_checksum=True).compress
-        size = sum(len(part.text) for part in outline.parts)
-        spine = pack(b"\0".join(b"/" + path for path in outline.spine))
+        size = sum(len(part.text) for part in listing.parts)
+        spine = pack(b"\0".join(b"/" + path for path in listing.spine))
         self.db.execute(
             "INSERT INTO outlines VALUES (?, ?, ?, ?, 0)",
-            (self.tree, told_of(exclude), spine, size),
+            (self.tree, fingerprint(exclude), spine, size),
         )
-        for number, (tops, text) in enumerate(outline.parts):
+        for number, (tops, text) in enumerate(listing.parts):
             told = pack(b"\0".join(b"/" + path for path in tops))
             self.db.execute(
                 "INSERT INTO outline_parts VALUES (?, ?, ?, ?)",
                 (self.tree, number, told, pack(text)),
             )
-        written = {record for part in outline.parts for record in records(part.text)}
+        written = {record for part in listing.parts for record in records(part.text)}
         others = [
             path for path, seen in stored.items() if seen is None or record_of(seen) not in written
         ]

@@ -1,23 +1,23 @@
-"""Owns what is known of a sandbox as it is now: its manifest, mirror of the newest snapshot."""
+"""What is known of a sandbox as it is now: its manifest, mirror of the newest snapshot."""
 
 import sqlite3
 from collections.abc import Collection, Container, ItemsView, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cleveragents.infrastructure.files.entry import NEVER, Entry, Kind, Seen
+from cleveragents.infrastructure.files.entry import NEVER, Entry, Kind, ManifestRow
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.snapshots.changes.listing import Outline
-from cleveragents.infrastructure.snapshots.changes.stat_index import Draft
+from cleveragents.infrastructure.snapshots.changes.listing import TreeListing
+from cleveragents.infrastructure.snapshots.changes.stat_index import StatIndexDraft
 from cleveragents.infrastructure.snapshots.store.batching import in_sizes, insert_all
-from cleveragents.infrastructure.snapshots.store.recent_rows import STATE, is_few
-from cleveragents.infrastructure.snapshots.tree.listing_store import Outlines
-from cleveragents.infrastructure.snapshots.tree.stat_index_store import Sieves
+from cleveragents.infrastructure.snapshots.store.recent_rows import STATE, fits_recent
+from cleveragents.infrastructure.snapshots.tree.listing_store import ListingStore
+from cleveragents.infrastructure.snapshots.tree.stat_index_store import StatIndexStore
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
 
 
-class Entries(Mapping[bytes, Seen]):
+class LazyManifest(Mapping[bytes, ManifestRow]):
     """What a tree was when it was last looked at. Bound to one transaction after the other.
 
     What was read is kept until the next one begins: so much and no more is certain to be true.
@@ -27,7 +27,7 @@ class Entries(Mapping[bytes, Seen]):
         self._tree = 0
         self._db: sqlite3.Connection | None = None
         self._believed = True
-        self._read: dict[bytes, Seen | None] = {}
+        self._read: dict[bytes, ManifestRow | None] = {}
         self._complete = False
 
     def bind(self, db: sqlite3.Connection, tree: int, *, believed: bool = True) -> None:
@@ -35,13 +35,13 @@ class Entries(Mapping[bytes, Seen]):
         self._db, self._tree, self._believed = db, tree, believed
         self._read, self._complete = {}, False
 
-    def __getitem__(self, path: bytes) -> Seen:
+    def __getitem__(self, path: bytes) -> ManifestRow:
         seen = self.get(path)
         if seen is None:
             raise KeyError(path)
         return seen
 
-    def get(self, path: bytes, default: Seen | None = None) -> Seen | None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def get(self, path: bytes, default: ManifestRow | None = None) -> ManifestRow | None:  # pyright: ignore[reportIncompatibleMethodOverride]
         read = self._read
         if path not in read and not self._complete:
             self.prefetch((path,))
@@ -56,10 +56,10 @@ class Entries(Mapping[bytes, Seen]):
     def __len__(self) -> int:
         return len(self._everything())
 
-    def items(self) -> ItemsView[bytes, Seen]:
+    def items(self) -> ItemsView[bytes, ManifestRow]:
         return self._everything().items()
 
-    def prefetch(self, paths: Collection[bytes]) -> Mapping[bytes, Seen | None]:
+    def prefetch(self, paths: Collection[bytes]) -> Mapping[bytes, ManifestRow | None]:
         """One question for many paths costs a fifth of one for each. What it gives back tells of
         these, and perhaps of others."""
         if self._complete:
@@ -72,7 +72,7 @@ class Entries(Mapping[bytes, Seen]):
         self._read.update(dict.fromkeys(missing))
         return self._read
 
-    def _everything(self) -> dict[bytes, Seen]:
+    def _everything(self) -> dict[bytes, ManifestRow]:
         if not self._complete:
             self._read = {}
             for rest in (
@@ -87,7 +87,7 @@ class Entries(Mapping[bytes, Seen]):
         if self._db is None:
             return  # a tree that nothing is known of yet
         rows = self._db.execute(question, values)
-        found = {row[0]: Seen._make(row) if row[1] else None for row in rows}
+        found = {row[0]: ManifestRow._make(row) if row[1] else None for row in rows}
         if not self._believed:
             found = {p: seen and seen._replace(ctime_ns=NEVER) for p, seen in found.items()}
         self._read.update(found)
@@ -115,7 +115,7 @@ _GONE = int(Kind.GONE)
 class Manifest:
     """All paths with their marks. `generation` tells whether the stored one has moved on."""
 
-    seen: Entries
+    seen: LazyManifest
     generation: int = 0
     fingerprint: str = ""
 
@@ -126,23 +126,23 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delta:
-    """Paths looked at again, with what is there now; `outline` and `sieve` as in Candidates.
+    """Paths looked at again, with what is there now; `listing` and `stat_index` as in Candidates.
 
     `told` if the outline was made from `now`: then they agree wherever anything is certain.
     """
 
-    now: Mapping[bytes, Seen | None]
-    outline: Outline | None = None
-    sieve: Draft | None = None
+    now: Mapping[bytes, ManifestRow | None]
+    listing: TreeListing | None = None
+    stat_index: StatIndexDraft | None = None
     told: bool = False
 
-    def doubtful(self) -> Mapping[bytes, Seen | None]:
+    def doubtful(self) -> Mapping[bytes, ManifestRow | None]:
         """What has to be compared with the outline."""
         if not self.told:
             return self.now
         return {path: seen for path, seen in self.now.items() if seen and seen.ctime_ns == NEVER}
 
-    def entry(self, path: bytes, known: Mapping[bytes, Seen]) -> Entry | None:
+    def entry(self, path: bytes, known: Mapping[bytes, ManifestRow]) -> Entry | None:
         seen = self.now[path] if path in self.now else known.get(path)
         return seen.entry if seen else None
 
@@ -163,7 +163,7 @@ class Saved:
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class ManifestTable:
     db: sqlite3.Connection
     tree: int
 
@@ -174,7 +174,7 @@ class Present:
         ).fetchone()
         generation, fingerprint = row or (0, "")
         if cached is None or cached.generation != generation:
-            cached = Manifest(Entries(), generation, fingerprint)
+            cached = Manifest(LazyManifest(), generation, fingerprint)
         cached.seen.bind(self.db, self.tree, believed=believed)
         return cached
 
@@ -188,36 +188,36 @@ class Present:
     ) -> Saved:
         """Write what was found; the result is true once the transaction is committed."""
         generation = before.generation + 1
-        outlines = Outlines(self.db, self.tree)
-        if delta.outline is not None:
-            outlines.keep(delta.outline, exclude, delta.doubtful())
+        outlines = ListingStore(self.db, self.tree)
+        if delta.listing is not None:
+            outlines.keep(delta.listing, exclude, delta.doubtful())
         else:
             outlines.note(generation, delta.now)
         # One that is gone is said to be so, because an older row may say something else.
-        now = [seen or Seen(path, _GONE) for path, seen in delta.now.items()]
+        now = [seen or ManifestRow(path, _GONE) for path, seen in delta.now.items()]
         new = [seen for seen in now if seen[0] in versions.paths]
-        if is_few(self.db, len(now)):
+        if fits_recent(self.db, len(now)):
             self._save_few(generation, versions.seq, new)
             self._save_few(generation, 0, [seen for seen in now if seen[0] not in versions.paths])
         else:
             self._save_many(now)
             self._add_many(versions.seq, new, begins=not before.generation)
-        if delta.sieve is not None:
-            Sieves(self.db, self.tree).keep(delta.sieve)
+        if delta.stat_index is not None:
+            StatIndexStore(self.db, self.tree).keep(delta.stat_index)
         self.db.execute(
             "UPDATE trees SET generation=?, fingerprint=? WHERE tree=?",
             (generation, fingerprint, self.tree),
         )
         return Saved(generation=generation, fingerprint=fingerprint)
 
-    def _save_few(self, generation: int, seq: int, now: Sequence[Seen]) -> None:
+    def _save_few(self, generation: int, seq: int, now: Sequence[ManifestRow]) -> None:
         insert_all(self.db, "INSERT INTO recent_paths", now, (self.tree, generation, seq))
 
-    def _save_many(self, now: Sequence[Seen]) -> None:
+    def _save_many(self, now: Sequence[ManifestRow]) -> None:
         insert_all(self.db, "INSERT OR REPLACE INTO entries", now, (self.tree,))
         self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (self.tree,))
 
-    def _add_many(self, seq: int, new: Sequence[Seen], *, begins: bool) -> None:
+    def _add_many(self, seq: int, new: Sequence[ManifestRow], *, begins: bool) -> None:
         """The versions to the entries. A tree begins with all that it has."""
         if begins:
             self.db.execute(

@@ -1,4 +1,4 @@
-"""Owns proving that snapshots of a tree can be restored: its paths in one walk (see `proof`)."""
+"""Proving that snapshots of a tree can be restored: its paths in one walk (see `proof`)."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -7,7 +7,7 @@ from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.entry import SUM_MODULUS, Entry, Kind, shown, token
 from cleveragents.infrastructure.snapshots.proof import (
     Damages,
-    Stage,
+    ProofStage,
     looked_up,
     needs_of,
     refusal,
@@ -34,17 +34,17 @@ def tree_damages(reader: TreeReader, snapshots: Collection[Expected]) -> Damages
 
 def _stages(
     reader: TreeReader, targets: Mapping[Expected, SnapshotRow]
-) -> Iterator[Stage[Place, bytes]]:
-    walk = _Walk(reader.session.versions, max((row.seq for row in targets.values()), default=0))
+) -> Iterator[ProofStage[Place, bytes]]:
+    walk = _TreeWalk(reader.session.versions, max((row.seq for row in targets.values()), default=0))
     side: Mapping[str, bytes] = {}
     for snapshot, row in sorted(targets.items(), key=lambda item: item[1].seq):
         changed: dict[Place, bytes | None] = {**walk.moved_to(row.seq), **dict.fromkeys(side)}
         side = reader.session.versions.side_contents(row.seq)
         wrong = reader.wrong_hash(row, snapshot.state_hash, walk.total)
-        yield Stage(snapshot=snapshot, wrong=wrong, changed={**changed, **side})
+        yield ProofStage(snapshot=snapshot, wrong=wrong, changed={**changed, **side})
 
 
-class _Walk:
+class _TreeWalk:
     """The tree as it was, from the beginning on; `total` is the sum over it."""
 
     def __init__(self, versions: Versions, until: int) -> None:

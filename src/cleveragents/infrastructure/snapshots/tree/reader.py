@@ -1,13 +1,13 @@
-"""Owns reading a tree's snapshots: what differs between two states, and the bytes of an entry."""
+"""Reading a tree's snapshots: what differs between two states, and the bytes of an entry."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.entry import Entry, same_state, shown, state_hash
-from cleveragents.infrastructure.files.read_path import examine, hash_only
+from cleveragents.infrastructure.files.read_path import hash_only, read_path
 from cleveragents.infrastructure.snapshots.changes.full_scan import FullComparison
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta
 from cleveragents.infrastructure.snapshots.tree.session import (
@@ -29,16 +29,16 @@ class TreeReader:
     def entry(self, path: bytes, ref: str) -> Entry | None:
         return self.session.versions.at(path, self.session.snapshot(ref).seq)
 
-    def between(self, old: str, new: str) -> list[Difference]:
+    def between(self, old: str, new: str) -> list[PathDifference]:
         versions = self.session.versions
         one, two = self.session.snapshot(old).seq, self.session.snapshot(new).seq
         paths = versions.touched(min(one, two), max(one, two))
         return _differing(
-            Difference(path, versions.at(path, one), versions.at(path, two))
+            PathDifference(path, versions.at(path, one), versions.at(path, two))
             for path in sorted(paths)
         )
 
-    def since(self, old: str) -> list[Difference]:
+    def since(self, old: str) -> list[PathDifference]:
         """What the sandbox holds now against the snapshot; nothing is stored."""
         session = self.session
         start = session.snapshot(old).seq
@@ -47,7 +47,7 @@ class TreeReader:
         paths = session.versions.touched(start, newest) | now.now.keys()
         session.manifest.seen.prefetch(paths)
         return _differing(
-            Difference(
+            PathDifference(
                 path, session.versions.at(path, start), now.entry(path, session.manifest.seen)
             )
             for path in sorted(paths)
@@ -92,8 +92,8 @@ class TreeReader:
         tracker = FullComparison()
         with open_sandbox(self.session.resource) as anchor:
             found = tracker.candidates(anchor, self.session.exclude, self.session.known)
-            return Delta(now={path: examine(anchor, path, hash_only) for path in found.paths})
+            return Delta(now={path: read_path(anchor, path, hash_only) for path in found.paths})
 
 
-def _differing(compared: Iterator[Difference]) -> list[Difference]:
+def _differing(compared: Iterator[PathDifference]) -> list[PathDifference]:
     return [item for item in compared if not same_state(item.old, item.new)]

@@ -1,4 +1,4 @@
-"""Owns one piece of work on one tree inside one transaction: what is known, and what is there."""
+"""One piece of work on one tree inside one transaction: what is known, and what is there."""
 
 import sqlite3
 from collections.abc import Collection, Mapping
@@ -14,29 +14,29 @@ from cleveragents.infrastructure.files.entry import (
     state_hash,
 )
 from cleveragents.infrastructure.files.excludes import Excludes, excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.snapshots.boots import boots_of
-from cleveragents.infrastructure.snapshots.changes.tracker import Known
+from cleveragents.infrastructure.snapshots.changes.tracker import ManifestView
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
 from cleveragents.infrastructure.snapshots.tree.diff import Change, total_after
 from cleveragents.infrastructure.snapshots.tree.extra_state import (
     Before,
-    SideRecord,
-    SideState,
+    ExtraRecord,
+    ExtraState,
     StoredSide,
 )
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow, Versions
-from cleveragents.infrastructure.snapshots.tree.inherit import Adopted
-from cleveragents.infrastructure.snapshots.tree.listing_store import Outlines
+from cleveragents.infrastructure.snapshots.tree.inherit import Inherited
+from cleveragents.infrastructure.snapshots.tree.listing_store import ListingStore
 from cleveragents.infrastructure.snapshots.tree.manifest import (
     Delta,
     Manifest,
+    ManifestTable,
     NewVersions,
-    Present,
     Saved,
     number_of,
 )
-from cleveragents.infrastructure.snapshots.tree.stat_index_store import Sieves
+from cleveragents.infrastructure.snapshots.tree.stat_index_store import StatIndexStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,10 +55,10 @@ class Session:
     what it says of sizes and times only if that is `believed`."""
 
     resource: PlanResource
-    side: SideState
+    side: ExtraState
     contents: ContentStore
     versions: Versions
-    present: Present
+    present: ManifestTable
     manifest: Manifest
     head: SnapshotRow | None
     believed: bool = True
@@ -68,19 +68,24 @@ class Session:
         return excludes(self.resource.exclude, self.side.hidden())
 
     @property
-    def known(self) -> Known:
+    def known(self) -> ManifestView:
         seen, present = self.manifest.seen, self.present
         if not self.believed:
             children = present.children
-            return Known(seen=seen, below=present.below, load=seen.prefetch, children=children)
-        outlines, sieves = Outlines(present.db, present.tree), Sieves(present.db, present.tree)
-        return Known(
+            return ManifestView(
+                seen=seen, below=present.below, load=seen.prefetch, children=children
+            )
+        outlines, sieves = (
+            ListingStore(present.db, present.tree),
+            StatIndexStore(present.db, present.tree),
+        )
+        return ManifestView(
             seen=seen,
             below=present.below,
             load=seen.prefetch,
-            outline=outlines.load,
+            listing=outlines.load,
             touched=outlines.touched,
-            sieve=sieves.load,
+            stat_index=sieves.load,
             children=present.children,
         )
 
@@ -111,7 +116,7 @@ class Session:
             content=lambda name: self.contents.get(hashes[name], name),
         )
 
-    def read_side(self) -> SideRecord | None:
+    def read_extra_state(self) -> ExtraRecord | None:
         """None if it certainly is as the newest snapshot has it."""
         if self.head is None:
             return self.side.read(None)
@@ -121,13 +126,13 @@ class Session:
     def _fingerprint(self) -> str:
         return self.manifest.fingerprint if self.believed else ""
 
-    def side_stands(self, target: StoredSide) -> bool:
+    def extra_state_is_unchanged(self, target: StoredSide) -> bool:
         """True if the side certainly is as `target` has it already."""
         if self.head is None:
             return False
         return self.side.stands(target, self._before(self.head, self._fingerprint))
 
-    def read_side_after(self, target: SnapshotRow) -> SideRecord | None:
+    def read_side_after(self, target: SnapshotRow) -> ExtraRecord | None:
         """The same after a restore: what `target` needs is stored already."""
         return self.side.read(self._before(target, ""))
 
@@ -153,7 +158,7 @@ class Session:
             if not same_state(old := known.get(path), seen)
         ]
 
-    def record(self, delta: Delta, side: SideRecord | None) -> Recorded:
+    def record(self, delta: Delta, side: ExtraRecord | None) -> Recorded:
         """Store the present; it is the newest snapshot again if nothing of the state changed.
 
         The contents of its files are stored by `finish`.
@@ -171,15 +176,15 @@ class Session:
         """To be called at the end of the transaction."""
         self.contents.flush()
 
-    def record_copy(self, copy: Adopted) -> Recorded:
+    def record_copy(self, copy: Inherited) -> Recorded:
         """What is known of a tree that was copied is its first snapshot.
 
         The sum over it is known, so no entry has to be looked at for that.
         """
         if self.head is not None or copy.newest is None:
-            return self.record(copy.delta(), self.read_side())
+            return self.record(copy.delta(), self.read_extra_state())
         stored = self._stored(Versions(self.present.db, copy.tree), copy.newest)
-        side = self.side.copied(stored) or self.side.read(None) or SideRecord()
+        side = self.side.copied(stored) or self.side.read(None) or ExtraRecord()
         row = SnapshotRow(
             seq=1,
             total=copy.total,
@@ -192,7 +197,7 @@ class Session:
         self.versions.add_snapshot(row, self._side_hashes(side))
         return Recorded(row=row, changes=[], saved=saved)
 
-    def _row(self, changes: list[Change], side: SideRecord | None) -> SnapshotRow:
+    def _row(self, changes: list[Change], side: ExtraRecord | None) -> SnapshotRow:
         head = self.head
         identity = side.identity if side else head.identity if head else ""
         if head and not changes and identity == head.identity:
@@ -206,27 +211,27 @@ class Session:
             sandbox_ref=side.sandbox_ref if side else head.sandbox_ref if head else "",
         )
 
-    def _side_hashes(self, side: SideRecord | None) -> dict[str, bytes]:
+    def _side_hashes(self, side: ExtraRecord | None) -> dict[str, bytes]:
         if side is None:
             return self.versions.side_contents(self.head.seq) if self.head else {}
         stored = {name: self.contents.put(data) for name, data in side.contents.items()}
         return {**side.inherited, **stored}
 
-    def _save(self, delta: Delta, versions: NewVersions, side: SideRecord | None) -> Saved | None:
+    def _save(self, delta: Delta, versions: NewVersions, side: ExtraRecord | None) -> Saved | None:
         manifest = self.manifest
         fingerprint = side.fingerprint if side else manifest.fingerprint
-        unchanged = not delta.now and delta.outline is None and delta.sieve is None
+        unchanged = not delta.now and delta.listing is None and delta.stat_index is None
         if self.head and unchanged and fingerprint == manifest.fingerprint:
             return None
         return self.present.save(manifest, delta, versions, self.exclude, fingerprint)
 
 
 def open_session(
-    db: sqlite3.Connection, resource: PlanResource, side: SideState, cached: Manifest | None
+    db: sqlite3.Connection, resource: PlanResource, side: ExtraState, cached: Manifest | None
 ) -> Session:
     tree = number_of(db, str(resource.resource_id))
     versions = Versions(db, tree)
-    present = Present(db, tree)
+    present = ManifestTable(db, tree)
     believed = not boots_of(db, resource).is_doubtful
     return Session(
         resource=resource,
@@ -240,9 +245,9 @@ def open_session(
     )
 
 
-def open_sandbox(resource: PlanResource, *, open_up: bool = False) -> Anchor:
+def open_sandbox(resource: PlanResource, *, open_up: bool = False) -> RootedFolder:
     try:
-        return Anchor(resource.sandbox_path, open_up=open_up, sandbox=True)
+        return RootedFolder(resource.sandbox_path, open_up=open_up, sandbox=True)
     except OSError as error:
         raise SandboxMissingError(
             resource.name, resource.sandbox_path, resource.store_id

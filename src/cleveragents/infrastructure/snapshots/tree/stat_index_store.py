@@ -1,4 +1,4 @@
-"""Owns keeping the sieve of a tree: made from its manifest, forgotten with its outline."""
+"""Keeping the stat index of a tree: made from its manifest, forgotten with its outline."""
 
 import sqlite3
 import struct
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import zstandard
 
 from cleveragents.infrastructure.files.entry import Kind
-from cleveragents.infrastructure.files.excludes import Excludes, told_of
+from cleveragents.infrastructure.files.excludes import Excludes, fingerprint
 from cleveragents.infrastructure.snapshots.changes.stat_index import (
     CERTAIN,
     FIELDS,
-    Draft,
-    Mark,
-    Sieve,
+    FolderStamp,
+    StatIndex,
+    StatIndexDraft,
     index_of,
 )
 from cleveragents.infrastructure.snapshots.store.recent_rows import NEWEST
@@ -32,30 +32,30 @@ _FILES = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Sieves:
-    """The invariant: what a sieve tells of a path was true when it was made, and whatever was
+class StatIndexStore:
+    """The invariant: what it tells of a path was true when it was made, and whatever was
     stored since then is among the touched paths of the outline."""
 
     db: sqlite3.Connection
     tree: int
 
-    def load(self, exclude: Excludes) -> Sieve | None:
+    def load(self, exclude: Excludes) -> StatIndex | None:
         """None if there is none that was made under these excludes."""
         row = self.db.execute(
             "SELECT border, folders, marks, first, second FROM sieves JOIN outlines USING (tree)"
             " WHERE tree=? AND exclude=?",
-            (self.tree, told_of(exclude)),
+            (self.tree, fingerprint(exclude)),
         ).fetchone()
         if row is None:
             return None
         border, *packed = row
         try:
             paths, numbers, *halves = map(zstandard.ZstdDecompressor().decompress, packed)
-            return Sieve(_marks(paths, numbers), border, (halves[0], halves[1]))
+            return StatIndex(_marks(paths, numbers), border, (halves[0], halves[1]))
         except zstandard.ZstdError:
             return None  # damaged; without it everything is listed
 
-    def keep(self, draft: Draft) -> None:
+    def keep(self, draft: StatIndexDraft) -> None:
         """Of what the manifest tells now, if most of it is old enough."""
         values = {"tree": self.tree, "since_ns": draft.since_ns}
         ask = f"SELECT COUNT(*), IFNULL(SUM(NOT {CERTAIN}), 0) FROM ({_FILES})"
@@ -75,6 +75,8 @@ class Sieves:
         )
 
 
-def _marks(paths: bytes, numbers: bytes) -> list[Mark]:
+def _marks(paths: bytes, numbers: bytes) -> list[FolderStamp]:
     unpacked = _NUMBERS.iter_unpack(numbers)
-    return [Mark(path, *found) for path, found in zip(paths.split(b"\0"), unpacked, strict=True)]
+    return [
+        FolderStamp(path, *found) for path, found in zip(paths.split(b"\0"), unpacked, strict=True)
+    ]

@@ -1,4 +1,4 @@
-"""Owns the tools that read and write single files of a sandbox."""
+"""The tools that read and write single files of a sandbox."""
 
 import codecs
 import errno
@@ -12,7 +12,7 @@ from typing import IO, Any
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError
 from cleveragents.infrastructure.tools.builtin.search_child import files_below
-from cleveragents.infrastructure.tools.sandbox_paths import Place, place, resolve_folder
+from cleveragents.infrastructure.tools.sandbox_paths import SandboxPath, place, resolve_folder
 
 Arguments = Mapping[str, Any]
 _MOST_EDITED = 256 << 20
@@ -133,7 +133,7 @@ def _no(arguments: Arguments, problem: str) -> ToolError:
 
 
 @contextmanager
-def _opened(where: Place) -> Generator[IO[bytes]]:
+def _opened(where: SandboxPath) -> Generator[IO[bytes]]:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     descriptor = os.open(where.name, flags, dir_fd=where.folder)
     with os.fdopen(descriptor, "rb") as file:
@@ -141,7 +141,7 @@ def _opened(where: Place) -> Generator[IO[bytes]]:
         yield file
 
 
-def _to_edit(where: Place) -> bytes:
+def _to_edit(where: SandboxPath) -> bytes:
     with _opened(where) as file:
         data = file.read(_MOST_EDITED + 1)
     if len(data) > _MOST_EDITED:
@@ -158,7 +158,7 @@ def _beginning(data: bytes, size: int) -> str:
     return f"{decoder.decode(data)}\n[{size - len(data)} bytes left out]"
 
 
-def _write(where: Place, data: bytes) -> None:
+def _write(where: SandboxPath, data: bytes) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     descriptor = os.open(where.name, flags, 0o666, dir_fd=where.folder)
     with os.fdopen(descriptor, "wb") as file:
@@ -167,13 +167,13 @@ def _write(where: Place, data: bytes) -> None:
         file.write(data)
 
 
-def _refuse_special(descriptor: int, where: Place) -> None:
+def _refuse_special(descriptor: int, where: SandboxPath) -> None:
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
         raise ToolError(f"{where.relative}: it is not a regular file", "check the path")
 
 
-def _remove_empty(where: Place, arguments: Arguments) -> None:
+def _remove_empty(where: SandboxPath, arguments: Arguments) -> None:
     try:
         os.rmdir(where.name, dir_fd=where.folder)
     except OSError as error:
@@ -182,7 +182,7 @@ def _remove_empty(where: Place, arguments: Arguments) -> None:
         raise _no(arguments, "the folder is not empty; add `recursive: true`") from error
 
 
-def _exists(where: Place) -> bool:
+def _exists(where: SandboxPath) -> bool:
     try:
         os.stat(where.name, dir_fd=where.folder, follow_symlinks=False)
     except FileNotFoundError:

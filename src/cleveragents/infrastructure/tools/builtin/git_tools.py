@@ -1,4 +1,4 @@
-"""Owns the tools that speak to the repository of a sandbox, through git's own command."""
+"""The tools that speak to the repository of a sandbox, through git's own command."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

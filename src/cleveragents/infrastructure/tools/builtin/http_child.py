@@ -1,4 +1,4 @@
-"""Owns one request to a web server; runs in a process of its own."""
+"""One request to a web server; runs in a process of its own."""
 
 import json as json_text
 import os

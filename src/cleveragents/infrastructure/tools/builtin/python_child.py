@@ -1,4 +1,4 @@
-"""Owns the process in which a Python function runs as a tool: JSON in, JSON out.
+"""The process in which a Python function runs as a tool: JSON in, JSON out.
 
 It is started by its path and loads nothing of this package: what it runs may be anything. The
 result goes to an open file of its own, whose number it is given: what is printed is output.

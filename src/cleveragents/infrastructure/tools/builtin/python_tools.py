@@ -1,4 +1,4 @@
-"""Owns the tools that are Python functions: where they come from, and a call in its own process."""
+"""The tools that are Python functions: where they come from, and a call in its own process."""
 
 import json
 import os

@@ -18,7 +18,7 @@ _SHOWN_OF_A_LINE = 2000
 _BEGINNING = 8192
 
 
-class Problem(Exception):  # noqa: N818 - it is an answer
+class SearchProblem(Exception):  # noqa: N818 - it is an answer
     """Says what is wrong in a line; `is_pattern` tells whether the pattern is."""
 
     def __init__(self, what: str, *, is_pattern: bool = False) -> None:
@@ -30,7 +30,7 @@ def main() -> None:
     asked: dict[str, Any] = json.load(sys.stdin)
     try:
         answer = _found(asked)
-    except Problem as problem:
+    except SearchProblem as problem:
         answer = {"problem": str(problem), "is_pattern": problem.is_pattern}
     except OSError as error:
         answer = {"problem": error.strerror or str(error), "is_pattern": False}
@@ -54,9 +54,9 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except (re.error, OverflowError) as error:
-        raise Problem(str(error), is_pattern=True) from None
+        raise SearchProblem(str(error), is_pattern=True) from None
     except RecursionError:
-        raise Problem("it is nested too deeply", is_pattern=True) from None
+        raise SearchProblem("it is nested too deeply", is_pattern=True) from None
 
 
 def files_below(top: str, start: str) -> Iterator[str]:

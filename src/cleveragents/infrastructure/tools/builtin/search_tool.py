@@ -1,4 +1,4 @@
-"""Owns `file.search`: the search runs in a process of its own, which its time limit can end."""
+"""`file.search`: the search runs in a process of its own, which its time limit can end."""
 
 import json
 import os

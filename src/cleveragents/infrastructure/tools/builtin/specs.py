@@ -1,4 +1,4 @@
-"""Owns what the built-in tools are called, what they take, and what they declare of themselves."""
+"""What the built-in tools are called, what they take, and what they declare of themselves."""
 
 from cleveragents.domain.action import Parameter, ToolSpec
 

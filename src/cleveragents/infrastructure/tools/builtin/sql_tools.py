@@ -1,4 +1,4 @@
-"""Owns the tools that work on a database of a plan: `sql.execute` and `sql.query`.
+"""The tools that work on a database of a plan: `sql.execute` and `sql.query`.
 
 SQL reaches the sandbox's database and nothing else: no other file, no setting of the file itself.
 It runs inside, like a command of a step.
@@ -13,7 +13,11 @@ from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.infrastructure.sqlite.answers import Found, RefusedInsideError
 from cleveragents.infrastructure.sqlite.messages import BUSY, RULE, TIME
-from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, Place
+from cleveragents.infrastructure.sqlite.worker import (
+    DatabasePlace,
+    DatabaseWorkers,
+    LostInsideError,
+)
 
 _WIDEST = 60
 
@@ -50,7 +54,7 @@ _HINT = "nothing was changed; correct `sql` and resume the plan"
 
 
 def execute(
-    workers: DatabaseWorkers, place: Place, arguments: Arguments, timeout: float
+    workers: DatabaseWorkers, place: DatabasePlace, arguments: Arguments, timeout: float
 ) -> ToolResult:
     """All statements in one transaction: either every one of them works, or nothing changes."""
     with _told("sql.execute", place.path, timeout):
@@ -60,7 +64,7 @@ def execute(
 
 
 def query(
-    workers: DatabaseWorkers, place: Place, arguments: Arguments, timeout: float
+    workers: DatabaseWorkers, place: DatabasePlace, arguments: Arguments, timeout: float
 ) -> ToolResult:
     limit = _limit(arguments)
     with _told("sql.query", place.path, timeout):
@@ -69,7 +73,9 @@ def query(
     return _result(found, f"{count} row{'' if count == 1 else 's'}", count=count)
 
 
-SQL_TOOLS: Mapping[str, Callable[[DatabaseWorkers, Place, Arguments, float], ToolResult]] = {
+SQL_TOOLS: Mapping[
+    str, Callable[[DatabaseWorkers, DatabasePlace, Arguments, float], ToolResult]
+] = {
     "sql.execute": execute,
     "sql.query": query,
 }

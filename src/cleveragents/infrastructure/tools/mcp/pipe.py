@@ -1,4 +1,4 @@
-"""Owns the lines that go to an MCP server and come from it, within a time and a size.
+"""The lines that go to an MCP server and come from it, within a time and a size.
 
 Both ways at once: a server that says more than we have read does not read what we say.
 """

@@ -1,4 +1,4 @@
-"""Owns the MCP servers of running plans: started when first called, and held inside."""
+"""The MCP servers of running plans: started when first called, and held inside."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Owns one conversation with an MCP server: JSON-RPC, a line per message, over its pipes."""
+"""One conversation with an MCP server: JSON-RPC, a line per message, over its pipes."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Owns the order of an apply into a folder: stage everything, keep the old, change, or put back.
+"""The order of an apply into a folder: stage everything, keep the old, change, or put back.
 
 What was there before stays in the stage until the apply is settled, so that it can be taken back.
 """
@@ -9,23 +9,23 @@ from contextlib import contextmanager
 
 from cleveragents.domain.errors import ApplyRefusedError, PlanError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.entry import Kind, Seen, parent_of, shown
+from cleveragents.infrastructure.files.entry import Kind, ManifestRow, parent_of, shown
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.folder.apply.project_state import (
     OWNER_ALL,
     ProjectState,
     status_at,
 )
-from cleveragents.infrastructure.sandbox.folder.apply.staging import Stage, stage_path
+from cleveragents.infrastructure.sandbox.folder.apply.staging import FolderStage, stage_path
 from cleveragents.infrastructure.sandbox.folder.apply.update import (
+    FolderMovedOnError,
     FolderUpdate,
-    Move,
-    MovedOnError,
+    PathMove,
     signature,
 )
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 
 _Marks = Mapping[bytes, tuple[int, ...] | None]
@@ -40,7 +40,7 @@ class CarryOut:
         self,
         resource: PlanResource,
         reader: TreeReader,
-        differences: Sequence[Difference],
+        differences: Sequence[PathDifference],
         journal: ApplyJournal,
     ) -> None:
         self._resource = resource
@@ -55,7 +55,7 @@ class CarryOut:
         if it is so but for what somebody changed on top of ours."""
         if self._journal.is_done():
             return
-        with Anchor(self._resource.location, open_up=True) as anchor, self._stage() as stage:
+        with RootedFolder(self._resource.location, open_up=True) as anchor, self._stage() as stage:
             self._remember_opened(anchor)
             try:
                 self._forwards(anchor, stage)
@@ -67,18 +67,18 @@ class CarryOut:
                     raise EditsKeptError(kept, error) from error
                 raise
 
-    def take_back(self) -> list[bytes]:
+    def revert(self) -> list[bytes]:
         """Make everything as it was; gives the paths that somebody changed on top of ours."""
         if not self._journal.changed():
             return []
-        with Anchor(self._resource.location, open_up=True) as anchor, self._stage() as stage:
+        with RootedFolder(self._resource.location, open_up=True) as anchor, self._stage() as stage:
             self._remember_opened(anchor)
             return self._put_back(anchor, stage)
 
     @contextmanager
-    def _stage(self) -> Generator[Stage]:
+    def _stage(self) -> Generator[FolderStage]:
         """Stays on disk: it may hold what has to be put back by another process."""
-        stage = Stage(self._resource.location, self._resource.resource_id)
+        stage = FolderStage(self._resource.location, self._resource.resource_id)
         try:
             yield stage
         except _NotPutBackError as error:
@@ -92,7 +92,7 @@ class CarryOut:
         finally:
             stage.close()
 
-    def _remember_opened(self, anchor: Anchor) -> None:
+    def _remember_opened(self, anchor: RootedFolder) -> None:
         """Folders that a killed run opened up for itself get their modes back in the end."""
         parents = {parent_of(path) for path in self._changes}
         for path in list(parents):
@@ -104,14 +104,14 @@ class CarryOut:
             if entry is None or found is None or entry.mode & OWNER_ALL == OWNER_ALL:
                 continue
             if found.st_mode & 0o7777 == entry.mode | OWNER_ALL:
-                anchor.opened_up[path] = entry.mode
+                anchor.opened_modes[path] = entry.mode
 
-    def _forwards(self, anchor: Anchor, stage: Stage) -> None:
+    def _forwards(self, anchor: RootedFolder, stage: FolderStage) -> None:
         state = ProjectState(anchor, self._changes, self._exclude)
         if conflicts := state.conflicts(accept_halfway=True):
-            raise MovedOnError(conflicts)
+            raise FolderMovedOnError(conflicts)
         todo = [item for item in self._changes.values() if not state.is_new(item)]
-        moves = [Move(i.path, i.old, i.new, f"new-{self._number[i.path]}") for i in todo]
+        moves = [PathMove(i.path, i.old, i.new, f"new-{self._number[i.path]}") for i in todo]
         # All that can fail for want of room or a damaged snapshot fails here, before a change.
         stage.fill(self._reader, {m.name: m.new for m in moves if _staged(m) and m.new})
         marks = {move.path: self._keep(anchor, stage, move, state) for move in moves}
@@ -119,25 +119,25 @@ class CarryOut:
         FolderUpdate(anchor, stage, self._exclude).run(moves, marks)
 
     def _keep(
-        self, anchor: Anchor, stage: Stage, move: Move, state: ProjectState
+        self, anchor: RootedFolder, stage: FolderStage, move: PathMove, state: ProjectState
     ) -> tuple[int, ...] | None:
         """Hold on to the old file; its signature, which is that of what was looked at."""
         found, seen = status_at(anchor, move.path), state.seen(move.path)
         if not _is_what_was_seen(found, seen):
-            raise MovedOnError([move.path])
+            raise FolderMovedOnError([move.path])
         if seen and seen.entry.kind is not Kind.DIR and not move.only_mode:
             folder, name = anchor.place(move.path)
             stage.keep(f"old-{self._number[move.path]}", folder, name)
         return signature(found)
 
-    def _put_back(self, anchor: Anchor, stage: Stage) -> list[bytes]:
+    def _put_back(self, anchor: RootedFolder, stage: FolderStage) -> list[bytes]:
         """Everything that is ours becomes old again; gives what somebody changed on top of it."""
-        anchor.let_go()
+        anchor.close_chain()
         state = ProjectState(anchor, self._changes, self._exclude)
         noted = self._journal.changed()
         changed = [i for i in self._changes.values() if i.path in noted and not state.is_old(i)]
         ours = [item for item in changed if state.is_new(item) or state.is_halfway(item)]
-        moves = [Move(i.path, i.new, i.old, f"old-{self._number[i.path]}") for i in ours]
+        moves = [PathMove(i.path, i.new, i.old, f"old-{self._number[i.path]}") for i in ours]
         lacking = [m for m in moves if _staged(m) and m.new and not stage.holds(m.name, m.new)]
         failed = self._refill(stage, lacking)
         marks = {move.path: signature(status_at(anchor, move.path)) for move in moves}
@@ -149,15 +149,15 @@ class CarryOut:
         self._journal.clear()
         return sorted({*theirs, *update.theirs})
 
-    def _was_reached(self, item: Difference, state: ProjectState, stage: Stage) -> bool:
+    def _was_reached(self, item: PathDifference, state: ProjectState, stage: FolderStage) -> bool:
         """Whether our change had been made before somebody changed the path again."""
-        move = Move(item.path, item.old, item.new, f"new-{self._number[item.path]}")
+        move = PathMove(item.path, item.old, item.new, f"new-{self._number[item.path]}")
         if move.only_mode and item.new:
             seen = state.seen(item.path)
             return seen is not None and seen.entry.mode == item.new.mode
         return _staged(move) and not stage.has(move.name)
 
-    def _refill(self, stage: Stage, lacking: Sequence[Move]) -> list[bytes]:
+    def _refill(self, stage: FolderStage, lacking: Sequence[PathMove]) -> list[bytes]:
         """What could not be kept itself comes from the snapshots; gives those that cannot."""
         failed: list[bytes] = []
         for move in lacking:
@@ -168,10 +168,10 @@ class CarryOut:
         return failed
 
 
-def settle(resource: PlanResource, journal: ApplyJournal) -> None:
+def finish(resource: PlanResource, journal: ApplyJournal) -> None:
     """Let go of what was kept. The note goes last, as it says that something is kept."""
     if os.path.lexists(stage_path(resource.location, resource.resource_id)):
-        stage = Stage(resource.location, resource.resource_id)
+        stage = FolderStage(resource.location, resource.resource_id)
         try:
             stage.remove()
         finally:
@@ -194,11 +194,11 @@ class _NotPutBackError(Exception):
         self.paths = tuple(paths)
 
 
-def _staged(move: Move) -> bool:
+def _staged(move: PathMove) -> bool:
     return move.new is not None and move.new.kind is not Kind.DIR and not move.only_mode
 
 
-def _is_what_was_seen(found: os.stat_result | None, seen: Seen | None) -> bool:
+def _is_what_was_seen(found: os.stat_result | None, seen: ManifestRow | None) -> bool:
     if found is None or seen is None:
         return found is None and seen is None
     if seen.entry.kind is Kind.DIR:

@@ -1,4 +1,4 @@
-"""Owns the note beside a sandbox that tells which paths of the project an apply has changed."""
+"""The note beside a sandbox that tells which paths of the project an apply has changed."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Owns bringing the result of a folder's sandbox into the real folder: checked, then all of it.
+"""Bringing the result of a folder's sandbox into the real folder: checked, then all of it.
 
 Only paths that the plan changed are looked at and written; everything else keeps even its inode.
 """
@@ -20,19 +20,19 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.sandbox.folder.apply.carry_out import (
     CarryOut,
     EditsKeptError,
-    settle,
+    finish,
 )
 from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.folder.apply.project_state import ProjectState, status_at
-from cleveragents.infrastructure.sandbox.folder.apply.update import MovedOnError
+from cleveragents.infrastructure.sandbox.folder.apply.update import FolderMovedOnError
 from cleveragents.infrastructure.sandbox.folder.diff import diff_of, stored
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 
@@ -80,15 +80,15 @@ class FolderApply:
                     work.run()
             return "folder:" + reader.state_hash(result)
 
-    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+    def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
         journal = ApplyJournal(resource, prepared.token["result"])
         with self._snapshots.reading(resource) as reader:
             work = CarryOut(resource, reader, _named_by(reader, prepared.token), journal)
             with _reported(resource, "could not be put back"):
-                return tuple(shown(path) for path in work.take_back())
+                return tuple(shown(path) for path in work.revert())
 
-    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
-        settle(resource, ApplyJournal(resource, prepared.token["result"]))
+    def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        finish(resource, ApplyJournal(resource, prepared.token["result"]))
 
 
 def base_of(resource: PlanResource) -> str:
@@ -110,8 +110,8 @@ def left_behind(resource: PlanResource) -> tuple[str, ...]:
 
 
 def without_holders(
-    resource: PlanResource, differences: Sequence[Difference]
-) -> Sequence[Difference]:
+    resource: PlanResource, differences: Sequence[PathDifference]
+) -> Sequence[PathDifference]:
     """Without the folders that snapshots do not list because they hold only excluded paths."""
     if not resource.exclude:
         return differences
@@ -126,16 +126,16 @@ def without_holders(
         ]
 
 
-def _named_by(reader: TreeReader, token: Mapping[str, Any]) -> list[Difference]:
+def _named_by(reader: TreeReader, token: Mapping[str, Any]) -> list[PathDifference]:
     stays = {bytes.fromhex(text) for text in token["stays"]}
     found = reader.between(token["base"], token["result"])
     return [item for item in found if item.path not in stays]
 
 
-def _refuse_conflicts(resource: PlanResource, differences: Sequence[Difference]) -> None:
+def _refuse_conflicts(resource: PlanResource, differences: Sequence[PathDifference]) -> None:
     location = resource.location
     try:
-        with Anchor(location) as anchor:
+        with RootedFolder(location) as anchor:
             changes = {item.path: item for item in differences}
             state = ProjectState(anchor, changes, excludes(resource.exclude))
             conflicts = state.conflicts(accept_halfway=False)
@@ -158,12 +158,12 @@ def _reported(resource: PlanResource, what: str) -> Generator[None]:
         cause = _told(resource, error.cause, what)
         names = [shown(path) for path in error.paths]
         raise ApplyEditsKeptError(resource.plan_id, str(cause), names) from error
-    except (MovedOnError, OSError, SnapshotDamagedError) as error:
+    except (FolderMovedOnError, OSError, SnapshotDamagedError) as error:
         raise _told(resource, error, what) from error
 
 
 def _told(resource: PlanResource, error: BaseException, what: str) -> BaseException:
-    if isinstance(error, MovedOnError):
+    if isinstance(error, FolderMovedOnError):
         return _conflict(resource, error.paths)
     return ApplyRefusedError(
         f"{resource.location} {what}: {error}", f"agents plan apply {resource.plan_id}"

@@ -1,15 +1,15 @@
-"""Owns the question what the user's folder holds at the paths that an apply changes."""
+"""The question what the user's folder holds at the paths that an apply changes."""
 
 import errno
 import os
 from collections.abc import Mapping
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.files.entry import Entry, Kind, Seen, parent_of, same_state
+from cleveragents.infrastructure.files.entry import Entry, Kind, ManifestRow, parent_of, same_state
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.read_path import examine, hash_only
-from cleveragents.infrastructure.files.rooted_folder import Anchor
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.files.read_path import hash_only, read_path
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 OWNER_ALL = 0o700
 
@@ -18,23 +18,23 @@ class ProjectState:
     """What is there at each path of `changes`, looked at once, without following links."""
 
     def __init__(
-        self, anchor: Anchor, changes: Mapping[bytes, Difference], exclude: Excludes
+        self, anchor: RootedFolder, changes: Mapping[bytes, PathDifference], exclude: Excludes
     ) -> None:
         self._anchor = anchor
         self._changes = changes
         self._exclude = exclude
         self._seen = {path: _look(anchor, path) for path in changes}
 
-    def seen(self, path: bytes) -> Seen | None:
+    def seen(self, path: bytes) -> ManifestRow | None:
         return self._seen[path]
 
-    def is_old(self, item: Difference) -> bool:
+    def is_old(self, item: PathDifference) -> bool:
         return same_state(self._entry(item.path), item.old)
 
-    def is_new(self, item: Difference) -> bool:
+    def is_new(self, item: PathDifference) -> bool:
         return same_state(self._entry(item.path), item.new)
 
-    def is_halfway(self, item: Difference) -> bool:
+    def is_halfway(self, item: PathDifference) -> bool:
         """A state that only our own, interrupted change leaves between old and new."""
         now, sides = self._entry(item.path), [e for e in (item.old, item.new) if e]
         if now is None:
@@ -61,7 +61,7 @@ class ProjectState:
         seen = self._seen[path]
         return seen.entry if seen else None
 
-    def _has_folder(self, item: Difference) -> bool:
+    def _has_folder(self, item: PathDifference) -> bool:
         """The folder it belongs in is there as a real folder, or will be made."""
         parent = parent_of(item.path)
         if item.new is None or not parent:
@@ -74,7 +74,7 @@ class ProjectState:
             return False
         return True
 
-    def _strangers(self, item: Difference) -> list[bytes]:
+    def _strangers(self, item: PathDifference) -> list[bytes]:
         """What is in a folder that has to go, and is not part of the change."""
         if not _is_folder(self._entry(item.path)) or _is_folder(item.new):
             return []
@@ -95,7 +95,7 @@ class ProjectState:
         return False
 
 
-def children(anchor: Anchor, folder: bytes) -> list[tuple[bytes, bool]]:
+def children(anchor: RootedFolder, folder: bytes) -> list[tuple[bytes, bool]]:
     """The paths directly in it, each with whether it is a folder."""
     with os.scandir(anchor.folder(folder)) as found:
         return [
@@ -103,7 +103,7 @@ def children(anchor: Anchor, folder: bytes) -> list[tuple[bytes, bool]]:
         ]
 
 
-def status_at(anchor: Anchor, path: bytes) -> os.stat_result | None:
+def status_at(anchor: RootedFolder, path: bytes) -> os.stat_result | None:
     """None where nothing is, also if a file or a link is in the place of one of its folders."""
     try:
         return anchor.status(path)
@@ -115,11 +115,11 @@ def status_at(anchor: Anchor, path: bytes) -> os.stat_result | None:
         raise
 
 
-def _look(anchor: Anchor, path: bytes) -> Seen | None:
+def _look(anchor: RootedFolder, path: bytes) -> ManifestRow | None:
     # What cannot be read or has no content equals nothing, and so is never overwritten.
-    strange = Seen(path=path, kind=Kind.GONE)
+    strange = ManifestRow(path=path, kind=Kind.GONE)
     try:
-        seen = examine(anchor, path, hash_only)
+        seen = read_path(anchor, path, hash_only)
     except SnapshotFailedError:
         return strange
     if seen is not None:

@@ -1,4 +1,4 @@
-"""Owns the hidden folder in a project that holds new files before, and old ones after a change."""
+"""The hidden folder in a project that holds new files before, and old ones after a change."""
 
 import os
 import shutil
@@ -8,8 +8,8 @@ from contextlib import suppress
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
-from cleveragents.infrastructure.files.read_path import examine, hash_only
-from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, Anchor
+from cleveragents.infrastructure.files.read_path import hash_only, read_path
+from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, RootedFolder
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 
 PREFIX = ".cleveragents-apply-"
@@ -17,7 +17,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Stage:
+class FolderStage:
     """At the top of the project, because a file reaches its place in one step only from the same
     file system. Names in it are given by the caller and survive a kill.
     """
@@ -69,8 +69,8 @@ class Stage:
 
     def holds(self, name: str, entry: Entry) -> bool:
         """Whether what was kept under this name still is the entry, whole."""
-        with Anchor(self.path) as anchor:
-            seen = examine(anchor, name.encode(), hash_only)
+        with RootedFolder(self.path) as anchor:
+            seen = read_path(anchor, name.encode(), hash_only)
         return seen is not None and same_state(seen.entry, entry)
 
     def copy_out(self, name: str, entry: Entry, folder: int, beside: str) -> None:
@@ -78,7 +78,9 @@ class Stage:
         if entry.kind is Kind.LINK:
             os.symlink(entry.target, beside, dir_fd=folder)
         else:
-            with Anchor(self.path) as anchor:  # which reads it also if its mode does not allow that
+            with RootedFolder(
+                self.path
+            ) as anchor:  # which reads it also if its mode does not allow that
                 staged = anchor.open(name.encode())
             _copy(staged, os.open(beside, _NEW, 0o600, dir_fd=folder))
             os.chmod(beside, entry.mode, dir_fd=folder)

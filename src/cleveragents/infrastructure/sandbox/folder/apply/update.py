@@ -1,4 +1,4 @@
-"""Owns changing some paths of the user's folder from one state to another, step by step.
+"""Changing some paths of the user's folder from one state to another, step by step.
 
 Each file is replaced by one rename, so that a kill leaves every path old, new or absent for a
 moment, never torn; doing it again from there ends in the same state.
@@ -13,18 +13,18 @@ from typing import NamedTuple
 
 from cleveragents.infrastructure.files.entry import Entry, Kind, parent_of
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, Anchor
+from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, RootedFolder
 from cleveragents.infrastructure.sandbox.folder.apply.project_state import (
     OWNER_ALL,
     children,
     status_at,
 )
-from cleveragents.infrastructure.sandbox.folder.apply.staging import Stage
+from cleveragents.infrastructure.sandbox.folder.apply.staging import FolderStage
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class MovedOnError(Exception):
+class FolderMovedOnError(Exception):
     """Somebody changed these paths after they were looked at."""
 
     def __init__(self, paths: Sequence[bytes]) -> None:
@@ -32,7 +32,7 @@ class MovedOnError(Exception):
         self.paths = tuple(paths)
 
 
-class Move(NamedTuple):
+class PathMove(NamedTuple):
     """One path from `old` to `new`; `name` is what the new file is called in the stage."""
 
     path: bytes
@@ -56,7 +56,7 @@ class FolderUpdate:
     """
 
     def __init__(
-        self, anchor: Anchor, stage: Stage, exclude: Excludes, *, patient: bool = False
+        self, anchor: RootedFolder, stage: FolderStage, exclude: Excludes, *, patient: bool = False
     ) -> None:
         self._anchor = anchor
         self._stage = stage
@@ -68,10 +68,10 @@ class FolderUpdate:
         self.failed: list[bytes] = []
         self.theirs: list[bytes] = []
 
-    def run(self, moves: Sequence[Move], marks: Mapping[bytes, tuple[int, ...] | None]) -> None:
+    def run(self, moves: Sequence[PathMove], marks: Mapping[bytes, tuple[int, ...] | None]) -> None:
         """What goes goes first and deepest first, then folders from the top, files, modes."""
         self._marks = marks
-        self._anchor.let_go()
+        self._anchor.close_chain()
         folders = [move for move in moves if move.new and move.new.kind is Kind.DIR]
         others = [move for move in moves if move.new and move.new.kind is not Kind.DIR]
         for move in sorted(moves, key=_depth, reverse=True):
@@ -83,10 +83,10 @@ class FolderUpdate:
         self._sync()
         self._set_modes(folders)
 
-    def _step(self, do: Callable[[Move], None], move: Move) -> None:
+    def _step(self, do: Callable[[PathMove], None], move: PathMove) -> None:
         try:
             do(move)
-        except MovedOnError as error:
+        except FolderMovedOnError as error:
             if not self._patient:
                 raise
             self.theirs.extend(error.paths)
@@ -97,7 +97,7 @@ class FolderUpdate:
 
     # --- making room ----------------------------------------------------------------------------
 
-    def _clear(self, move: Move) -> None:
+    def _clear(self, move: PathMove) -> None:
         found = status_at(self._anchor, move.path)
         becomes_folder = move.new is not None and move.new.kind is Kind.DIR
         if found is None:
@@ -111,7 +111,7 @@ class FolderUpdate:
             os.unlink(name, dir_fd=folder)
             self._touched.add(parent_of(move.path))
 
-    def _remove_folder(self, move: Move) -> None:
+    def _remove_folder(self, move: PathMove) -> None:
         """Only if it is empty; one that holds excluded paths, which are the user's, stays."""
         inside = children(self._anchor, move.path)
         staying = [
@@ -126,20 +126,20 @@ class FolderUpdate:
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
-            raise MovedOnError([path for path, _ in inside] or [move.path]) from error
-        self._anchor.opened_up.pop(move.path, None)
+            raise FolderMovedOnError([path for path, _ in inside] or [move.path]) from error
+        self._anchor.opened_modes.pop(move.path, None)
         self._touched.add(parent_of(move.path))
 
     # --- putting in place -----------------------------------------------------------------------
 
-    def _make_folder(self, move: Move) -> None:
+    def _make_folder(self, move: PathMove) -> None:
         entry = _wanted(move)
         found = status_at(self._anchor, move.path)
         if found is None:
             self._new_folder(move.path, entry.mode | OWNER_ALL, "folder-" + move.name)
             return
         if not stat.S_ISDIR(found.st_mode):
-            raise MovedOnError([move.path])
+            raise FolderMovedOnError([move.path])
         # Open for what will be put in it; its own mode comes last.
         os.fchmod(self._anchor.folder(move.path), entry.mode | OWNER_ALL)
 
@@ -162,7 +162,7 @@ class FolderUpdate:
             os.fchmod(self._anchor.folder(path), mode)
         self._touched.add(parent_of(path))
 
-    def _place(self, move: Move) -> None:
+    def _place(self, move: PathMove) -> None:
         entry = _wanted(move)
         found = status_at(self._anchor, move.path)
         self._expect(move, found)
@@ -200,7 +200,7 @@ class FolderUpdate:
         self._stage.copy_out(staged, entry, folder, beside)
         os.rename(beside, name, src_dir_fd=folder, dst_dir_fd=folder)
 
-    def _chmod(self, move: Move) -> None:
+    def _chmod(self, move: PathMove) -> None:
         fd = self._anchor.open(move.path)
         try:
             self._expect(move, os.fstat(fd))
@@ -209,20 +209,20 @@ class FolderUpdate:
         finally:
             os.close(fd)
 
-    def _set_modes(self, folders: Sequence[Move]) -> None:
-        final = {**self._anchor.opened_up, **{move.path: _wanted(move).mode for move in folders}}
+    def _set_modes(self, folders: Sequence[PathMove]) -> None:
+        final = {**self._anchor.opened_modes, **{move.path: _wanted(move).mode for move in folders}}
         # Deepest first: a parent that is closed again would be in the way of its children.
         for path in sorted(final, key=lambda path: (path.count(b"/"), path), reverse=True):
             with suppress(FileNotFoundError, NotADirectoryError):
                 fd = self._anchor.folder(path)
                 os.fchmod(fd, final[path])
                 os.fsync(fd)
-            self._anchor.let_go()
-        self._anchor.opened_up.clear()
+            self._anchor.close_chain()
+        self._anchor.opened_modes.clear()
 
-    def _expect(self, move: Move, found: os.stat_result | None) -> None:
+    def _expect(self, move: PathMove, found: os.stat_result | None) -> None:
         if signature(found) != self._marks.get(move.path):
-            raise MovedOnError([move.path])
+            raise FolderMovedOnError([move.path])
 
     def _sync(self) -> None:
         for path in self._touched:
@@ -251,11 +251,11 @@ def _inherit_group(fd: int, folder: int) -> None:
         _give(fd, -1, parent.st_gid)
 
 
-def _wanted(move: Move) -> Entry:
+def _wanted(move: PathMove) -> Entry:
     if move.new is None:
-        raise MovedOnError([move.path])
+        raise FolderMovedOnError([move.path])
     return move.new
 
 
-def _depth(move: Move) -> tuple[int, bytes]:
+def _depth(move: PathMove) -> tuple[int, bytes]:
     return move.path.count(b"/"), move.path

@@ -1,4 +1,4 @@
-"""Owns bringing what git made inside into a repository of the user's.
+"""Bringing what git made inside into a repository of the user's.
 
 Only bytes come over, and each object is named by its own hash. Who reads them there is held inside
 too, and can write nothing but objects; from then on the user's own git needs only their names.
@@ -12,7 +12,7 @@ from pathlib import Path
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.lfs import bring_contents
-from cleveragents.infrastructure.sandbox.git.views import GitViews, Held
+from cleveragents.infrastructure.sandbox.git.views import GitView, GitViews
 
 # As git itself does it with what it fetches: more than so many stay in the pack that they came in.
 _MOST_LOOSE = 100
@@ -24,7 +24,7 @@ class Bringing:
     """For one apply. `held` is who has the objects, in a room where packs of them can lie."""
 
     views: GitViews
-    held: Held
+    held: GitView
     resource: PlanResource
 
     def pack(self, git: Git, wanted: str, known: Sequence[str] = ()) -> Path:

@@ -1,4 +1,4 @@
-"""Owns carrying out a prepared apply in the user's checkout and its submodules.
+"""Carrying out a prepared apply in the user's checkout and its submodules.
 
 Every part may be repeated with the same token after a crash, and ends in the same state. What was
 there before is kept until the apply is settled, so that all of it can be taken back.
@@ -9,7 +9,12 @@ from typing import Any
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.sandbox.git.apply.switch import HEAD, CheckoutSwitch, Course, Means
+from cleveragents.infrastructure.sandbox.git.apply.switch import (
+    HEAD,
+    CheckoutChange,
+    CheckoutSwitch,
+    Means,
+)
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import (
     applied_pin,
@@ -50,22 +55,22 @@ class GitCarryOut:
             try:
                 return self._run()
             except BaseException:
-                self._new.take_back()
+                self._new.revert()
                 raise
 
-    def take_back(self) -> tuple[str, ...]:
+    def revert(self) -> tuple[str, ...]:
         """Gives back, in words, what somebody has changed since and so stays."""
         kept = self._take_back()
         # As long as a commit names theirs, they stay with it.
         if self._result_stays():
             return (*kept, *self._submodules.names())
-        self._new.take_back()
-        return (*kept, *self._submodules.take_back())
+        self._new.revert()
+        return (*kept, *self._submodules.revert())
 
-    def settle(self) -> None:
-        self._switch().settle()
-        self._submodules.settle()
-        self._new.settle()
+    def finish(self) -> None:
+        self._switch().finish()
+        self._submodules.finish()
+        self._new.finish()
 
     def _run(self) -> str:
         match self._kind:
@@ -89,9 +94,9 @@ class GitCarryOut:
             case "branch":
                 return self._remove_branch()
             case "commit":
-                return self._switch().take_back()
+                return self._switch().revert()
             case _:
-                kept = self._switch().take_back()
+                kept = self._switch().revert()
                 delete_ref(self._git, applied_pin(self._resource))
                 return kept
 
@@ -108,7 +113,7 @@ class GitCarryOut:
 
     def _switch(self) -> CheckoutSwitch:
         if self._kind == "commit":
-            course = Course(
+            course = CheckoutChange(
                 head=self._head,
                 old=self._head,
                 files=self._commit,
@@ -116,7 +121,7 @@ class GitCarryOut:
                 new=self._commit,
             )
         else:
-            course = Course(head=self._head, old=f"{self._commit}^1", files=self._commit)
+            course = CheckoutChange(head=self._head, old=f"{self._commit}^1", files=self._commit)
         return CheckoutSwitch(self._git, self._means, self._resource, course)
 
     def _change_files(self) -> str:

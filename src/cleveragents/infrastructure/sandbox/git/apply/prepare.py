@@ -1,4 +1,4 @@
-"""Owns preparing an apply: the merge of a sandbox into the user's checkout, computed and checked.
+"""Preparing an apply: the merge of a sandbox into the user's checkout, computed and checked.
 
 Nothing of the user's changes here: objects are added, and one reference of ours that keeps them.
 """
@@ -42,13 +42,13 @@ from cleveragents.infrastructure.sandbox.git.submodules.prepare import Submodule
 from cleveragents.infrastructure.sandbox.git.trees import (
     GITLINK,
     FolderTree,
+    GitTrees,
     TreeChange,
-    Trees,
     own_commit,
     text_of,
     tree_changes,
 )
-from cleveragents.infrastructure.sandbox.git.views import GitViews, Held
+from cleveragents.infrastructure.sandbox.git.views import GitView, GitViews
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes
 
 _UNSIGNED = "unsigned"
@@ -68,7 +68,7 @@ class _Merge:
 
 class GitApply:
     def __init__(self, scratch_dir: str, pins: Pins, views: GitViews) -> None:
-        self._means = Means(trees=Trees(scratch_dir), views=views)
+        self._means = Means(trees=GitTrees(scratch_dir), views=views)
         self._pins = pins
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
@@ -102,12 +102,12 @@ class GitApply:
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
         return self._carrying_out(resource, prepared).run()
 
-    def take_back(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
-        return self._carrying_out(resource, prepared).take_back()
+    def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        return self._carrying_out(resource, prepared).revert()
 
-    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+    def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
         if Path(resource.location).is_dir():  # else what was kept in it went with it
-            self._carrying_out(resource, prepared).settle()
+            self._carrying_out(resource, prepared).finish()
 
     def _carrying_out(self, resource: PlanResource, prepared: PreparedApply) -> GitCarryOut:
         return GitCarryOut(Git(resource.location), self._means, resource, prepared.token)
@@ -115,7 +115,7 @@ class GitApply:
     def _merge(
         self,
         git: Git,
-        held: Held,
+        held: GitView,
         resource: PlanResource,
         folder: FolderTree,
         options: ApplyOptions,
@@ -139,7 +139,7 @@ class GitApply:
         return _Merge(head=head, ours=ours, result=result, changes=changes)
 
     def _token(
-        self, git: Git, held: Held, resource: PlanResource, options: ApplyOptions, merge: _Merge
+        self, git: Git, held: GitView, resource: PlanResource, options: ApplyOptions, merge: _Merge
     ) -> dict[str, str]:
         if not merge.changes:
             return {"kind": "nothing", "head": merge.head}
@@ -166,7 +166,7 @@ class GitApply:
         return token
 
 
-def _at_its_start(held: Held, resource: PlanResource, folder: FolderTree) -> _Merge:
+def _at_its_start(held: GitView, resource: PlanResource, folder: FolderTree) -> _Merge:
     """On a branch of its own nothing has to be merged: git and its user can do that later."""
     changes = tree_changes(held.git, resource.base, folder.tree)
     base = resource.base
@@ -226,7 +226,7 @@ def _bring(git: Git, over: Bringing, merge: _Merge) -> None:
 
 
 def _refuse_overlaps(
-    git: Git, held: Held, resource: PlanResource, merge: _Merge, dirty: set[bytes]
+    git: Git, held: GitView, resource: PlanResource, merge: _Merge, dirty: set[bytes]
 ) -> None:
     files = FileUpdate(git, merge.ours, merge.result)
     overlaps = sorted({*files.overlaps(held.over(git)), *dirty})

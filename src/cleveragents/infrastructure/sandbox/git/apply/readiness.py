@@ -1,4 +1,4 @@
-"""Owns whether a checkout of the user's can take a result: nothing half done, nothing staged."""
+"""Whether a checkout of the user's can take a result: nothing half done, nothing staged."""
 
 from collections.abc import Collection
 from pathlib import Path
@@ -7,7 +7,7 @@ from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.sandbox.git.apply.user_index import UserIndex
 from cleveragents.infrastructure.sandbox.git.command import Git
-from cleveragents.infrastructure.sandbox.git.trees import TreeChange, Trees
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees, TreeChange
 
 _IN_PROGRESS = {
     "MERGE_HEAD": "merge",
@@ -20,7 +20,7 @@ _IN_PROGRESS = {
 }
 
 
-def refuse_unready(git: Git, trees: Trees, plan_id: PlanId) -> None:
+def refuse_unready(git: Git, trees: GitTrees, plan_id: PlanId) -> None:
     """Raises ApplyRefusedError."""
     git_dir = Path(git.text("rev-parse", "--absolute-git-dir"))
     going_on = [text for name, text in _IN_PROGRESS.items() if (git_dir / name).exists()]

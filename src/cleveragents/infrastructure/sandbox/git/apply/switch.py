@@ -1,4 +1,4 @@
-"""Owns switching one checkout of the user's from one commit to another: files, index, reference.
+"""Switching one checkout of the user's from one commit to another: files, index, reference.
 
 Every part may be repeated after a crash, and ends in the same state. What was there before is
 kept until the apply is settled, so that all of it can be taken back.
@@ -20,14 +20,14 @@ from cleveragents.infrastructure.sandbox.git.apply.undo_folder import UndoFolder
 from cleveragents.infrastructure.sandbox.git.apply.user_index import UserIndex
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import (
     FileUpdate,
-    MovedOnError,
     StrangeFileError,
+    WorktreeMovedOnError,
 )
 from cleveragents.infrastructure.sandbox.git.command import OFFLINE, Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import value_of
 from cleveragents.infrastructure.sandbox.git.repository.ref_locks import change_ref
-from cleveragents.infrastructure.sandbox.git.trees import Trees, text_of
-from cleveragents.infrastructure.sandbox.git.views import GitViews, Held
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees, text_of
+from cleveragents.infrastructure.sandbox.git.views import GitView, GitViews
 
 HEAD = "HEAD"
 
@@ -36,12 +36,12 @@ HEAD = "HEAD"
 class Means:
     """What an apply works with: `views` for all that a step has made, `trees` for the rest."""
 
-    trees: Trees
+    trees: GitTrees
     views: GitViews
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class CheckoutChange:
     """What changes in a checkout whose HEAD stands at `head`.
 
     Its files go from the commit `old` to the commit `files`. Where there is a `ref`, it goes from
@@ -59,7 +59,7 @@ class CheckoutSwitch:
     """`path` is that of a submodule below the project, for what is told of its files."""
 
     def __init__(
-        self, git: Git, means: Means, resource: PlanResource, course: Course, path: str = ""
+        self, git: Git, means: Means, resource: PlanResource, course: CheckoutChange, path: str = ""
     ) -> None:
         # What is missing is not fetched: from where, settings that come with the plan may say.
         self._git, self._means = git.with_env(OFFLINE), means
@@ -92,7 +92,7 @@ class CheckoutSwitch:
                     self._index.switch(course.head, course.new, self._undo)
                     self._update_ref(course.new, course.head)
 
-    def take_back(self) -> tuple[str, ...]:
+    def revert(self) -> tuple[str, ...]:
         """Gives back, in words, what somebody has changed since and so stays."""
         course = self._course
         if self._undo.note() is None:
@@ -106,7 +106,7 @@ class CheckoutSwitch:
         with self._index.locked():
             return self._take_ref_back()
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         self._undo.remove()
 
     def _take_ref_back(self) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ class CheckoutSwitch:
             raise
 
     def _told(self, error: BaseException) -> BaseException:
-        if isinstance(error, MovedOnError):
+        if isinstance(error, WorktreeMovedOnError):
             return ApplyConflictError(
                 self._resource.plan_id,
                 self._resource.name,
@@ -173,7 +173,7 @@ class CheckoutSwitch:
             ) from error
         return tuple(self._shown(path) for path in kept)
 
-    def _view(self, git: Git, writable: str) -> AbstractContextManager[Held]:
+    def _view(self, git: Git, writable: str) -> AbstractContextManager[GitView]:
         return self._means.views.of_checkout(self._resource, git, writable)
 
     def _shown(self, path: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Owns taking the files of an apply back: each that still is ours becomes what it was before.
+"""Taking the files of an apply back: each that still is ours becomes what it was before.
 
 What somebody has changed since is theirs, and stays. Every part may be repeated.
 """
@@ -17,7 +17,7 @@ from cleveragents.infrastructure.sandbox.git.apply.worktree_update import (
     refuse_strange,
 )
 from cleveragents.infrastructure.sandbox.git.command import Git
-from cleveragents.infrastructure.sandbox.git.trees import Trees, same_content, tree_changes
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees, same_content, tree_changes
 
 # A file is where a folder has to be, or the other way round: somebody else made it.
 _OCCUPIED = (NotADirectoryError, IsADirectoryError, FileExistsError)
@@ -26,7 +26,7 @@ _OCCUPIED = (NotADirectoryError, IsADirectoryError, FileExistsError)
 class FileReturn:
     """`old` and `new` are the commits that the apply led from and to."""
 
-    def __init__(self, git: Git, trees: Trees, old: str, new: str) -> None:
+    def __init__(self, git: Git, trees: GitTrees, old: str, new: str) -> None:
         self._git, self._trees = git, trees
         self._top = Path(git.directory)
         self._old, self._new = old, new

@@ -1,4 +1,4 @@
-"""Owns what an apply keeps to be taken back by: the user's own files, their index, and a note.
+"""What an apply keeps to be taken back by: the user's own files, their index, and a note.
 
 It lies in the git folder of the checkout, where the user's files can be kept as they are by a link,
 and stays there until the apply is settled, however many processes that takes.

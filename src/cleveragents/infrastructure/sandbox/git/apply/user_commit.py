@@ -1,4 +1,4 @@
-"""Owns the commit that an apply makes in the user's name: who made it, and with which signature.
+"""The commit that an apply makes in the user's name: who made it, and with which signature.
 
 What signs is the user's own program, as settings of the user's repository say, and it reads a
 commit of ours: no file that a step wrote. It gets no terminal and not more than a moment: nobody

@@ -1,4 +1,4 @@
-"""Owns the user's own index: git's lock on it, and switching it from one commit to another."""
+"""The user's own index: git's lock on it, and switching it from one commit to another."""
 
 import filecmp
 import os
@@ -14,7 +14,7 @@ from cleveragents.infrastructure.sandbox.git.apply.undo_folder import UndoFolder
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.config import without_filters
 from cleveragents.infrastructure.sandbox.git.repository.ref_locks import is_from_before_start
-from cleveragents.infrastructure.sandbox.git.trees import Trees, index_path
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees, index_path
 
 _MARK = b"cleveragents apply of plan "
 
@@ -23,7 +23,7 @@ class UserIndex:
     """The lock is git's own `index.lock`; ours says whose it is, so that a plan whose apply was
     killed can take its lock up again."""
 
-    def __init__(self, git: Git, trees: Trees, plan_id: PlanId) -> None:
+    def __init__(self, git: Git, trees: GitTrees, plan_id: PlanId) -> None:
         self._git = git
         self._trees = trees
         self._mark = _MARK + plan_id.encode()

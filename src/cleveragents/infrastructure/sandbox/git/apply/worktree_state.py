@@ -1,4 +1,4 @@
-"""Owns the question what the user's working folder holds at the paths that an apply changes."""
+"""The question what the user's working folder holds at the paths that an apply changes."""
 
 import os
 import stat
@@ -9,8 +9,8 @@ from pathlib import Path, PurePosixPath
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.trees import (
     REGULAR,
+    GitTrees,
     TreeChange,
-    Trees,
     nul_ended,
 )
 
@@ -33,7 +33,7 @@ class DiskState:
     def __init__(
         self,
         git: Git,
-        trees: Trees,
+        trees: GitTrees,
         old: str,
         changes: Sequence[TreeChange],
         absent: Collection[bytes],
@@ -78,8 +78,8 @@ class DiskState:
             case Disk.STRANGE:
                 return False
 
-    def _unfilter(self, git: Git, trees: Trees, old: str, changes: Sequence[TreeChange]) -> None:
-        """A file that only filters would change is as it was; `Trees.of_sandbox` says why."""
+    def _unfilter(self, git: Git, trees: GitTrees, old: str, changes: Sequence[TreeChange]) -> None:
+        """A file that only filters would change is as it was; `GitTrees.of_sandbox` says why."""
         suspects = [
             change
             for change in changes

@@ -1,4 +1,4 @@
-"""Owns changing files of the user's working folder from one tree to another.
+"""Changing files of the user's working folder from one tree to another.
 
 Each file is replaced by one rename, so that a kill leaves every path old or new, never torn.
 """
@@ -28,16 +28,16 @@ from cleveragents.infrastructure.sandbox.git.trees import (
     same_content,
     tree_changes,
 )
-from cleveragents.infrastructure.sandbox.git.views import Held
+from cleveragents.infrastructure.sandbox.git.views import GitView
 
 # Gives whoever looks at a checkout, and can write only in the folder named.
-View = Callable[[Git, str], AbstractContextManager[Held]]
+View = Callable[[Git, str], AbstractContextManager[GitView]]
 # No file of a commit has these.
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
 _Signature = tuple[int, int, int, int] | None
 
 
-class MovedOnError(Exception):
+class WorktreeMovedOnError(Exception):
     """Somebody changed these paths after they were looked at."""
 
     def __init__(self, paths: Sequence[bytes]) -> None:
@@ -68,7 +68,7 @@ class FileUpdate:
         self._seen = {change.path: _signature(self._top / change.name) for change in self._changes}
         self._state: DiskState
 
-    def overlaps(self, held: Held) -> list[bytes]:
+    def overlaps(self, held: GitView) -> list[bytes]:
         """Paths that hold neither the old content nor the new one: changing them would lose
         something."""
         self._look(held)
@@ -85,7 +85,7 @@ class FileUpdate:
         refuse_strange(fresh, files)
         todo = [change for change in self._changes if not self._is_new(change, fresh)]
         if strange := [change.path for change in todo if not self._state.is_old(change)]:
-            raise MovedOnError(strange)
+            raise WorktreeMovedOnError(strange)
         self._keep(todo, undo)
         # A folder may have to make room for a file, so what goes has to go first.
         for change in reversed(todo):
@@ -97,7 +97,7 @@ class FileUpdate:
             else:
                 self._submodule_folder(change)
 
-    def _look(self, held: Held) -> None:
+    def _look(self, held: GitView) -> None:
         absent = left_out(self._git)
         self._state = DiskState(held.git, held.trees, self._old, self._changes, absent)
 
@@ -167,7 +167,7 @@ class FileUpdate:
 
     def _expect_unchanged(self, change: TreeChange) -> None:
         if _signature(self._top / change.name) != self._seen[change.path]:
-            raise MovedOnError([change.path])
+            raise WorktreeMovedOnError([change.path])
 
 
 def refuse_strange(top: Path, files: Sequence[TreeChange]) -> None:

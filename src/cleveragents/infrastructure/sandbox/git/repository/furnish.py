@@ -1,4 +1,4 @@
-"""Owns what a new repository in a sandbox is given of the user's: settings, references, ends.
+"""What a new repository in a sandbox is given of the user's: settings, references, ends.
 
 Nothing that is made here is synced: until the sandbox is recorded as made, it is made again
 after a crash.
@@ -11,17 +11,19 @@ from pathlib import Path
 from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.files.durable_files import put_file
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
-from cleveragents.infrastructure.sandbox.git.config import Settings
+from cleveragents.infrastructure.sandbox.git.config import GitSettings
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
 
 # Plumbing that writes an index of ours must leave no part of it in the user's repository.
 _WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
 
 
-def furnish(folder: GitFolder, project: Git, common: str, further: Mapping[str, str]) -> Settings:
+def furnish(
+    folder: GitFolder, project: Git, common: str, further: Mapping[str, str]
+) -> GitSettings:
     """Settings, with `further` ones, attributes, excludes and sparse patterns of the repository
     `project`, and where the history of a shallow clone ends; `common` is its folder."""
-    settings = Settings.read(project)
+    settings = GitSettings.read(project)
     put(folder, "config", settings.config_file(further))
     own = project.text("rev-parse", "--absolute-git-dir")
     for place, name in (
@@ -40,7 +42,7 @@ def put(folder: GitFolder, name: str, data: bytes) -> None:
     put_file(folder.path, name, data, synced=False)
 
 
-def check_out(git: Git, commit: str, project: str, settings: Settings) -> None:
+def check_out(git: Git, commit: str, project: str, settings: GitSettings) -> None:
     """Fill the empty folder that `git` looks at. Raises SandboxError."""
     try:
         git.run(*_WHOLE_INDEX, "read-tree", "-m", "-u", commit)

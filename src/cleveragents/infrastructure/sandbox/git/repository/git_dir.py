@@ -1,4 +1,4 @@
-"""Owns the folder of a sandbox's own repository as files: what of it is state, and where it lies.
+"""The folder of a sandbox's own repository as files: what of it is state, and where it lies.
 
 The folder is beside the sandbox, never inside it, and is found by its name alone: what the
 sandbox's `.git` says may have been altered by a step.

@@ -1,4 +1,4 @@
-"""Owns finding objects of a sandbox's own repository that a power cut has left without their bytes.
+"""Finding objects of a sandbox's own repository that a power cut has left without their bytes.
 
 Git takes an object that it can find for one that is there, and never writes it again. So what is
 not what its name says goes, and comes back from the snapshots.

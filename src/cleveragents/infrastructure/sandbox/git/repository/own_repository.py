@@ -1,4 +1,4 @@
-"""Owns the repository that the sandbox of a git checkout has to itself.
+"""The repository that the sandbox of a git checkout has to itself.
 
 It borrows the objects of the user's repository, and has all else of its own: HEAD, index,
 references, configuration. So no git command in a sandbox reaches what is the user's (ADR 0024).

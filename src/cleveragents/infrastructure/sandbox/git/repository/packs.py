@@ -1,4 +1,4 @@
-"""Owns the objects that only a sandbox's repository has: stored with a snapshot, as packs.
+"""The objects that only a sandbox's repository has: stored with a snapshot, as packs.
 
 A step may run a `git gc` there, or remove the repository altogether. The same for the repository
 of a submodule, whose packs are told from others in the snapshot by its place.

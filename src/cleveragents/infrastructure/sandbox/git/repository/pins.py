@@ -1,4 +1,4 @@
-"""Owns the names that a plan has in the user's repository, all of them pins against gc.
+"""The names that a plan has in the user's repository, all of them pins against gc.
 
 refs/cleveragents/<installation>/plan-<plan>/base/<name>    what the sandbox was made from
 refs/cleveragents/<installation>/plan-<plan>/result/<name>  what is being applied
@@ -56,7 +56,7 @@ class Pins:
         pin(git, ref, commit)
         return True
 
-    def let_go(self, git: Git, resource: PlanResource) -> None:
+    def unpin(self, git: Git, resource: PlanResource) -> None:
         """Of the pins of this resource, and with the last one of all the plan's."""
         delete_ref(git, self.base(resource.plan_id, resource.name))
         delete_ref(git, self.result(resource))

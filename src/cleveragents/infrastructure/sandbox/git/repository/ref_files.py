@@ -1,4 +1,4 @@
-"""Owns the references of a sandbox's own repository as files: read, written, and as one text.
+"""The references of a sandbox's own repository as files: read, written, and as one text.
 
 Not through git commands in the sandbox: those stop at a damaged configuration or at a missing
 object, and a snapshot must be possible then too, and above all the way back.

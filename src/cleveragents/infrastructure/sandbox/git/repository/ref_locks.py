@@ -1,4 +1,4 @@
-"""Owns changing references of the user's repository past locks that a crash has left on them.
+"""Changing references of the user's repository past locks that a crash has left on them.
 
 Git writes the new value into NAME.lock, syncs it and renames it. A power cut in between leaves it
 there, and every later change of that name is refused, by the user's own git too. What was left is

@@ -1,4 +1,4 @@
-"""Owns the git side of a snapshot: HEAD, references, index, settings, operations in progress.
+"""The git side of a snapshot: HEAD, references, index, settings, operations in progress.
 
 Objects that only the sandbox's own repository has are stored with the snapshot, as packs: a step
 may run a `git gc` there, or remove the repository altogether.
@@ -31,7 +31,7 @@ from cleveragents.infrastructure.sandbox.git.repository.tips import commit_of, t
 from cleveragents.infrastructure.sandbox.git.submodules.records import in_repository, submodules_of
 from cleveragents.infrastructure.sandbox.git.submodules.state import Submodules, below
 from cleveragents.infrastructure.sandbox.git.views import GitViews
-from cleveragents.infrastructure.snapshots.tree.extra_state import Before, SideRecord, StoredSide
+from cleveragents.infrastructure.snapshots.tree.extra_state import Before, ExtraRecord, StoredSide
 
 
 class _Identity(TypedDict):
@@ -96,7 +96,7 @@ class GitState:
         """The top `.git` is no content as long as it is the one that the sandbox was made with."""
         return frozenset({b".git"}) if self._folder.pointer_is_ours() else frozenset()
 
-    def read(self, before: Before | None) -> SideRecord | None:
+    def read(self, before: Before | None) -> ExtraRecord | None:
         fingerprint = self._folder.fingerprint(time.time_ns())
         if before and fingerprint and fingerprint == before.fingerprint:
             return None
@@ -108,7 +108,7 @@ class GitState:
             inherited: Mapping[str, bytes] = before.stored.hashes if before else {}
             if before is None or identity != before.stored.identity:
                 contents, inherited = self._contents(git, files, refs, before)
-        return SideRecord(
+        return ExtraRecord(
             identity=identity,
             sandbox_ref=state["commit"],
             fingerprint=fingerprint,
@@ -116,7 +116,7 @@ class GitState:
             inherited=inherited,
         )
 
-    def copied(self, of: StoredSide) -> SideRecord | None:
+    def copied(self, of: StoredSide) -> ExtraRecord | None:
         """A branch at the same commit adds nothing that was not there: git need not be asked."""
         files, refs = self._folder.files(), read_refs(self._folder.path)
         there: _Identity = json.loads(of.identity)
@@ -131,7 +131,7 @@ class GitState:
         if not alike:
             return None
         contents = {_stored("HEAD"): files["HEAD"].data, "refs": text_of(refs)}
-        return SideRecord(
+        return ExtraRecord(
             identity=json.dumps(state, sort_keys=True),
             sandbox_ref=state["commit"],
             fingerprint=self._folder.fingerprint(time.time_ns()),

@@ -1,4 +1,4 @@
-"""Owns which objects a repository's state still needs: the ends from which all can be reached."""
+"""Which objects a repository's state still needs: the ends from which all can be reached."""
 
 from collections.abc import Mapping
 

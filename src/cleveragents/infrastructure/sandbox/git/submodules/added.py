@@ -1,4 +1,4 @@
-"""Owns preparing the submodules that a plan has added, or moved: their repositories come along.
+"""Preparing the submodules that a plan has added, or moved: their repositories come along.
 
 Their folders stay empty in the project, as after a `git pull`; `git submodule update --init` fills
 them from what was brought.
@@ -16,7 +16,7 @@ from cleveragents.infrastructure.sandbox.git.submodules.carry_out import (
     SubmoduleStep,
     users_submodule,
 )
-from cleveragents.infrastructure.sandbox.git.submodules.contents import Inside
+from cleveragents.infrastructure.sandbox.git.submodules.contents import SubmoduleContents
 from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import (
     Content,
     NewRepository,
@@ -36,7 +36,7 @@ class AddedSubmodules:
         self.new: list[NewRepository] = []
         self._places: dict[str, str] = {}
 
-    def prepare(self, added: Sequence[Inside]) -> None:
+    def prepare(self, added: Sequence[SubmoduleContents]) -> None:
         """Raises ApplyConflictError or ApplyRefusedError."""
         # Also if there are none: an apply that was not carried out may have left some.
         workshop = Workshop(self._resource)
@@ -49,13 +49,13 @@ class AddedSubmodules:
             workshop.clear()
             raise
 
-    def _bring(self, one: Inside, name: str, workshop: Workshop) -> None:
+    def _bring(self, one: SubmoduleContents, name: str, workshop: Workshop) -> None:
         try:
             self._bring_repository(one, name, workshop)
         except GitError as error:
             raise not_brought(self._resource, one, error) from error
 
-    def _bring_repository(self, one: Inside, name: str, workshop: Workshop) -> None:
+    def _bring_repository(self, one: SubmoduleContents, name: str, workshop: Workshop) -> None:
         place = self._places[one.path] = self._place(one, name)
         if os.path.isdir(place):
             bring_over(self._over, one, repository_git(place), one.commit)
@@ -78,13 +78,13 @@ class AddedSubmodules:
         _bring_contents(self._over, one, repository_git(made), one.commit)
         self.new.append(NewRepository(path=one.path, made=made, place=place))
 
-    def _name(self, one: Inside) -> str:
+    def _name(self, one: SubmoduleContents) -> str:
         if one.named is None or not is_safe(one.named.name):
             told = f"the plan has added the repository {one.path}, which .gitmodules does not name"
             raise refused(self._resource, one.path, told)
         return one.named.name
 
-    def _refuse_unfit(self, one: Inside) -> None:
+    def _refuse_unfit(self, one: SubmoduleContents) -> None:
         if not self._options.commit:
             raise ApplyRefusedError(
                 f"the plan has added the submodule {one.path}, which only a commit can hold",
@@ -102,7 +102,7 @@ class AddedSubmodules:
                 "the plan has added a submodule where you have files",
             )
 
-    def _place(self, one: Inside, name: str) -> str:
+    def _place(self, one: SubmoduleContents, name: str) -> str:
         """Where git looks for its repository: below that of which it is part."""
         if one.within in self._places:
             return os.path.join(self._places[one.within], "modules", name)
@@ -111,7 +111,7 @@ class AddedSubmodules:
         return git.text("rev-parse", "--path-format=absolute", "--git-path", f"modules/{name}")
 
 
-def bring_over(over: Bringing, one: Inside, user: Git, commit: str) -> None:
+def bring_over(over: Bringing, one: SubmoduleContents, user: Git, commit: str) -> None:
     """A commit of the sandbox's, with all that belongs to it, into a repository of the user's.
 
     Raises GitError, also if it is not whole.
@@ -123,7 +123,9 @@ def bring_over(over: Bringing, one: Inside, user: Git, commit: str) -> None:
     _bring_contents(over, one, user, commit)
 
 
-def not_brought(resource: PlanResource, one: Inside, error: GitError) -> ApplyRefusedError:
+def not_brought(
+    resource: PlanResource, one: SubmoduleContents, error: GitError
+) -> ApplyRefusedError:
     told = f"the commits of the submodule {one.path} cannot be brought over: {error.stderr}"
     return refused(resource, one.path, told)
 
@@ -137,7 +139,7 @@ def refused(resource: PlanResource, path: str, what: str) -> ApplyRefusedError:
     )
 
 
-def _bring_contents(over: Bringing, one: Inside, user: Git, commit: str) -> None:
+def _bring_contents(over: Bringing, one: SubmoduleContents, user: Git, commit: str) -> None:
     changes = tree_changes(one.git, one.start or _nothing(one.git), commit)
     over.contents(one.git, [c.new_oid.decode() for c in changes if c.is_file], user)
 

@@ -1,4 +1,4 @@
-"""Owns carrying out an apply in the user's submodules: all of them, or none.
+"""Carrying out an apply in the user's submodules: all of them, or none.
 
 Each is a checkout that is switched by itself, innermost first and before the project around it, so
 that a commit of the project never names what is not there.
@@ -13,7 +13,12 @@ from typing import Any
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import ApplyConflictError, ApplyEditsKeptError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.sandbox.git.apply.switch import HEAD, CheckoutSwitch, Course, Means
+from cleveragents.infrastructure.sandbox.git.apply.switch import (
+    HEAD,
+    CheckoutChange,
+    CheckoutSwitch,
+    Means,
+)
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees
 from cleveragents.infrastructure.sandbox.git.repository.pins import (
@@ -44,9 +49,9 @@ class SubmoduleStep:
     repository: str = ""
 
     @property
-    def course(self) -> Course:
+    def course(self) -> CheckoutChange:
         moves = self.commit != self.head
-        return Course(
+        return CheckoutChange(
             head=self.head,
             old=self.head,
             files=self.files,
@@ -96,22 +101,22 @@ class SubmoduleSteps:
                 self._carry_out(step)
             yield
         except BaseException as error:
-            if kept := self.take_back():
+            if kept := self.revert():
                 raise ApplyEditsKeptError(self._resource.plan_id, str(error), kept) from error
             raise
 
-    def take_back(self) -> tuple[str, ...]:
+    def revert(self) -> tuple[str, ...]:
         """Gives back, in words, what somebody has changed since and so stays."""
         return tuple(name for step in reversed(self._steps) for name in self._take_back(step))
 
     def names(self) -> tuple[str, ...]:
         return tuple(f"the submodule {step.path}" for step in self._steps)
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         for step in self._steps:
             git = _git_of(self._resource, step)
             if git is not None and not step.repository:
-                self._switch(git, step).settle()
+                self._switch(git, step).finish()
 
     def _carry_out(self, step: SubmoduleStep) -> None:
         git = _git_of(self._resource, step)
@@ -129,7 +134,7 @@ class SubmoduleSteps:
         git = _git_of(self._resource, step)
         if git is None:
             return (f"the submodule {step.path}, which is gone",)
-        kept = () if step.repository else self._switch(git, step).take_back()
+        kept = () if step.repository else self._switch(git, step).revert()
         delete_ref(git, applied_pin(self._resource))
         return kept
 

@@ -1,4 +1,4 @@
-"""Owns which submodules a sandbox's repository has checked out.
+"""Which submodules a sandbox's repository has checked out.
 
 A submodule's own repository is not in the sandbox but in the sandbox's git folder. Its HEAD, refs,
 index and operations are state; its objects are stored as packs.

@@ -1,4 +1,4 @@
-"""Owns what a sandbox holds in repositories inside of it: submodules, on every level.
+"""What a sandbox holds in repositories inside of it: submodules, on every level.
 
 What a step wrote into a `.git` leads only to places of the sandbox itself; what leads elsewhere
 is an obstacle, as is everything that an apply could only lose.
@@ -16,13 +16,13 @@ from cleveragents.infrastructure.sandbox.git.repository.git_dir import REPOSITOR
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import head_commit, read_refs
 from cleveragents.infrastructure.sandbox.git.submodules.carry_out import users_submodule
 from cleveragents.infrastructure.sandbox.git.submodules.records import Named, links_in, named_in
-from cleveragents.infrastructure.sandbox.git.trees import FolderTree, Trees, text_of
+from cleveragents.infrastructure.sandbox.git.trees import FolderTree, GitTrees, text_of
 
 _POINTER = b"gitdir: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inside:
+class SubmoduleContents:
     """One submodule as the sandbox has it.
 
     `within` is the path of the one that it is part of, empty for the project itself. `start` is
@@ -53,14 +53,14 @@ class Looked:
     """
 
     folder: FolderTree
-    inside: list[Inside] = field(default_factory=list[Inside])
+    inside: list[SubmoduleContents] = field(default_factory=list[SubmoduleContents])
     obstacles: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def look(git: Git, trees: Trees, resource: PlanResource, folder: FolderTree) -> Looked:
+def look(git: Git, trees: GitTrees, resource: PlanResource, folder: FolderTree) -> Looked:
     """`folder` is what the sandbox holds, without repositories that are not the base's."""
     looked = Looked(folder=folder)
-    _Look(git, trees, resource, looked).run()
+    _SubmoduleWalk(git, trees, resource, looked).run()
     return looked
 
 
@@ -77,8 +77,8 @@ class _Around:
         return f"{self.path}/{inner}" if self.path else inner
 
 
-class _Look:
-    def __init__(self, git: Git, trees: Trees, resource: PlanResource, looked: Looked) -> None:
+class _SubmoduleWalk:
+    def __init__(self, git: Git, trees: GitTrees, resource: PlanResource, looked: Looked) -> None:
         self._git, self._trees = git, trees
         self._resource = resource
         self._looked = looked
@@ -133,7 +133,7 @@ class _Look:
         self._visit_inside(one, folder)
         self._looked.inside.append(_holding(one, folder.tree))
 
-    def _visit_inside(self, one: Inside, folder: FolderTree) -> None:
+    def _visit_inside(self, one: SubmoduleContents, folder: FolderTree) -> None:
         links = links_in(one.git, folder.tree)
         if not links and not folder.nested:
             return
@@ -159,9 +159,9 @@ class _Look:
         folder = self._trees.of_sandbox(one.git, start)
         return not folder.nested and _holding(one, folder.tree).is_clean
 
-    def _inside(self, inner: str, place: str, around: "_Around") -> Inside:
+    def _inside(self, inner: str, place: str, around: "_Around") -> SubmoduleContents:
         path = around.below(inner)
-        return Inside(
+        return SubmoduleContents(
             path=path,
             within=around.path,
             start=around.links.get(inner, ""),
@@ -218,7 +218,7 @@ class _Look:
         self._looked.obstacles[text_of(os.fsencode(path))] = why
 
 
-def _holding(one: Inside, tree: str) -> Inside:
+def _holding(one: SubmoduleContents, tree: str) -> SubmoduleContents:
     committed = one.git.text("rev-parse", "--verify", f"{one.commit}^{{tree}}")
     return replace(one, tree=tree, is_clean=tree == committed)
 

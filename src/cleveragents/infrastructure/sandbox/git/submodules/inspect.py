@@ -1,4 +1,4 @@
-"""Owns finding the submodules of a real checkout before a plan is made on it."""
+"""Finding the submodules of a real checkout before a plan is made on it."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Owns making the submodules of a sandbox: at the commit that the base names, on no branch."""
+"""Making the submodules of a sandbox: at the commit that the base names, on no branch."""
 
 import os
 

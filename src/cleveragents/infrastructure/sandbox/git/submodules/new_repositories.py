@@ -1,4 +1,4 @@
-"""Owns repositories of submodules that a plan has added: made beside, and moved to their place.
+"""Repositories of submodules that a plan has added: made beside, and moved to their place.
 
 They are complete before an apply begins, in a folder of ours in the user's git folder; one rename
 brings each to where git looks for it, and one takes it back.
@@ -104,7 +104,7 @@ class NewRepositories:
             if self._is_there(item):
                 continue
             if os.path.lexists(item.place) or not os.path.isdir(item.made):
-                self.take_back()
+                self.revert()
                 raise ApplyRefusedError(
                     f"the repository of the new submodule {item.path} cannot be put at "
                     f"{item.place}; nothing was changed",
@@ -113,7 +113,7 @@ class NewRepositories:
             os.makedirs(os.path.dirname(item.place), exist_ok=True)
             os.rename(item.made, item.place)
 
-    def take_back(self) -> None:
+    def revert(self) -> None:
         for item in self._new:
             if self._is_there(item):
                 os.makedirs(os.path.dirname(item.made), mode=0o700, exist_ok=True)
@@ -121,7 +121,7 @@ class NewRepositories:
                 with suppress(OSError):
                     os.removedirs(os.path.dirname(item.place))
 
-    def settle(self) -> None:
+    def finish(self) -> None:
         """What was brought is the user's from now on."""
         for item in self._new:
             _mark(item.place, self._resource.resource_id).unlink(missing_ok=True)

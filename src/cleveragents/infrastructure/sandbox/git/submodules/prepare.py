@@ -1,4 +1,4 @@
-"""Owns preparing an apply in the user's submodules: work brought over, and checked.
+"""Preparing an apply in the user's submodules: work brought over, and checked.
 
 Nothing of the user's changes here: objects are added to the repositories of submodules.
 """
@@ -27,7 +27,7 @@ from cleveragents.infrastructure.sandbox.git.submodules.carry_out import (
     users_submodule,
 )
 from cleveragents.infrastructure.sandbox.git.submodules.carry_out import to_token as steps_token
-from cleveragents.infrastructure.sandbox.git.submodules.contents import Inside, Looked
+from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked, SubmoduleContents
 from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import NewRepository
 from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import (
     to_token as new_token,
@@ -75,7 +75,7 @@ class SubmoduleApply:
         added.prepare([one for one in changed if not one.start])
         return PreparedSubmodules(steps=[*steps, *added.steps], new=added.new)
 
-    def _step(self, one: Inside) -> SubmoduleStep:
+    def _step(self, one: SubmoduleContents) -> SubmoduleStep:
         user = users_submodule(self._resource, one.path)
         if user is None:
             raise ApplyRefusedError(
@@ -92,7 +92,7 @@ class SubmoduleApply:
             self._refuse_unready(user, step)
         return step
 
-    def _brought(self, one: Inside, user: Git) -> SubmoduleStep:
+    def _brought(self, one: SubmoduleContents, user: Git) -> SubmoduleStep:
         """With all that it needs in the user's repository."""
         try:
             files = one.commit

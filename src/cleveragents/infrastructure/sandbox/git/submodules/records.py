@@ -1,4 +1,4 @@
-"""Owns the submodules that a project had checked out when a plan was made, and their sandboxes.
+"""The submodules that a project had checked out when a plan was made, and their sandboxes.
 
 Each has in the sandbox what it has in the project: its files, and a repository below that of the
 sandbox, which borrows the objects of the user's (ADR 0048). Which ones there are is in the plan's

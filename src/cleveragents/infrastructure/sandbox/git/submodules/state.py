@@ -1,4 +1,4 @@
-"""Owns what a snapshot holds of the repositories of a sandbox's submodules, beside their files."""
+"""What a snapshot holds of the repositories of a sandbox's submodules, beside their files."""
 
 import json
 import os

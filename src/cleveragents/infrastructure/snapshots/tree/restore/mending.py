@@ -1,4 +1,4 @@
-"""Owns contents that are damaged in the store while the sandbox still has them: they are stored
+"""Contents that are damaged in the store while the sandbox still has them: they are stored
 anew before the sandbox's own copy goes.
 
 A safety group shares what was stored before, and nobody has read that since. So whatever is about
@@ -10,14 +10,14 @@ from collections.abc import Mapping
 
 from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.infrastructure.files.entry import Entry, Kind, shown
-from cleveragents.infrastructure.files.read_path import examine, hash_only
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.read_path import hash_only, read_path
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.snapshots.proof import mended
 from cleveragents.infrastructure.snapshots.store.plan_store import keep_so_far
 from cleveragents.infrastructure.snapshots.tree.session import Session, needed_contents
 
 
-def mend_files(session: Session, anchor: Anchor, present: Mapping[bytes, Entry]) -> list[str]:
+def mend_files(session: Session, anchor: RootedFolder, present: Mapping[bytes, Entry]) -> list[str]:
     """`present` are files of the newest snapshot as the sandbox still has them.
 
     Gives back what to tell people. Durable when this returns. Raises SnapshotDamagedError if the
@@ -54,11 +54,11 @@ def mend_side(session: Session) -> list[str]:
     return [mended(f"the git state of `{session.resource.name}`")]
 
 
-def _store_anew(session: Session, anchor: Anchor, path: bytes, key: bytes) -> None:
+def _store_anew(session: Session, anchor: RootedFolder, path: bytes, key: bytes) -> None:
     try:
         # Read before anything is given up for it.
         for sink in (hash_only, session.contents.renew):
-            seen = examine(anchor, path, sink)
+            seen = read_path(anchor, path, sink)
             if seen is None or seen.hash != key:
                 raise _lost(session, path)
     except SnapshotFailedError as error:

@@ -1,4 +1,4 @@
-"""Owns bringing back some paths of a sandbox and leaving everything else as it is."""
+"""Bringing back some paths of a sandbox and leaving everything else as it is."""
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -7,7 +7,7 @@ from itertools import islice
 
 from cleveragents.infrastructure.files.entry import Kind, parent_of, shown
 from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
-from cleveragents.infrastructure.snapshots.tree.diff import Difference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta
 from cleveragents.infrastructure.snapshots.tree.restore.mending import mend_files
@@ -18,7 +18,7 @@ from cleveragents.infrastructure.snapshots.tree.restore.restored_times import (
 )
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 from cleveragents.infrastructure.snapshots.tree.restore.whole import (
-    Outcome,
+    TreeRestored,
     differences_to,
     near,
     proven,
@@ -60,7 +60,7 @@ class Chosen:
             return True
         return path in self.folders or any(one in self.paths for one in _with_parents(path))
 
-    def of(self, differences: Collection[Difference]) -> list[Difference]:
+    def of(self, differences: Collection[PathDifference]) -> list[PathDifference]:
         """Those that are chosen, and the folders that these need and do not have yet."""
         chosen = [item for item in differences if item.path in self]
         needed = {
@@ -90,7 +90,7 @@ def restore_chosen(
     delta: Delta,
     chosen: Chosen,
     by: tuple[ChangeTracker, Staging],
-) -> Outcome:
+) -> TreeRestored:
     """`delta` is the present, stored with what is recorded; the git state stays as it is."""
     tracker, staging = by
     with open_sandbox(session.resource, open_up=True) as anchor:
@@ -105,8 +105,8 @@ def restore_chosen(
             times = times_now(wanted.values())
             TreeWriter(anchor, staging, session.exclude, times).apply(wanted)
     after = proven(session, delta, differences, tracker)
-    recorded = session.record(after, session.read_side())
-    return Outcome(recorded=recorded, differences=differences, notes=notes)
+    recorded = session.record(after, session.read_extra_state())
+    return TreeRestored(recorded=recorded, differences=differences, notes=notes)
 
 
 def unknown_names(
@@ -148,7 +148,7 @@ def _with_parents(path: bytes) -> Iterator[bytes]:
         path = parent_of(path)
 
 
-def _opens(item: Difference, needed: Collection[bytes]) -> bool:
+def _opens(item: PathDifference, needed: Collection[bytes]) -> bool:
     """A folder of the snapshot that something chosen goes into, where there is no folder now."""
     if item.path not in needed or item.new is None or item.new.kind is not Kind.DIR:
         return False

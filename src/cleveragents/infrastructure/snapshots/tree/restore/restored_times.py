@@ -1,4 +1,4 @@
-"""Owns what a restore leaves as it is, and what that means for the times of what it brings back.
+"""What a restore leaves as it is, and what that means for the times of what it brings back.
 
 Old times are right where everything went back together. Where something stayed, be it excluded or
 not chosen, it may have been made from what is replaced now, and be newer than that: whoever
@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable
 
 from cleveragents.infrastructure.files.entry import Entry, shown
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import walk
 
 _STEP_NS = 1000
@@ -25,7 +25,7 @@ def times_now(entries: Iterable[Entry | None]) -> dict[int, int]:
 
 
 def left_in_place(
-    anchor: Anchor, exclude: Excludes, known: Collection[bytes] | None
+    anchor: RootedFolder, exclude: Excludes, known: Collection[bytes] | None
 ) -> list[bytes]:
     """The topmost paths that the action excludes; `known` are they if they were seen already."""
     if not exclude.patterns:

@@ -1,4 +1,4 @@
-"""Owns the files a restore is about to put in place: written and proven before anything changes."""
+"""The files a restore is about to put in place: written and proven before anything changes."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""Owns bringing a sandbox back to a snapshot: compare, prepare, write, prove."""
+"""Bringing a sandbox back to a snapshot: compare, prepare, write, prove."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,16 +8,16 @@ from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError,
 from cleveragents.infrastructure.files.entry import (
     Entry,
     Kind,
-    Seen,
+    ManifestRow,
     parent_of,
     same_state,
     shown,
 )
-from cleveragents.infrastructure.files.read_path import examine, examine_file, hash_only
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.read_path import examine_file, hash_only, read_path
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
-from cleveragents.infrastructure.snapshots.tree.diff import Difference, total_after
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference, total_after
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta
 from cleveragents.infrastructure.snapshots.tree.restore.mending import mend_files, mend_side
@@ -39,11 +39,11 @@ _UNREADABLE = b"unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TreeRestored:
     """`notes` are for people."""
 
     recorded: Recorded
-    differences: list[Difference]
+    differences: list[PathDifference]
     notes: list[str]
 
 
@@ -54,7 +54,7 @@ def restore(
     staging: Staging,
     *,
     together: bool,
-) -> Outcome:
+) -> TreeRestored:
     """Killed anywhere, it can be done again: what is on disk is compared anew each time.
 
     `together` says that all else of the plan goes back too.
@@ -69,7 +69,7 @@ def restore(
         with told(session):
             staging.fill(session.contents, needed_contents(wanted), near(anchor, wanted))
         side = session.stored_side(target)
-        stands = session.side_stands(side)
+        stands = session.extra_state_is_unchanged(side)
         if not stands:
             notes += mend_side(session)
             session.contents.check({key: name for name, key in side.hashes.items()})
@@ -86,7 +86,7 @@ def restore(
     recorded = session.record(after, None if stands else session.read_side_after(target))
     if recorded.row.state_hash != target.state_hash:
         raise RestoreFailedError(session.resource.name, _why(recorded.row, target))
-    return Outcome(recorded=recorded, differences=differences, notes=notes)
+    return TreeRestored(recorded=recorded, differences=differences, notes=notes)
 
 
 @contextmanager
@@ -97,7 +97,9 @@ def told(session: Session) -> Generator[None]:
         raise RestoreFailedError(session.resource.name, str(error)) from error
 
 
-def near(anchor: Anchor, wanted: Mapping[bytes, Entry | None]) -> Callable[[bytes], int | None]:
+def near(
+    anchor: RootedFolder, wanted: Mapping[bytes, Entry | None]
+) -> Callable[[bytes], int | None]:
     """For each content a folder that it goes to; for a few it would not pay."""
     if len(wanted) <= FEW:
         return lambda _: None
@@ -113,27 +115,27 @@ def near(anchor: Anchor, wanted: Mapping[bytes, Entry | None]) -> Callable[[byte
 
 
 def _present(
-    session: Session, anchor: Anchor, tracker: ChangeTracker
+    session: Session, anchor: RootedFolder, tracker: ChangeTracker
 ) -> tuple[Delta, frozenset[bytes] | None]:
     candidates = tracker.candidates(anchor, session.exclude, session.known)
     now = {path: _examined(anchor, path) for path in candidates.paths}
-    return Delta(now=now, outline=candidates.outline), candidates.excluded
+    return Delta(now=now, listing=candidates.listing), candidates.excluded
 
 
-def _examined(anchor: Anchor, path: bytes) -> Seen | None:
+def _examined(anchor: RootedFolder, path: bytes) -> ManifestRow | None:
     """What cannot be read is not what the snapshot holds, and will be replaced."""
     try:
-        return examine(anchor, path, hash_only)
+        return read_path(anchor, path, hash_only)
     except SnapshotFailedError:
-        return Seen(path=path, kind=Kind.FILE, hash=_UNREADABLE)
+        return ManifestRow(path=path, kind=Kind.FILE, hash=_UNREADABLE)
 
 
-def differences_to(session: Session, delta: Delta, target: SnapshotRow) -> list[Difference]:
+def differences_to(session: Session, delta: Delta, target: SnapshotRow) -> list[PathDifference]:
     newest = session.head.seq if session.head else target.seq
     paths = session.versions.touched(target.seq, newest) | delta.now.keys()
     session.manifest.seen.prefetch(paths)
     compared = (
-        Difference(
+        PathDifference(
             path, delta.entry(path, session.manifest.seen), session.versions.at(path, target.seq)
         )
         for path in sorted(paths)
@@ -142,7 +144,7 @@ def differences_to(session: Session, delta: Delta, target: SnapshotRow) -> list[
 
 
 def replaced(
-    session: Session, delta: Delta, differences: Sequence[Difference]
+    session: Session, delta: Delta, differences: Sequence[PathDifference]
 ) -> dict[bytes, Entry]:
     """What goes with these that the newest snapshot has; the rest was never stored."""
     seen = session.manifest.seen
@@ -154,7 +156,7 @@ def replaced(
 
 
 def refuse_wrong_sum(
-    session: Session, delta: Delta, differences: Sequence[Difference], target: SnapshotRow
+    session: Session, delta: Delta, differences: Sequence[PathDifference], target: SnapshotRow
 ) -> None:
     """The newest snapshot, plus what happened since, plus these must come to the target."""
     before = session.head.total if session.head else 0
@@ -166,14 +168,14 @@ def refuse_wrong_sum(
 
 
 def proven(
-    session: Session, delta: Delta, differences: Sequence[Difference], tracker: ChangeTracker
+    session: Session, delta: Delta, differences: Sequence[PathDifference], tracker: ChangeTracker
 ) -> Delta:
     """Read back everything that was written, and compare it with what it had to become."""
     now = dict(delta.now)
     with open_sandbox(session.resource) as anchor:
         tracker.look_again(anchor, session.known, {item.path for item in differences})
         for path, _, wanted in differences:
-            look = examine_file if wanted and wanted.kind is Kind.FILE else examine
+            look = examine_file if wanted and wanted.kind is Kind.FILE else read_path
             seen = look(anchor, path, hash_only)
             if wanted is None and seen and _holds_only_excluded(session, anchor, seen):
                 seen = None
@@ -182,10 +184,10 @@ def proven(
                     session.resource.name, f"{shown(path)!r} is not what it should be"
                 )
             now[path] = seen
-    return Delta(now=now, outline=delta.outline)
+    return Delta(now=now, listing=delta.listing)
 
 
-def _holds_only_excluded(session: Session, anchor: Anchor, seen: Seen) -> bool:
+def _holds_only_excluded(session: Session, anchor: RootedFolder, seen: ManifestRow) -> bool:
     if seen.kind != Kind.DIR:
         return False
     listing = walk(anchor, session.exclude, seen.path)

@@ -1,4 +1,4 @@
-"""Owns changing a tree on disk so that some of its paths become what a snapshot says."""
+"""Changing a tree on disk so that some of its paths become what a snapshot says."""
 
 import errno
 import os
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from cleveragents.infrastructure.files.entry import Entry, Kind
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.filesystems import sync_all
-from cleveragents.infrastructure.files.rooted_folder import Anchor
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 
 # Up to this many paths are made durable one by one; more of them, by one call for the whole file
@@ -26,7 +26,7 @@ class TreeWriter:
 
     def __init__(
         self,
-        anchor: Anchor,
+        anchor: RootedFolder,
         staging: Staging,
         exclude: Excludes,
         times: Mapping[int, int] | None = None,
@@ -130,7 +130,7 @@ class TreeWriter:
         if empty:
             folder, name = self._anchor.place(path)
             os.rmdir(name, dir_fd=folder)
-            self._anchor.opened_up.pop(path, None)
+            self._anchor.opened_modes.pop(path, None)
         return empty
 
     def _make_folder(self, entry: Entry) -> None:
@@ -211,15 +211,15 @@ class TreeWriter:
 
     def _set_modes(self, folders: Iterable[Entry]) -> None:
         modes = {entry.path: entry.mode for entry in folders}
-        final = {**self._anchor.opened_up, **modes}
+        final = {**self._anchor.opened_modes, **modes}
         # Deepest first: a parent that is closed again would be in the way of its children.
         for path in sorted(final, key=_depth, reverse=True):
             fd = self._anchor.folder(path)
             os.fchmod(fd, final[path])
             if not self._many:
                 os.fsync(fd)
-            self._anchor.let_go()
-        self._anchor.opened_up.clear()
+            self._anchor.close_chain()
+        self._anchor.opened_modes.clear()
 
     def _sync(self) -> None:
         if self._many:

@@ -1,9 +1,9 @@
-"""Owns the process that stands between us and a command, and sees to it that nothing outlives it.
+"""The process that stands between us and a command, and sees to it that nothing outlives it.
 
 Where the machine lets it, the command and all it starts have a process table of their own, and
-the keeper need only end the first process of that: the kernel does the rest. Elsewhere whatever
-loses its parent below the keeper becomes the keeper's child, however often it forked and whatever
-it did to its environment, group or session, and the keeper ends them until none is left. Either
+the supervisor need only end the first process of that: the kernel does the rest. Elsewhere whatever
+loses its parent below the supervisor becomes its child, however often it forked and whatever it
+did to its environment, group or session, and the supervisor ends them until none is left. Either
 way it reports the end only when nothing is left that could write. If we die, it is told, and ends
 it all. It is a copy of us that does nothing but wait: it runs between fork and exec.
 """
@@ -43,14 +43,14 @@ from cleveragents.infrastructure.processes.reports import (
 _WATCHED = frozenset((signal.SIGCHLD, STOP, END))
 _LOOK_SECONDS = 0.02
 _FIRST_OF_ALL = -20
-# After so long it is said that something is still there; the keeper goes on ending it.
+# After so long it is said that something is still there; the supervisor goes on ending it.
 _PATIENCE_SECONDS = 10.0
 # If memory runs out, the command is to go before us.
 _SOONER_KILLED = b"500"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keeper:
+class ProcessSupervisor:
     """`report` is where it writes how the command ended; `enter` is what the command goes through
     before it becomes its program.
 
@@ -66,7 +66,7 @@ class Keeper:
     asked: int = -1
 
     def begin(self) -> None:  # pragma: no cover - in a new process that no tool looks into
-        """Returns in the process that is to become the program; the keeper never does."""
+        """Returns in the process that is to become the program; the supervisor never does."""
         parent = os.getppid()
         if IS_LINUX:
             prctl(PR_SET_PDEATHSIG, END)
