@@ -1,6 +1,7 @@
 """What the arguments of a tool look like to whoever calls it: as JSON Schema, and checked."""
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from cleveragents.domain.action import Parameter, ToolSpec
@@ -24,6 +25,18 @@ _VALUES: Mapping[str, tuple[type, ...]] = {
     "map": (dict,),
     "list or map": (list, dict),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallProblem:
+    """What is wrong with a call: in one of its arguments, or in the call as a whole.
+
+    `rests_on` are the sections of the action by which it was judged.
+    """
+
+    text: str
+    argument: str | None = None
+    rests_on: tuple[str, ...] = ()
 
 
 def json_schema(spec: ToolSpec, resources: Collection[str] = ()) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ import pytest
 from cleveragents.application.ports.runtime import ActionReader
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.errors import ActionFileError
+from cleveragents.domain.tool_schema import CallProblem
 from cleveragents.infrastructure.actionfile.reader import YamlActionReader
 
 BUILT_IN = ("file.write", "shell")
@@ -19,7 +20,7 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.file = folder / "action.yaml"
         self.base_dir = "/base"
-        self.check_step: Callable[[Action, Step], Sequence[str]] = lambda action, step: ()
+        self.check_step: Callable[[Action, Step], Sequence[CallProblem]] = lambda action, step: ()
 
     def reader(self) -> ActionReader:
         return YamlActionReader(

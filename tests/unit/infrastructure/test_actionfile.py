@@ -15,14 +15,8 @@ from cleveragents.domain.action import (
     ToolSpec,
 )
 from cleveragents.domain.errors import ActionFileError
-from cleveragents.infrastructure.actionfile.actors import LlmShape
-from cleveragents.infrastructure.actionfile.shapes import (
-    ActionShape,
-    PolicyShape,
-    ResourceShape,
-    StepShape,
-    ToolShape,
-)
+from cleveragents.infrastructure.actionfile.actors import LlmKeys
+from cleveragents.infrastructure.actionfile.sections import SECTIONS, ActionKeys
 from cleveragents.infrastructure.database.action_codec import action_from_json, action_to_json
 
 __all__ = ["world"]
@@ -224,9 +218,9 @@ def test_every_key_is_in_the_reference() -> None:
     page = Path(__file__).parents[3] / "docs" / "reference" / "action-file.md"
     text = page.read_text()
 
-    for shape in (ActionShape, ResourceShape, PolicyShape, ToolShape, StepShape, LlmShape):
-        for name, field in shape.model_fields.items():
-            assert f"`{field.alias or name}`" in text
+    for section in (ActionKeys, LlmKeys, *SECTIONS):
+        for name in section.keys:
+            assert f"`{name}`" in text, name
 
 
 def test_the_example_of_the_reference_can_be_used(world: World) -> None:

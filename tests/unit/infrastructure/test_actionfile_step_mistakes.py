@@ -1,9 +1,10 @@
 """Action files: how mistakes in steps, policy, actor and names are told, all at once, in order."""
 
 import pytest
-from action_world import FULL, HEAD, STEPS, World, with_resource, with_step, with_tool, world
+from action_world import FULL, HEAD, STEPS, World, with_resource, with_step, world
 
 from cleveragents.domain.action import Action, ActorSpec
+from cleveragents.domain.tool_schema import CallProblem
 
 __all__ = ["world"]
 
@@ -229,7 +230,10 @@ def test_a_problem_with_a_url_does_not_tell_the_password(world: World) -> None:
 
 
 def test_what_others_say_about_a_step_gets_its_line(world: World) -> None:
-    world.check_step = lambda action, step: [f"unknown tool `{step.tool}`", "and more"]
+    world.check_step = lambda action, step: [
+        CallProblem(text=f"unknown tool `{step.tool}`"),
+        CallProblem(text="and more"),
+    ]
 
     problems = world.problems(HEAD + "steps:\n  - tool: x\n    with: {}\n  - tool: y\n")
 
@@ -242,7 +246,7 @@ def test_what_others_say_about_a_step_gets_its_line(world: World) -> None:
 
 
 def test_good_steps_are_checked_though_another_one_is_broken(world: World) -> None:
-    world.check_step = lambda action, step: [f"seen {step.name}"]
+    world.check_step = lambda action, step: [CallProblem(text=f"seen {step.name}")]
 
     problems = world.problems(HEAD + "steps:\n  - {tol: x}\n  - {tool: y}\n")
 
@@ -250,9 +254,13 @@ def test_good_steps_are_checked_though_another_one_is_broken(world: World) -> No
 
 
 def test_steps_are_not_checked_against_broken_tools(world: World) -> None:
-    world.check_step = lambda action, step: ["unknown tool"]
+    world.check_step = lambda action, step: [CallProblem(text=f"seen {step.tool}")]
+    steps = "steps: [{tool: mine}, {tool: shell}]\n"
 
-    assert "unknown tool" not in "".join(world.problems(with_tool("{command: []}")))
+    assert world.problems(HEAD + "tools: {mine: {command: []}}\n" + steps) == (
+        "line 4: tools.mine.command: must not be empty",
+        "line 5: steps[1]: seen shell",
+    )
 
 
 def test_the_step_check_sees_the_whole_action(world: World) -> None:

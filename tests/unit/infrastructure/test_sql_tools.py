@@ -51,7 +51,8 @@ class Bench:
         return self.run("sql.query", sql, **more)
 
     def check(self, tool: str, **arguments: Any) -> list[str]:
-        return list(self.tools.check(self.action, Step(name="s", tool=tool, arguments=arguments)))
+        step = Step(name="s", tool=tool, arguments=arguments)
+        return [problem.text for problem in self.tools.check(self.action, step)]
 
 
 @pytest.fixture

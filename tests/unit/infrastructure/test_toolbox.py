@@ -122,7 +122,11 @@ def test_an_unknown_tool_is_refused_with_a_suggestion(
 
     assert f"`{name}`" in caught.value.message
     assert (f"did you mean `{suggestion}`" in caught.value.message) == (suggestion is not None)
-    assert box.check(action, Step(name="", tool=name)) == [caught.value.message]
+    assert told(box, action, Step(name="", tool=name)) == [caught.value.message]
+
+
+def told(box: ToolBox, action: Action, step: Step) -> list[str]:
+    return [problem.text for problem in box.check(action, step)]
 
 
 # --- what is wrong with a call ------------------------------------------------------------------
@@ -188,7 +192,14 @@ PROBLEMS: dict[str, tuple[str, Mapping[str, Any], list[str]]] = {
 def test_the_arguments_of_a_call_are_judged_without_running_it(box: ToolBox, case: str) -> None:
     tool, arguments, expected = PROBLEMS[case]
 
-    assert list(box.check(an_action(), Step(name="", tool=tool, arguments=arguments))) == expected
+    assert told(box, an_action(), Step(name="", tool=tool, arguments=arguments)) == expected
+
+
+def test_what_is_wrong_with_a_call_says_in_which_argument_it_is(box: ToolBox) -> None:
+    arguments = {"pth": "a", "content": 5}
+    problems = box.check(an_action(), Step(name="", tool="file.write", arguments=arguments))
+
+    assert [problem.argument for problem in problems] == [None, "pth", "content"]
 
 
 @pytest.mark.parametrize("case", [case for case, (_, _, wrong) in PROBLEMS.items() if wrong])
@@ -217,13 +228,13 @@ def test_the_resource_of_a_call_must_be_clear(
 ) -> None:
     step = Step(name="", tool="file.write", arguments={**WRITE, **given})
 
-    assert list(box.check(an_action(*resources), step)) == expected
+    assert told(box, an_action(*resources), step) == expected
 
 
 def test_a_tool_bound_to_a_resource_needs_none(box: ToolBox) -> None:
     action = an_action("code", "docs", tools=(own(),))
 
-    assert list(box.check(action, Step(name="", tool="own"))) == []
+    assert told(box, action, Step(name="", tool="own")) == []
 
 
 # --- running ------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from cleveragents.domain.ids import (
     PlanId,
 )
 from cleveragents.domain.resource import PlanResource, ResourceInspection
+from cleveragents.domain.tool_schema import CallProblem
 
 
 class Clock(Protocol):
@@ -360,7 +361,7 @@ class Tools(Protocol):
         """Without an action, of the built-in ones. Raises ToolNotFoundError with a suggestion."""
         ...
 
-    def check(self, action: Action, step: Step) -> Sequence[str]:
+    def check(self, action: Action, step: Step) -> Sequence[CallProblem]:
         """What is wrong with this call, judged without running it; empty if nothing is."""
         ...
 

@@ -1,11 +1,14 @@
-"""YAML text as nodes: JSON-like values that know their lines. Nothing in a file can run."""
+"""YAML text as JSON-like values, and the lines they stand on. Nothing in a file can run.
+
+Read event by event, since limits have to hold while a file is read: a composer builds every level
+and every value first, and forgets what it has found when the text breaks off (ADR 0074).
+"""
 
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, NoReturn, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn, cast
 
 import yaml
 
@@ -50,7 +53,7 @@ def _number(text: str) -> int | float | None:
 
 # Limits on what a file means once its aliases are written out: a few hundred bytes of aliases can
 # stand for gigabytes. They are far above any file that a person writes.
-MAX_NODES = 100_000
+MAX_VALUES = 100_000
 MAX_CHARACTERS = 4 * 1024 * 1024
 MAX_DEPTH = 64
 
@@ -64,32 +67,30 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _FORBIDDEN = re.compile("[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """One value; `nodes`, `characters` and `depth` measure it with all aliases written out."""
+class Lines(NamedTuple):
+    """The line of a value, or of its key, and the lines of what is in it.
+
+    `values`, `characters` and `depth` measure it with all aliases written out.
+    """
 
     line: int
-    value: "Scalar | Sequence[Node] | dict[str, MappingValue]"
-    nodes: int = 1
+    parts: "Mapping[str | int, Lines]" = {}
+    values: int = 1
     characters: int = 0
     depth: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MappingValue:
-    """One value of a mapping, and the line of its key."""
-
-    line: int
-    node: Node
+class Node(NamedTuple):
+    value: Any
+    lines: Lines
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class YamlProblem:
+class YamlProblem(NamedTuple):
     """`line` 0: it is not in the file."""
 
     line: int
-    column: int = 0
     text: str
+    column: int = 0
 
     def __str__(self) -> str:
         if not self.line:
@@ -106,9 +107,9 @@ class YamlProblemError(Exception):
         self.problems = tuple(problems)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
-    root: Node
+class Document(NamedTuple):
+    value: Any
+    lines: Lines
     problems: tuple[YamlProblem, ...]
 
 
@@ -122,31 +123,16 @@ def parse_yaml(text: str, loader: Any = _LOADER) -> Document:
         )
     builder = _Builder(text, loader)
     root = builder.document()
-    return Document(root=root, problems=tuple(builder.problems))
+    return Document(root.value, root.lines, tuple(builder.problems))
 
 
-def plain(node: Node) -> Any:
-    """The value as JSON has it."""
-    if isinstance(node.value, dict):
-        return {key: plain(entry.node) for key, entry in node.value.items()}
-    if isinstance(node.value, Sequence) and not isinstance(node.value, str):
-        return [plain(item) for item in node.value]
-    return node.value
-
-
-def line_of(root: Node, loc: Loc) -> int:
+def line_of(lines: Lines, loc: Loc) -> int:
     """The line of what `loc` leads to, or of the last thing on the way that is there."""
-    node, line = root, root.line
     for part in loc:
-        if isinstance(node.value, dict) and part in node.value:
-            entry = node.value[str(part)]
-            node, line = entry.node, entry.line
-        elif isinstance(node.value, list) and isinstance(part, int):
-            node = node.value[part]
-            line = node.line
-        else:
+        if part not in lines.parts:
             break
-    return line
+        lines = lines.parts[part]
+    return lines.line
 
 
 def path_text(loc: Loc) -> str:
@@ -199,8 +185,8 @@ class _Builder:
         if len(loc) >= MAX_DEPTH:
             self._stop(_line(event), f"nested more than {MAX_DEPTH} levels deep")
         self._made += 1
-        if self._made > MAX_NODES:
-            self._stop(_line(event), f"more than {MAX_NODES} values")
+        if self._made > MAX_VALUES:
+            self._stop(_line(event), f"more than {MAX_VALUES} values")
         anchor: str | None = event.anchor
         if anchor is not None:
             self._anchors[anchor] = None
@@ -231,36 +217,39 @@ class _Builder:
             value, problem = core_value(event.value)
             if problem:
                 self._report(_line(event), loc, problem)
-        return Node(line=_line(event), value=value, characters=len(event.value))
+        return Node(value, Lines(_line(event), characters=len(event.value)))
 
     def _sequence(self, event: Any, loc: Loc) -> Node:
         self._check_tag(event, _LIST_TAGS, loc)
         items: list[Node] = []
         while not isinstance(following := self._next(), yaml.SequenceEndEvent):
             items.append(self._node(following, (*loc, len(items))))
-        return self._measured(event, items, items)
+        lines = [item.lines for item in items]
+        measured = self._measured(event, lines, dict(enumerate(lines)))
+        return Node([item.value for item in items], measured)
 
     def _mapping(self, event: Any, loc: Loc) -> Node:
         self._check_tag(event, _MAPPING_TAGS, loc)
-        entries: dict[str, MappingValue] = {}
-        parts: list[Node] = []
+        values: dict[str, Any] = {}
+        parts: dict[str | int, Lines] = {}
+        everything: list[Lines] = []
         while not isinstance(following := self._next(), yaml.MappingEndEvent):
             key = self._node(following, (*loc, ""))
             name = key.value if isinstance(key.value, str) else ""
             child = (*loc, name)
-            line = _line(following)
-            self._check_key(key, line, child, entries.get(name))
-            entry = MappingValue(line=line, node=self._node(self._next(), child))
-            parts += (key, entry.node)
+            self._check_key(key.value, _line(following), child, parts.get(name))
+            node = self._node(self._next(), child)
+            everything += (key.lines, node.lines)
             if isinstance(key.value, str):
-                entries.setdefault(name, entry)
-        return self._measured(event, entries, parts)
+                values.setdefault(name, node.value)
+                parts.setdefault(name, node.lines._replace(line=_line(following)))
+        return Node(values, self._measured(event, everything, parts))
 
-    def _check_key(self, key: Node, line: int, loc: Loc, earlier: MappingValue | None) -> None:
-        if not isinstance(key.value, str):
-            shown = plain(key) if isinstance(key.value, int | float) else "this key"
+    def _check_key(self, key: object, line: int, loc: Loc, earlier: Lines | None) -> None:
+        if not isinstance(key, str):
+            shown = key if isinstance(key, int | float) else "this key"
             self._report(line, loc[:-1], f"a key must be text; put {shown} in quotes")
-        elif key.value == "<<":
+        elif key == "<<":
             self._report(line, loc, "merge keys are not supported; write the keys out")
         elif earlier is not None:
             self._report(line, loc, f"duplicate key; it is already on line {earlier.line}")
@@ -270,19 +259,21 @@ class _Builder:
             tag = event.tag.replace("tag:yaml.org,2002:", "!!")[:80]
             self._report(_line(event), loc, f"the tag {tag!r} is not allowed")
 
-    def _measured(self, event: Any, value: Any, parts: Sequence[Node]) -> Node:
-        node = Node(
+    def _measured(
+        self, event: Any, everything: Sequence[Lines], parts: Mapping[str | int, Lines]
+    ) -> Lines:
+        lines = Lines(
             line=_line(event),
-            value=value,
-            nodes=1 + sum(part.nodes for part in parts),
-            characters=sum(part.characters for part in parts),
-            depth=1 + max((part.depth for part in parts), default=0),
+            parts=parts,
+            values=1 + sum(part.values for part in everything),
+            characters=sum(part.characters for part in everything),
+            depth=1 + max((part.depth for part in everything), default=0),
         )
-        if node.depth > MAX_DEPTH:
-            self._stop(node.line, f"nested more than {MAX_DEPTH} levels deep")
-        if node.nodes > MAX_NODES or node.characters > MAX_CHARACTERS:
-            self._stop(node.line, "too large once its aliases are written out")
-        return node
+        if lines.depth > MAX_DEPTH:
+            self._stop(lines.line, f"nested more than {MAX_DEPTH} levels deep")
+        if lines.values > MAX_VALUES or lines.characters > MAX_CHARACTERS:
+            self._stop(lines.line, "too large once its aliases are written out")
+        return lines
 
     def _report(self, line: int, loc: Loc, text: str) -> None:
         where = path_text(loc)

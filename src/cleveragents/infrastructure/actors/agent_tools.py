@@ -9,6 +9,7 @@ from cleveragents.domain.actor_protocol import AGENT_TOOL
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.footprint import UNKNOWN, Reach
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.tool_schema import CallProblem
 
 
 class CarriesOut(Protocol):
@@ -53,7 +54,7 @@ class AgentTools:
             return ToolSpec(name=name, description="What the agent does itself.", writes=True)
         return self._tools.find(action, name)
 
-    def check(self, action: Action, step: Step) -> Sequence[str]:
+    def check(self, action: Action, step: Step) -> Sequence[CallProblem]:
         return () if step.tool.startswith(AGENT_TOOL) else self._tools.check(action, step)
 
     def is_held_to_reading(self, action: Action, spec: ToolSpec) -> bool:

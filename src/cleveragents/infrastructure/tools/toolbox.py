@@ -19,7 +19,7 @@ from cleveragents.domain.footprint import Reach
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
 from cleveragents.domain.scarcity import scarcity_of
-from cleveragents.domain.tool_schema import fits
+from cleveragents.domain.tool_schema import CallProblem, fits
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.sqlite.worker import DatabasePlace, DatabaseWorkers
 from cleveragents.infrastructure.tools.builtin import file_tools, search_tool
@@ -72,17 +72,20 @@ class ToolBox:
             raise ToolNotFoundError(name, close[0] if close else None)
         return known[name]
 
-    def check(self, action: Action, step: Step) -> Sequence[str]:
+    def check(self, action: Action, step: Step) -> Sequence[CallProblem]:
         try:
             spec = self.find(action, step.tool)
         except ToolNotFoundError as error:
-            return [error.message]
+            return [CallProblem(text=error.message)]
+        judged = {
+            ("resources",): _resource_problems(spec, action, step),
+            ("resources", "rollback_policy"): _checkpoint_problems(spec, action, step),
+            ("confinement",): self._confinement_problems(spec, action),
+            (): _python_problems(spec),
+        }
         return [
             *_argument_problems(spec, step.arguments),
-            *_resource_problems(spec, action, step),
-            *_checkpoint_problems(spec, action, step),
-            *self._confinement_problems(spec, action),
-            *_python_problems(spec),
+            *(CallProblem(text=t, rests_on=by) for by, texts in judged.items() for t in texts),
         ]
 
     def _confinement_problems(self, spec: ToolSpec, action: Action) -> list[str]:
@@ -114,7 +117,7 @@ class ToolBox:
         self._processes.refuse_if_stopped(context.plan_id)
         problems = _argument_problems(spec, arguments)
         if problems:
-            raise ToolArgumentError(spec.name, "; ".join(problems))
+            raise ToolArgumentError(spec.name, "; ".join(problem.text for problem in problems))
         root = _sandbox(spec, arguments, context)
         try:
             return self._run(spec, arguments, context, root)
@@ -169,10 +172,10 @@ def _python_problems(spec: ToolSpec) -> list[str]:
     return [] if problem is None else [f"`{spec.name}`: {problem}"]
 
 
-def _argument_problems(spec: ToolSpec, arguments: Mapping[str, Any]) -> list[str]:
+def _argument_problems(spec: ToolSpec, arguments: Mapping[str, Any]) -> list[CallProblem]:
     known = {parameter.name: parameter for parameter in spec.parameters}
     problems = [
-        f"`{spec.name}` needs `{name}` under `with`"
+        CallProblem(text=f"`{spec.name}` needs `{name}` under `with`")
         for name, parameter in known.items()
         if parameter.required and name not in arguments
     ]
@@ -180,9 +183,11 @@ def _argument_problems(spec: ToolSpec, arguments: Mapping[str, Any]) -> list[str
         if name not in known and spec.open_ended:
             continue
         if name not in known:
-            problems.append(_unknown_argument(spec, name, list(known)))
+            text = _unknown_argument(spec, name, list(known))
+            problems.append(CallProblem(text=text, argument=name))
         elif not fits(value, known[name].type):
-            problems.append(f"`{name}` of `{spec.name}` must be a {known[name].type}")
+            text = f"`{name}` of `{spec.name}` must be a {known[name].type}"
+            problems.append(CallProblem(text=text, argument=name))
     return problems
 
 
