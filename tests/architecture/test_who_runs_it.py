@@ -1,0 +1,65 @@
+"""Who runs it is asked at few places: most tests need not run as root as well (ADR 0069)."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src/cleveragents/infrastructure"
+ASKING = re.compile(r"\bos\.get(?:res|e)?[ug]id\(")
+
+# What depends on it. Tests that go through a new one run as root and as an ordinary user: they are
+# in ORDINARY of the noxfile, and not in ONCE.
+PLACES = {
+    "confinement/confiner.py": "root gives its rights up before a step",
+    "confinement/read_only_view.py": "the number that a step has in its view",
+    "files/closed_process.py": "the number of whoever opens closed files",
+    "files/copy/copy_worker.py": "whether the owner of a file has to be set",
+    "files/copy/parallel_copy.py": "whether a mode stops us",
+    "files/data_folder.py": "whether the data folder is ours",
+    "sandbox/folder/apply/staging.py": "whether a folder for staged files is ours",
+    "sandbox/folder/inspect.py": "whether files of others can be given back to them",
+}
+
+
+def test_every_place_that_asks_who_runs_it_is_known() -> None:
+    asking = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if ASKING.search(path.read_text())
+    }
+    assert asking == PLACES.keys()
+
+
+@pytest.mark.parametrize("name", ["cli", "application", "domain", "config", "container"])
+def test_elsewhere_nobody_asks(name: str) -> None:
+    files = (ROOT / "src/cleveragents" / name).rglob("*.py")
+    assert [path for path in files if ASKING.search(path.read_text())] == []
+
+
+def test_what_runs_once_is_run_by_the_ordinary_user() -> None:
+    lists = _lists_of_the_noxfile()
+    ordinary, once = _files(lists["ORDINARY"]), _files(lists["ONCE"])
+    assert once < ordinary
+
+
+def _lists_of_the_noxfile() -> dict[str, tuple[str, ...]]:
+    return {
+        line.targets[0].id: ast.literal_eval(line.value)
+        for line in ast.parse((ROOT / "noxfile.py").read_text()).body
+        if isinstance(line, ast.Assign)
+        and isinstance(line.targets[0], ast.Name)
+        and line.targets[0].id in {"ORDINARY", "ONCE"}
+    }
+
+
+def _files(places: tuple[str, ...]) -> set[Path]:
+    found: set[Path] = set()
+    for place in places:
+        there = list((ROOT / "tests").glob(place))
+        assert there, f"the noxfile names {place}, and there are no such tests"
+        for path in there:
+            found |= set(path.rglob("test_*.py") if path.is_dir() else [path])
+    return found
