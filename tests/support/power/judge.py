@@ -289,7 +289,10 @@ class Judge:
         self.project("at the end", applied=True, variants=variants)
 
     def _complete(self, plan: str) -> bool:
-        return self.type("plan", "status", plan).data.get("state") == "complete"
+        """Not if a rollback was cut off, which status says: the next command finishes it, and then
+        there are steps to do."""
+        answer = self.type("plan", "status", plan)
+        return answer.data.get("state") == "complete" and "interrupted" not in answer.out
 
     def through(self, plan: str, word: str, variants: frozenset[str]) -> frozenset[str]:
         """Every step done, then back to some moment and through again."""
