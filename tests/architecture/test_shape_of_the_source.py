@@ -65,6 +65,15 @@ def test_the_clock_is_the_only_loose_adapter(modules: dict[str, ast.Module]) -> 
     assert sorted(loose) == ["infrastructure/__init__.py", "infrastructure/clock.py"]
 
 
+def test_every_class_name_is_defined_once(modules: dict[str, ast.Module]) -> None:
+    places: dict[str, list[str]] = {}
+    for path, module in modules.items():
+        for node in ast.walk(module):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(path)
+    assert {name: paths for name, paths in places.items() if len(paths) > 1} == {}
+
+
 def test_no_function_is_too_long(modules: dict[str, ast.Module]) -> None:
     too_long = {
         f"{path}:{name}": size

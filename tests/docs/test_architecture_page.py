@@ -43,3 +43,11 @@ def _names(path: Path) -> set[str]:
         if isinstance(node, ast.Assign):
             names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     return names
+
+
+def test_every_name_of_the_glossary_is_there() -> None:
+    rows = re.findall(r"^\| .* \| (`.*`) \|$", (ROOT / "docs/glossary.md").read_text("utf-8"), re.M)
+    names = {name for row in rows for name in re.findall(r"`([\w.]+)`", row)}
+    assert len(names) > 40
+    there = set[str]().union(*(_names(path) for path in SOURCE.rglob("*.py")))
+    assert names - there == set()

@@ -280,9 +280,9 @@ def test_a_format_imports_only_what_it_needs(format: str, absent: str) -> None:
     program = (
         "import sys, datetime\n"
         "from cleveragents.cli.render import make_renderer\n"
-        "from cleveragents.cli.render.blocks import Outcome\n"
+        "from cleveragents.cli.render.blocks import CommandResult\n"
         f"renderer = make_renderer({format!r}, stdout=sys.stdout, stderr=sys.stderr)\n"
-        "renderer.show('x', Outcome(data={}), datetime.datetime.now(datetime.UTC), 1)\n"
+        "renderer.show('x', CommandResult(data={}), datetime.datetime.now(datetime.UTC), 1)\n"
         f"sys.exit(str([m for m in {absent!r}.split() if m in sys.modules]))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
