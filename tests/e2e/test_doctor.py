@@ -371,21 +371,3 @@ def test_what_cannot_be_mended_is_told_and_the_rest_is_mended(world: World) -> N
 
 def _snapshots(world: World, plan: PlanHandle) -> Path:
     return world.agents.data_dir / "snapshots" / f"{plan.id}.db"
-
-
-def test_child_plans_and_what_they_leave_are_in_order(world: World) -> None:
-    children = {
-        "parallel": True,
-        "plans": [
-            {"name": "en", "steps": [write("en.txt", "1")]},
-            {"name": "de", "steps": [write("de.txt", "1")]},
-        ],
-    }
-    plan = world.run({"name": "both", "subplans": children}, write("last", "1", "last"))
-    assert examine(world)[1] == []
-    plan.rollback("start").ok()
-    assert examine(world)[1] == []
-    world.agents("store", "verify").ok()
-    plan.execute().ok()
-    plan("apply", "--yes").ok()
-    assert examine(world)[1] == []

@@ -276,11 +276,13 @@ def _leftover(leftover: Leftover, item: PlanFacts | None) -> Finding:
     whose = "a plan that is over" if item is not None else "no plan of this database"
     where = f" in {leftover.repository}" if leftover.repository else ""
     problem = f"the {leftover.kind} {leftover.name}{where} belongs to {whose}"
-    applied = item is not None and item.plan.state is State.APPLIED
+    gone = item is not None and (
+        item.plan.state is State.APPLIED or _was_removed(leftover, item.resources)
+    )
     if leftover.broken and item is not None and not _is_over(item):
         return _broken(leftover)
     accountable = item is not None or leftover.kind is LeftoverKind.REF
-    if accountable and (applied or not leftover.precious):
+    if accountable and (gone or not leftover.precious):
         return Finding(
             check=Check.LEFTOVERS, subject=leftover.plan_id, problem=problem, remedy="remove it"
         )
@@ -291,6 +293,14 @@ def _leftover(leftover: Leftover, item: PlanFacts | None) -> Finding:
         problem=f"{problem}{only}",
         remedy=f"look at it, then: {removing(leftover)}",
         mendable=False,
+    )
+
+
+def _was_removed(leftover: Leftover, resources: Sequence[PlanResource]) -> bool:
+    """Whether it is on record that we have removed it: a power cut can bring a folder back."""
+    return any(
+        resource.status is SandboxStatus.REMOVED and resource.sandbox_path == leftover.path
+        for resource in resources
     )
 
 

@@ -105,6 +105,12 @@ class FolderStage:
             else:
                 os.unlink(name, dir_fd=self.fd)
         os.rmdir(self.path)
+        # Whoever records that it is over must not find it again after a power cut.
+        project = os.open(os.path.dirname(self.path), FOLDER_FLAGS)
+        try:
+            os.fsync(project)
+        finally:
+            os.close(project)
 
     def _write(self, names: list[str], pieces: Iterable[bytes]) -> None:
         first, *others = names
