@@ -143,7 +143,7 @@ class Branch:
     """The sandbox of a child of the one plan in `home`, made by the program's own parts."""
 
     def __init__(self, home: Path, project: Path) -> None:
-        from dataclasses import replace
+        from msgspec.structs import replace
 
         from cleveragents.config import load_settings
         from cleveragents.container import Container
@@ -167,7 +167,7 @@ class Branch:
 
     def begin(self) -> None:
         """One more child."""
-        from dataclasses import replace
+        from msgspec.structs import replace
 
         from cleveragents.domain.ids import PlanId, ResourceId
         from cleveragents.domain.resource import SandboxStatus

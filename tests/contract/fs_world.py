@@ -3,10 +3,10 @@
 import os
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.support.runners import database_workers, git_views
 from tests.support.trees import Tree, facts
 

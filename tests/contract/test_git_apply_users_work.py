@@ -3,10 +3,10 @@
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from git_world import OTHER_PLAN, Project, World, changed, untouched_after, world
+from msgspec.structs import replace
 
 from cleveragents.domain.errors import (
     ApplyConflictError,

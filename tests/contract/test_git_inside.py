@@ -3,11 +3,11 @@
 import hashlib
 import shutil
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from git_world import Project, World, changed, world
+from msgspec.structs import replace
 from tests.support.runners import git_views
 
 from cleveragents.domain.confinement import Confinement, ConfinementMode

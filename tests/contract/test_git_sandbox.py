@@ -2,11 +2,11 @@
 
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from git_world import OTHER_PLAN, PLAN, Project, World, changed, hook_ran, hostile, world
+from msgspec.structs import replace
 from tests.support.runners import git_views
 
 from cleveragents.application.ports.runtime import Sandboxes

@@ -4,10 +4,10 @@ import os
 import sqlite3
 import time
 from contextlib import closing, suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sqlite_world import JOURNALS, World, elsewhere, world
 
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError, ProjectMissingError

@@ -3,10 +3,10 @@
 import stat
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from sqlite_world import JOURNALS, PLAN, World, elsewhere, world
 
 from cleveragents.domain.changes import ResourceDiff

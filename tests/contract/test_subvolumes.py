@@ -6,11 +6,11 @@ import sys
 import time
 from collections.abc import Generator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fs_world import FolderWorld
+from msgspec.structs import replace
 from test_reflink import made_disk, used
 
 # `tests` is no installed package; with this, `tests.support` is found however pytest is called.

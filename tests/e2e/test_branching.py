@@ -4,10 +4,10 @@ import os
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.support.trees import tree_of
 from tests.support.world import World, shell
 

@@ -1,9 +1,10 @@
 """The settings: what they are, where each value comes from, and how one is set."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec import Struct
 
 from cleveragents.config import files
 from cleveragents.config.keys import KEYS, ConfigProblem, Key, as_text, find_key, shown
@@ -41,8 +42,7 @@ __all__ = [
 _OWN_VARIABLES = ("CLEVERAGENTS_SANDBOX_", "CLEVERAGENTS_PLAN_ID")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """Plain values, all of them checked. `format` None: chosen by whether there is a terminal."""
 
     format: str | None
@@ -70,8 +70,7 @@ class Settings:
     llm_max_retries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedSettings:
+class LoadedSettings(Struct, frozen=True, kw_only=True):
     settings: Settings
     origins: Mapping[str, str]
     warnings: tuple[str, ...] = ()
@@ -85,8 +84,7 @@ class LoadedSettings:
         return getattr(self.settings, find_key(key, "`config get`").field)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyDescription:
+class KeyDescription(Struct, frozen=True, kw_only=True):
     name: str
     value: str
     origin: str
@@ -164,8 +162,7 @@ def describe_keys(loaded: LoadedSettings | None = None) -> tuple[KeyDescription,
 # --- layers -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class _Entry(Struct, frozen=True, kw_only=True):
     value: Value
     origin: str
 

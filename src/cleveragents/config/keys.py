@@ -1,7 +1,8 @@
 """The keys of the configuration: their names, defaults, and what each of them accepts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.config.values import (
     AUTO_FORMAT,
@@ -60,8 +61,7 @@ def _hidden(value: Value) -> Value:
     return "(set, not shown)" if value else value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(Struct, frozen=True, kw_only=True):
     """One setting. `read` checks a value as TOML has it; `from_text` makes such a value of text.
 
     `in_project` False: a cloned repository must not say where our data goes. `shown` is what people

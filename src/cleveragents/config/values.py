@@ -4,9 +4,10 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+
+from msgspec import Struct
 
 FORMATS = ("rich", "color", "table", "plain", "json", "yaml")
 AUTO_FORMAT = "auto"
@@ -26,8 +27,7 @@ _MOST_MONEY = 1_000_000
 Value = str | int | float | tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
+class Base(Struct, frozen=True, kw_only=True):
     """What a path in a value is relative to: `~` is `home`, anything else is in `folder`."""
 
     home: Path

@@ -1,9 +1,11 @@
 """What an action file means: resources, tools, policy and steps, already validated."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.confinement import Confinement
 
@@ -17,8 +19,7 @@ class ResourceType(StrEnum):
     POSTGRES = "postgres"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceSpec:
+class ResourceSpec(Struct, frozen=True, kw_only=True):
     """One resource as the action names it; `location` is a path, or a URL for postgres."""
 
     name: str
@@ -29,15 +30,13 @@ class ResourceSpec:
     checkpointable: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackPolicy:
+class RollbackPolicy(Struct, frozen=True, kw_only=True):
     enabled: bool = True
     require_checkpoints: bool = True
     max_checkpoints: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parameter:
+class Parameter(Struct, frozen=True, kw_only=True):
     """One argument of a tool. `type` is a JSON type name."""
 
     name: str
@@ -53,8 +52,7 @@ class Validation(StrEnum):
     INFORMATIONAL = "informational"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True, kw_only=True):
     """What a tool declares about itself.
 
     An action's own tool is a `command`, a Python function (`python` is its entry point) or a tool
@@ -95,8 +93,7 @@ class ToolSpec:
         return (f"what {self.compensate} undoes",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerSpec:
+class ServerSpec(Struct, frozen=True, kw_only=True):
     """An MCP server whose tools the action uses: how it is started, and in which resource."""
 
     name: str
@@ -117,8 +114,7 @@ class MergeStrategy(StrEnum):
     LAST_WINS = "last_wins"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """One tool call of a scripted action, `arguments` being the file's `with`; or child plans.
 
     `uses` names earlier steps whose output it needs.
@@ -131,8 +127,7 @@ class Step:
     uses: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subplan:
+class Subplan(Struct, frozen=True, kw_only=True):
     """One child plan as the action declares it; `resources` are those of the parent it gets.
 
     Without `steps` the parent's actor decides them.
@@ -145,8 +140,7 @@ class Subplan:
     depends_on: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subplans:
+class Subplans(Struct, frozen=True, kw_only=True):
     """The child plans of one step, in the order in which their results are merged."""
 
     plans: tuple[Subplan, ...]
@@ -160,8 +154,7 @@ class Subplans:
 SCRIPTED = "scripted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorSpec:
+class ActorSpec(Struct, frozen=True, kw_only=True):
     """Who decides the steps. `tools` are patterns of those it may use; empty means all of them.
 
     A limit that is None is left to the settings. `options` are the actor's own.
@@ -175,8 +168,7 @@ class ActorSpec:
     options: JsonMap = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
+class Action(Struct, frozen=True, kw_only=True):
     """`validations` run when the steps are done; those of a child plan are its parent's.
 
     `steps` grow as an actor decides them. `invariants` are what must stay true whatever it does.

@@ -6,8 +6,10 @@ JSON, stored with every checkpoint group, so that going back takes the memory ba
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.confinement import ConfinementMode
@@ -36,8 +38,7 @@ UNANNOUNCED = AGENT_TOOL + "wrote"
 """What a step is called that was seen only by what it had changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """One thing an actor said or heard; `key` stands for it and all that came before it.
 
     Each message is stored once, however many checkpoints remember it.
@@ -53,8 +54,7 @@ class Message:
         return cls(key=hashlib.sha256(text).hexdigest()[:40], parent=parent, body=body)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Memory:
+class Memory(Struct, frozen=True, kw_only=True):
     """What an actor remembers; `added` are messages that become durable together with it."""
 
     state: Mapping[str, Any] = field(default_factory=dict[str, Any])
@@ -65,8 +65,7 @@ class Memory:
         return self.state.get(HEAD)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
+class Proposal(Struct, frozen=True, kw_only=True):
     """The step an actor wants next. `memory` is what it remembers once that is decided."""
 
     step: Step
@@ -78,8 +77,7 @@ class Proposal:
     notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unannounced:
+class Unannounced(Struct, frozen=True, kw_only=True):
     """An actor rests, and may have done something that it did not tell beforehand: if the sandboxes
     changed, that was a step. `said` is what it has said meanwhile."""
 
@@ -87,16 +85,14 @@ class Unannounced:
     said: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class Finished(Struct, frozen=True, kw_only=True):
     """An actor has nothing more to do; `summary` is what it says about its work."""
 
     memory: Memory
     summary: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Strategy:
+class Strategy(Struct, frozen=True, kw_only=True):
     """The steps an actor expects to take. `chosen`, if it made up its mind, is on record."""
 
     steps: tuple[str, ...]
@@ -104,8 +100,7 @@ class Strategy:
     memory: Memory | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOutcome:
+class StepOutcome(Struct, frozen=True, kw_only=True):
     """What came of a step; `error` None means that it succeeded.
 
     Of a step that failed, nothing is left in the sandboxes.
@@ -117,16 +112,14 @@ class StepOutcome:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guidance:
+class Guidance(Struct, frozen=True, kw_only=True):
     """What a person said; a later one has a higher `seq`, and no two have the same."""
 
     text: str
     seq: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(Struct, frozen=True, kw_only=True):
     """Everything an actor knows when it is asked. `guidance` is all that counts, oldest first.
 
     `recall` gives the messages up to a head, oldest first. `failed`: the step before it failed.
@@ -141,8 +134,7 @@ class Situation:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedStep:
+class PlacedStep(Struct, frozen=True, kw_only=True):
     """A step that came to an action later; `judges` says that it is a validation."""
 
     index: int

@@ -7,15 +7,15 @@ if it is proven to depend; a result that would be lost or is known to be wrong c
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.domain.decision import Decision, Dependency
 from cleveragents.domain.footprint import UNDECLARED, StepWrites, Touched, doubt, parents
 from cleveragents.domain.ids import DecisionId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class Reason(Struct, frozen=True, kw_only=True):
     """Why a decision goes with another; not `proven`: nothing shows that it need not."""
 
     why: str
@@ -23,8 +23,7 @@ class Reason:
     proven: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AffectedSet:
+class AffectedSet(Struct, frozen=True, kw_only=True):
     """`kept` are those that would have gone, had a person not wanted to keep them.
 
     `restored` names, by resource, the paths that go back; None stands for all of the resource.
@@ -35,8 +34,7 @@ class AffectedSet:
     restored: Mapping[str, tuple[str, ...] | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
+class History(Struct, frozen=True, kw_only=True):
     """The live decisions of a plan, what they did, and who used whose output."""
 
     decisions: Sequence[Decision]
@@ -54,8 +52,7 @@ class History:
         return {} if deed is None else deed.touched
 
 
-@dataclass(slots=True)
-class _Changes:
+class _Changes(Struct):
     """Who has changed what in one resource since then."""
 
     everybody: list[DecisionId] = field(default_factory=list[DecisionId])

@@ -1,15 +1,15 @@
 """What an apply is asked for, and what of it is prepared before anything real changes."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.ids import ResourceId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyOptions:
+class ApplyOptions(Struct, frozen=True, kw_only=True):
     """How the result reaches the project: `branch` names a new branch, `commit` False leaves it
     in the working tree."""
 
@@ -18,8 +18,7 @@ class ApplyOptions:
     commit: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedApply:
+class PreparedApply(Struct, frozen=True, kw_only=True):
     """A merge that was computed and checked, and has changed nothing real yet.
 
     `token` is opaque and durable: `carry_out`, `revert` and `finish` can be repeated with it

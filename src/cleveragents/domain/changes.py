@@ -1,9 +1,10 @@
 """What differs between two states of a resource."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 
 class ChangeKind(StrEnum):
@@ -23,8 +24,7 @@ class FileChange(NamedTuple):
     kind: ChangeKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileDiff:
+class FileDiff(Struct, frozen=True, kw_only=True):
     """One file of a diff; `insertions` and `deletions` are None for binary content."""
 
     path: str
@@ -33,8 +33,7 @@ class FileDiff:
     deletions: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceDiff:
+class ResourceDiff(Struct, frozen=True, kw_only=True):
     """What a plan would change in one resource; apply does not take the ignored `left_behind`.
 
     `notes` are sentences for people about what the files do not show.

@@ -1,10 +1,11 @@
 """Checkpoints, their groups, and the names of the moments at which they are taken."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.decision import Position
@@ -60,8 +61,7 @@ PLAN_STATE = "plan-state"
 """The `checkpoint_type` of a plan's own state; every group has exactly one of these."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """The captured state of one sandbox. `ref` is opaque: only the store that made it can read it.
 
     `changes`, `footprint` and `size_bytes` are relative to the snapshot before; an unchanged
@@ -79,8 +79,7 @@ class Snapshot:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceState:
+class ResourceState(Struct, frozen=True, kw_only=True):
     """Where one resource stood when a group was taken.
 
     `boundary` is the snapshot of the last step boundary; it differs from `snapshot` only where a
@@ -93,8 +92,7 @@ class ResourceState:
     boundary: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True, kw_only=True):
     checkpoint_id: CheckpointId
     group_id: GroupId
     plan_id: PlanId
@@ -116,8 +114,7 @@ class Checkpoint:
         return self.checkpoint_type == PLAN_STATE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointGroup:
+class CheckpointGroup(Struct, frozen=True, kw_only=True):
     """Everything taken at one moment, and where the plan itself stood then."""
 
     group_id: GroupId
@@ -175,8 +172,7 @@ class CheckpointGroup:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrunedCheckpoint:
+class PrunedCheckpoint(Struct, frozen=True, kw_only=True):
     """What is remembered of a group that is gone."""
 
     group_id: GroupId
@@ -184,16 +180,14 @@ class PrunedCheckpoint:
     pruned_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RevertedFile:
+class RevertedFile(Struct, frozen=True, kw_only=True):
     """`action` is `restored` (its content is that of the checkpoint) or `removed`."""
 
     file: str
     action: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackImpact:
+class RollbackImpact(Struct, frozen=True, kw_only=True):
     """What a rollback would do, or did. `only` names the files it was limited to; `notes` are for
     people."""
 
@@ -213,23 +207,20 @@ class RollbackImpact:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackPreview(RollbackImpact):
+class RollbackPreview(RollbackImpact, frozen=True, kw_only=True):
     """Nothing was done. `finishes_first` is the target of a rollback that was cut off."""
 
     undoes_step: bool = False
     finishes_first: GroupId | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackResult(RollbackImpact):
+class RollbackResult(RollbackImpact, frozen=True, kw_only=True):
     """It is done; `undo_group` is the checkpoint that takes it back."""
 
     undo_group: CheckpointGroup
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointMoment:
+class CheckpointMoment(Struct, frozen=True, kw_only=True):
     """What a caller says about a group that is to be recorded.
 
     `rollback_target` makes it the safety group of a rollback: the intent is stored with it.

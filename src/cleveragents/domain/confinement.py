@@ -1,9 +1,10 @@
 """What holds the commands of a plan inside: what is asked for, and what a machine can do."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 
 class ConfinementMode(StrEnum):
@@ -40,8 +41,7 @@ MEANING = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confinement:
+class Confinement(Struct, frozen=True, kw_only=True):
     """What an action asks for. `mode` None: what the settings say.
 
     `write` are further places, which no rollback reaches; `environment` further variables.
@@ -75,8 +75,7 @@ def confinement_from_map(item: Mapping[str, Any]) -> Confinement:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Abilities:
+class Abilities(Struct, frozen=True, kw_only=True):
     """What this machine offers. `landlock` is the version of its interface, 0 for none;
     `process_table`: a command can have one of its own."""
 
@@ -93,8 +92,7 @@ _LANDLOCK_TRUNCATE = 3
 _LANDLOCK_SIGNALS = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enforcement:
+class Enforcement(Struct, frozen=True, kw_only=True):
     """What holds for the commands of an action on this machine; `missing` has the reasons."""
 
     mode: ConfinementMode

@@ -1,8 +1,9 @@
 """The two sides of a conflict: how they are told, and what a person decides about them."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.threeway import Region
@@ -20,8 +21,7 @@ class Side(StrEnum):
     THEIRS = "theirs"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hunk:
+class Hunk(Struct, frozen=True, kw_only=True):
     """One place where the sides differ, as text for people; long ones are cut, and say so.
 
     `line` is where it begins in ours, counted from 1.
@@ -57,8 +57,7 @@ def _shown(line: bytes) -> str:
     return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
+class Loss(Struct, frozen=True, kw_only=True):
     """What a merge left out of one file because a person chose the other side.
 
     `whose` is who had made it: a child, or a step of the plan. `count` is how many lines of a text
@@ -76,8 +75,7 @@ class Loss:
         return f"{self.resource}:{self.path} ({what if self.count else 'what is'} of {self.whose})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeftOut:
+class LeftOut(Struct, frozen=True, kw_only=True):
     """What of one side a merge did not take, `lines` and `count` as in Loss."""
 
     path: str
@@ -90,8 +88,7 @@ Edited = Mapping[tuple[PlanId, str, str], bytes]
 """By child, resource and path: what a person made of both sides."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resolution:
+class Resolution(Struct, frozen=True, kw_only=True):
     """What a person decides about conflicts that were told: a side, or a text of their own."""
 
     side: Side | None = None

@@ -1,9 +1,11 @@
 """Corrections: what one takes back, what it leaves alone, and what it puts in its place."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.action import Step
 from cleveragents.domain.decision import Decision, Position, ToolCall, is_live
@@ -21,8 +23,7 @@ class CorrectionStatus(StrEnum):
     ABANDONED = "abandoned"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Correction:
+class Correction(Struct, frozen=True, kw_only=True):
     """One decision that a person corrected.
 
     `affected` is superseded by it and `steps` are done again; `kept` are those that a person wants
@@ -61,8 +62,7 @@ class Correction:
         return replace(self, status=CorrectionStatus.ABANDONED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Supersession:
+class Supersession(Struct, frozen=True, kw_only=True):
     """At `position` a correction took the place of a decision."""
 
     decision_id: DecisionId
@@ -88,8 +88,7 @@ def superseded_decisions(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unchecked:
+class Unchecked(Struct, frozen=True, kw_only=True):
     """At `position` a person let the result of a decision stand that may not hold any more."""
 
     decision_id: DecisionId

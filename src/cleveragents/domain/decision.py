@@ -1,10 +1,11 @@
 """Decisions and tool calls: what was chosen, why, and what came of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
 
 from cleveragents.domain.action import Step
 from cleveragents.domain.changes import FileChange
@@ -26,16 +27,14 @@ class DecisionType(StrEnum):
     USER_INTERVENTION = "user_intervention"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class Position(Struct, frozen=True, kw_only=True):
     """A place in a plan's history: the line of events it is on, and how far along that line."""
 
     timeline: int
     seq: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class Decided(Struct, frozen=True, kw_only=True):
     """The step that an actor made up, and what it remembers from then on.
 
     On record before the step runs: nobody is asked twice for the same decision (ADR 0027).
@@ -45,8 +44,7 @@ class Decided:
     state: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class Decision(Struct, frozen=True, kw_only=True):
     """`decided` is there for a step that is not written in the action."""
 
     decision_id: DecisionId
@@ -68,8 +66,7 @@ class Decision:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependency:
+class Dependency(Struct, frozen=True, kw_only=True):
     """`decision_id` used the output of `depends_on`."""
 
     decision_id: DecisionId
@@ -82,16 +79,14 @@ class ToolCallStatus(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolResult:
+class ToolResult(Struct, frozen=True, kw_only=True):
     """What a tool gave back: `output` for people, `values` for programs and later steps."""
 
     output: str = ""
     values: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True, kw_only=True):
     """One call that ended. `undone` says that a rollback or a correction took its effects back.
 
     `changes` is for people; `touched` has the same exactly, by the name of the resource. `reach` is
@@ -127,8 +122,7 @@ class ToolCall:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fork:
+class Fork(Struct, frozen=True, kw_only=True):
     """Timeline `timeline` began at `start`, a position on an earlier one."""
 
     timeline: int

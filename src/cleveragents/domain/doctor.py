@@ -1,8 +1,9 @@
 """What a crash can leave behind: what each thing found means, and what is to be done."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Phase, Plan, State
@@ -22,8 +23,7 @@ class Check(StrEnum):
     STORE = "store"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class Finding(Struct, frozen=True, kw_only=True):
     """`remedy` is what mending does, or what to type where only a person can decide."""
 
     check: Check
@@ -33,8 +33,7 @@ class Finding:
     mendable: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanFacts:
+class PlanFacts(Struct, frozen=True, kw_only=True):
     """`owner` works on it now. `lost` are the resources whose sandbox is not usable, each with
     whether it can be made again; `strays` those whose project is not where it was, by name, each
     with the place where it seems to be."""
@@ -58,8 +57,7 @@ class PlanFacts:
         return self.owner is None and not is_over
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectMove:
+class ProjectMove(Struct, frozen=True, kw_only=True):
     """The project at `old` is at `new` now, for this plan and all below it."""
 
     plan_id: PlanId
@@ -73,8 +71,7 @@ class LeftoverKind(StrEnum):
     FOLDER = "folder"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leftover:
+class Leftover(Struct, frozen=True, kw_only=True):
     """Something of ours: a ref in somebody's repository, or the folder of a sandbox.
 
     `path` is the sandbox it belongs to, `there` whether that is still on disk. `precious`: it holds

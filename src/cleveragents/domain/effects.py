@@ -1,10 +1,12 @@
 """Effects outside the sandboxes: what is known of each, and whether it may happen again."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.decision import Position, ToolResult, is_live
 from cleveragents.domain.ids import DecisionId, EffectId, PlanId
@@ -32,8 +34,7 @@ class EffectChoice(StrEnum):
     SKIP = "skip"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(Struct, frozen=True, kw_only=True):
     """One run of a tool that reaches outside: stored before the tool starts (ADR 0020).
 
     A `skipped` one did not run: `stands_for` names the earlier run whose result was taken.
@@ -119,8 +120,7 @@ def passage(standing: Effect | None, choice: EffectChoice, *, idempotent: bool) 
 Reach = Mapping[int, int | None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectsTurn:
+class EffectsTurn(Struct, frozen=True, kw_only=True):
     """What going back means for effects: those that no longer count, newest first, and those
     that count again."""
 
@@ -147,8 +147,7 @@ def turned(effects: Sequence[Effect], before: Reach, after: Reach) -> EffectsTur
     return EffectsTurn(undone=tuple(undone), revived=tuple(revived))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectReport:
+class EffectReport(Struct, frozen=True, kw_only=True):
     """What became of outside effects at a rollback, in words.
 
     `lasting`: nothing undoes them. `failed`: their compensation did not work. `uncertain`: they may

@@ -1,58 +1,50 @@
 """What happened while a plan ran, for live progress; nothing is decided from these."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanStarted:
+class PlanStarted(Struct, frozen=True, kw_only=True):
     plan_id: str
     steps: tuple[str, ...]
     first_step: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SandboxCreating:
+class SandboxCreating(Struct, frozen=True, kw_only=True):
     resource: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepStarted:
+class StepStarted(Struct, frozen=True, kw_only=True):
     step_index: int
     name: str
     tool: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepFinished:
+class StepFinished(Struct, frozen=True, kw_only=True):
     step_index: int
     name: str
     files_changed: int = 0
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointRecorded:
+class CheckpointRecorded(Struct, frozen=True, kw_only=True):
     group_id: str
     reason: str
     label: str
     pruned: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanFinished:
+class PlanFinished(Struct, frozen=True, kw_only=True):
     plan_id: str
     state: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
+class Recovered(Struct, frozen=True, kw_only=True):
     """A command found something unfinished and mended it before doing its own work."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resumed:
+class Resumed(Struct, frozen=True, kw_only=True):
     """A plan that had begun before goes on; `name` is that of the step, empty if none is left."""
 
     step_index: int
@@ -60,24 +52,21 @@ class Resumed:
     name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorThinking:
+class ActorThinking(Struct, frozen=True, kw_only=True):
     """An actor is at work on its next decision; `said` is what it has said of it so far."""
 
     step_index: int
     said: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorWaiting:
+class ActorWaiting(Struct, frozen=True, kw_only=True):
     """An actor could not be reached, and is asked again after so many seconds."""
 
     reason: str
     seconds: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildReported:
+class ChildReported(Struct, frozen=True, kw_only=True):
     """What a child plan reported; `child` are the names that lead there from the top."""
 
     child: tuple[str, ...]

@@ -1,7 +1,8 @@
 """What a step touched and how far it looked, and whose output that makes it depend on."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.domain.ids import DecisionId
 
@@ -9,8 +10,7 @@ EVERYTHING = "."
 """As a path that is read: all of the resource."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Footprint:
+class Footprint(Struct, frozen=True, kw_only=True):
     """What one step changed in one resource.
 
     `paths` are files, links, empty folders and folders whose mode changed; `folders` came or went
@@ -34,8 +34,7 @@ Reads = Mapping[str, tuple[str, ...]]
 """By the resource's name, the paths that a step read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reach:
+class Reach(Struct, frozen=True, kw_only=True):
     """How far a step may have looked, and whether it may have changed what nobody sees.
 
     `reads` None means that nobody knows, so everything. `targets` is what it was told to write: if
@@ -64,8 +63,7 @@ UNKNOWN = Reach()
 NO_REACH = Reach(reads={}, reads_hidden=False, writes_hidden=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepWrites:
+class StepWrites(Struct, frozen=True, kw_only=True):
     """What a live decision did: its step, what that changed, how far it looked, and when."""
 
     decision_id: DecisionId
@@ -80,8 +78,7 @@ class StepWrites:
         return self.reach.writes_hidden or any(self.touched.values())
 
 
-@dataclass(slots=True)
-class _Trail:
+class _Trail(Struct):
     """Who changed what in one resource."""
 
     everybody: dict[DecisionId, None] = field(default_factory=dict[DecisionId, None])

@@ -3,9 +3,10 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.domain.actor_protocol import caveats
 from cleveragents.domain.checkpoint import (
@@ -21,8 +22,7 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupDraft:
+class GroupDraft(Struct, frozen=True, kw_only=True):
     """Everything a group is made of; `previous` is the group the plan stood on until now."""
 
     plan: Plan

@@ -5,7 +5,8 @@ would find that the first had changed it. So the outer one leaves it out (ADR 00
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import ResourceError

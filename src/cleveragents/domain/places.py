@@ -1,15 +1,15 @@
 """Where a plan belongs: the repository or folder of its first resource (ADR 0044)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlacedPlan:
+class PlacedPlan(Struct, frozen=True, kw_only=True):
     """A plan that a person has made; without a place if none of its resources is on this disk."""
 
     plan_id: PlanId

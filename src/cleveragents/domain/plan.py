@@ -1,10 +1,12 @@
 """The plan: its phase, its state, and every legal move between them as a method."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.action import Action
 from cleveragents.domain.checkpoint import CheckpointGroup
@@ -35,8 +37,7 @@ class State(StrEnum):
     CONSTRAINED = "constrained"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanFailure:
+class PlanFailure(Struct, frozen=True, kw_only=True):
     """Why a plan is errored or constrained, in the shape `plan status` shows."""
 
     message: str
@@ -48,8 +49,7 @@ class PlanFailure:
     recoverable: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Struct, frozen=True, kw_only=True):
     """One run of an action; `head` (column `last_checkpoint_id`) is where it stands now.
 
     `child_of` is there for a child plan; it is told from the parent's rows and stored with them.

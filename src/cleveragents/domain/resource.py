@@ -1,9 +1,11 @@
 """A plan's resources: the real thing, and the sandbox that stands for it."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.confinement import (
@@ -40,8 +42,7 @@ class SandboxStatus(StrEnum):
     MISSING = "missing"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanResource:
+class PlanResource(Struct, frozen=True, kw_only=True):
     """One resource of one plan.
 
     `base` is what the sandbox is made from, fixed when the plan is made (for git: a commit).
@@ -168,8 +169,7 @@ class Damage(StrEnum):
     REPOSITORY = "repository"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rebuilding:
+class Rebuilding(Struct, frozen=True, kw_only=True):
     """From which snapshot. `keeps_files`: only what is beside the files, a repository, is made
     anew; otherwise nothing of what is there stays."""
 
@@ -177,8 +177,7 @@ class Rebuilding:
     keeps_files: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceInspection:
+class ResourceInspection(Struct, frozen=True, kw_only=True):
     """What `plan use` found out about a real resource before it made a plan on it."""
 
     location: str

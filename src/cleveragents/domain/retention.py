@@ -1,9 +1,10 @@
 """The rule which checkpoint groups go and which stay, with a reason for each."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from cleveragents.domain.ids import GroupId
 
@@ -39,24 +40,21 @@ class GroupOutline(NamedTuple):
     size_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateCounts:
+class StateCounts(Struct, frozen=True, kw_only=True):
     """How many states the groups of a plan hold, and how many groups the one that has most."""
 
     states: int
     alike: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionDecision:
+class RetentionDecision(Struct, frozen=True, kw_only=True):
     """What stays and what goes, oldest first, each with the reason."""
 
     kept: Mapping[GroupId, str]
     removed: Mapping[GroupId, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointRetentionPolicy:
+class CheckpointRetentionPolicy(Struct, frozen=True, kw_only=True):
     """`max_states` is how many states of a plan can be gone back to, however many groups hold each
     of them; the one that the newest group holds is where the plan is, and does not count. `max_age`
     None and `max_total_bytes` 0 set no limit."""

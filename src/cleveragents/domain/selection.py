@@ -1,7 +1,8 @@
 """How a person names single files of a plan: `path`, `resource:path`, or a resource."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import PathOutsideSandboxError, UsageError
@@ -10,8 +11,7 @@ from cleveragents.domain.resource import PlanResource
 _DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Struct, frozen=True, kw_only=True):
     """By resource, the files and folders meant; no path at all means all of that resource."""
 
     paths: Mapping[str, tuple[str, ...]]

@@ -1,8 +1,10 @@
 """Child plans: how each belongs to its parent, in which order they run, what came of them."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.action import Subplan, Subplans
 from cleveragents.domain.conflicts import Hunk, Loss
@@ -37,8 +39,7 @@ class ConflictKind(StrEnum):
     OVERWRITE = "overwrite"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conflict:
+class Conflict(Struct, frozen=True, kw_only=True):
     """One path that a child and somebody before it both changed; `path` is text for people.
 
     `ours` and `theirs` say what each side made of it, `hunks` where the lines of a text differ, of
@@ -66,8 +67,7 @@ class Conflict:
         return f"{self.resource}:{self.path} ({self.kind})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildPlan:
+class ChildPlan(Struct, frozen=True, kw_only=True):
     """A plan's place under its parent: one row per child, never deleted.
 
     `position` is where in the parent's history it was spawned, `merges` are the places where its
@@ -138,8 +138,7 @@ class ChildPlan:
         return seen
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildOf:
+class ChildOf(Struct, frozen=True, kw_only=True):
     """What a plan knows of its parent. `invalidated` says that a rollback took it back, there or
     further up, `over` that the plan at the top is applied or cancelled."""
 

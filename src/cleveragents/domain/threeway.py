@@ -6,16 +6,16 @@ whether two texts can be merged at all is git's word.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
+
+from msgspec import Struct
 
 Lines = Sequence[bytes]
 # Finding the common lines of longer texts would take longer than people wait.
 MOST_LINES = 5_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
+class Region(Struct, frozen=True, kw_only=True):
     """A part of the text. `line` is where it begins in ours, counted from 1.
 
     Not `disputed`: `ours` and `theirs` are the same, and what was agreed on.

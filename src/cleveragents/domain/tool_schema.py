@@ -1,8 +1,9 @@
 """What the arguments of a tool look like to whoever calls it: as JSON Schema, and checked."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.domain.action import Parameter, ToolSpec
 
@@ -27,8 +28,7 @@ _VALUES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallProblem:
+class CallProblem(Struct, frozen=True, kw_only=True):
     """What is wrong with a call: in one of its arguments, or in the call as a whole.
 
     `rests_on` are the sections of the action by which it was judged.

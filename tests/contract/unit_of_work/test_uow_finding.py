@@ -2,11 +2,11 @@
 
 import sqlite3
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from uow_values import (
     BARE_PLAN,
     CHILD,

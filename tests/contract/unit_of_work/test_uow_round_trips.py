@@ -1,11 +1,11 @@
 """The unit of work: what is stored comes back, field by field and type by type."""
 
-import dataclasses
-from dataclasses import replace
 from datetime import UTC
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 from uow_values import (
     ACTION,
     BARE_PLAN,
@@ -55,7 +55,7 @@ from cleveragents.domain.subplan import ChildOf, ChildPlan, Conflict, ConflictKi
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
 EARLIER = Position(timeline=1, seq=4)
-CHILD_PLAN = dataclasses.replace(FULL_PLAN, plan_id=PlanId("01J0000000000000000000CH1D"))
+CHILD_PLAN = replace(FULL_PLAN, plan_id=PlanId("01J0000000000000000000CH1D"))
 FULL_CHILD = ChildPlan(
     plan_id=CHILD_PLAN.plan_id,
     parent_id=PLAN,
@@ -93,7 +93,7 @@ def test_a_child_comes_back_whole_and_its_plan_knows_its_parent(
     fill(database)
     with database() as uow:
         uow.plans.add(CHILD_PLAN)
-        uow.subplans.add(dataclasses.replace(FULL_CHILD, name="other", invalidated=False))
+        uow.subplans.add(replace(FULL_CHILD, name="other", invalidated=False))
         uow.subplans.save(FULL_CHILD)
         uow.commit()
 
@@ -142,12 +142,12 @@ def test_a_child_comes_back_whole_and_its_plan_knows_its_parent(
 def test_the_values_below_have_every_field_set_to_something_else_than_its_default(
     value: Any,
 ) -> None:
-    for field in dataclasses.fields(value):
+    for field in msgspec.structs.fields(type(value)):
         given = getattr(value, field.name)
         if field.name == "child_of":
             continue  # no column of its own: it is told from the row in `subplans`
         assert given != field.default
-        if field.default_factory is not dataclasses.MISSING:
+        if field.default_factory is not msgspec.NODEFAULT:
             assert given != field.default_factory()
         assert given not in (None, "", ()) or field.name == "enabled", field.name
 
@@ -377,7 +377,7 @@ def test_steps_that_were_decided_become_steps_of_the_action(
         for number, fields in enumerate(later):
             step = Step(name=f"step {number}", tool="shell")
             uow.decisions.add(
-                dataclasses.replace(
+                replace(
                     FULL_DECISION,
                     decision_id=DecisionId(ulid(900 + number)),
                     position=Position(timeline=2, seq=900 + number),

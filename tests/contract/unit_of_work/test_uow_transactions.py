@@ -2,10 +2,10 @@
 
 import sqlite3
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from uow_values import (
     BARE_PLAN,
     CHILD,

@@ -1,8 +1,9 @@
 """Values with every field set, and a database full of them, to try the unit of work with."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
+
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.domain.action import (

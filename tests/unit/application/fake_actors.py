@@ -1,11 +1,11 @@
 """Tools, actors and actions in memory."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from fake_sandboxes import Files, MemoryDisk
 from fakes import Faults
+from msgspec.structs import replace
 
 from cleveragents.application.ports.actors import Actor
 from cleveragents.application.ports.runtime import ToolContext
@@ -22,6 +22,7 @@ from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolNotFoundError
 from cleveragents.domain.footprint import NO_REACH, Reach
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.tool_schema import CallProblem
 
 TOOLS = (
     ToolSpec(name="append", writes=True, description="adds a line to two files, one by one"),
@@ -77,7 +78,7 @@ class MemoryTools:
                 return spec
         raise ToolNotFoundError(name, None)
 
-    def check(self, action: Action, step: Step) -> Sequence[str]:
+    def check(self, action: Action, step: Step) -> Sequence[CallProblem]:
         return []
 
     def is_held_to_reading(self, action: Action, spec: ToolSpec) -> bool:

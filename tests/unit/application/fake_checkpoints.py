@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 
 from fake_tables import Tables
+from msgspec.structs import replace
 
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.checkpoint_lookup import SHORTEST_PREFIX

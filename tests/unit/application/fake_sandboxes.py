@@ -3,9 +3,9 @@
 import hashlib
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 
 from fakes import Faults
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.action import ResourceSpec, ResourceType

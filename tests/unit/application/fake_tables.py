@@ -1,7 +1,9 @@
 """What is stored, in memory: the tables, and the repositories over them."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+from msgspec.structs import replace
 
 from cleveragents.domain.action import Action
 from cleveragents.domain.actor_protocol import Message, PlacedStep, grown

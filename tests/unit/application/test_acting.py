@@ -2,10 +2,10 @@
 the plan is taken back to before it."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from service_world import DEFAULT_TIMEOUT, ServiceWorld, after, append
 
 from cleveragents.application.services.plans.prompt_service import PromptService

@@ -1,10 +1,9 @@
 """Apply: everything is merged and checked first, and only then is the project changed."""
 
-from dataclasses import replace
-
 import pytest
 from fake_tables import Tables
 from fakes import Killed
+from msgspec.structs import replace
 from service_world import CODE, DOCS, OPTIONS, TWO_PLACES, ServiceWorld, after, append
 
 from cleveragents.application.services.apply.apply_service import ApplyQuestion

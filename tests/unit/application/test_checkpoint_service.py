@@ -1,9 +1,9 @@
 """Checkpoint groups by hand: making, finding, proving, comparing and letting go."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, after, append
 
 from cleveragents.domain.action import RollbackPolicy

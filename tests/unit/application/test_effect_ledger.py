@@ -55,7 +55,7 @@ def test_a_tool_that_stays_inside_leaves_nothing_in_the_ledger() -> None:
 def test_what_can_be_undone_is_an_effect_even_if_no_text_names_it() -> None:
     spec = ServiceWorld(book()).tools.find(ServiceWorld().action, "book")
     assert spec.outside_effects == ("a seat",)
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     assert replace(spec, side_effects=()).outside_effects == ("what cancel undoes",)
 

@@ -1,8 +1,7 @@
 """Making a plan from an action, all or nothing, and ending one by hand."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, after, resource
 
 from cleveragents.domain.action import ResourceType

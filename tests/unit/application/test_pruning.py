@@ -1,10 +1,10 @@
 """Letting go of groups: what the rule says is done and on record, and what is needed stays."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from fakes import Killed
+from msgspec.structs import replace
 from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, add_correction, append
 
 from cleveragents.application.services.checkpoints.pruning import pins

@@ -1,10 +1,10 @@
 """The way back in trouble: what fails is put back, what died is finished, the rest is refused."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from fakes import Killed
+from msgspec.structs import replace
 from rollback_world import world
 from service_world import ServiceWorld, after
 

@@ -73,7 +73,7 @@ def test_what_is_foretold_is_what_happens(world: ServiceWorld, wanted: str) -> N
 
     assert (world.tables, world.all_files()) == (tables, files)
     result = world.roll_back(wanted)
-    for name in RollbackPreview.__dataclass_fields__.keys() & result.__dataclass_fields__.keys():
+    for name in set(RollbackPreview.__struct_fields__) & set(result.__struct_fields__):
         assert getattr(foretold, name) == getattr(result, name), name
 
 

@@ -1,6 +1,5 @@
 """The crew: what becomes of a child that cannot even begin, or that somebody else works on."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +7,7 @@ from fake_actors import MemoryTools
 from fake_database import MemoryDatabase
 from fake_sandboxes import MemoryDisk
 from fakes import EventLog, Faults
+from msgspec.structs import replace
 
 from cleveragents.application.plan_events import PlanEvents
 from cleveragents.application.services.subplans.runner import SubplanRunner

@@ -1,6 +1,6 @@
 """An action hands parts of itself on: to a child, to a later step, to whoever asks by name."""
 
-from dataclasses import fields, replace
+from msgspec.structs import fields, replace
 
 from cleveragents.domain.action import (
     Action,

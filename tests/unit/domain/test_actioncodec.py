@@ -1,9 +1,9 @@
 """An action survives being stored."""
 
-import dataclasses
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -198,5 +198,5 @@ def test_text_of_another_format_is_refused(text: str) -> None:
 
 
 def assert_nothing_is_default(value: Any) -> None:
-    for field in dataclasses.fields(value):
+    for field in msgspec.structs.fields(type(value)):
         assert getattr(value, field.name) != field.default, field.name

@@ -1,8 +1,7 @@
 """What is asked for, what a machine can do, and what is said about the rest."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from cleveragents.domain.confinement import (
     Abilities,

@@ -1,10 +1,10 @@
 """Effects outside the sandboxes: what each move says about one, and how people are told."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from domain_builders import LATER, NOW, OTHER_PLAN, PLAN, ulid
+from msgspec.structs import replace
 
 from cleveragents.domain.apply import PreparedApply, intended
 from cleveragents.domain.changes import ResourceDiff

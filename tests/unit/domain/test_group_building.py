@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from domain_builders import CODE, DOCS, LATER, NOW, a_group, a_plan, a_resource, ids, stood_at, ulid
+from msgspec.structs import replace
 
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import (

@@ -1,8 +1,7 @@
 """Child plans: their order, and what a rollback of the parent makes of them."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from cleveragents.domain.action import Subplan, Subplans
 from cleveragents.domain.decision import Fork, Position, lineage

@@ -1,8 +1,7 @@
 """What counts after corrections and rollbacks: decisions, and results that were let stand."""
 
-from dataclasses import replace
-
 from domain_builders import NOW, PLAN, ulid
+from msgspec.structs import replace
 
 from cleveragents.domain.correction import (
     Correction,

@@ -9,11 +9,11 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from lock_world import OTHER, PLAN, another_process, locks
+from msgspec.structs import replace
 
 from cleveragents.domain.errors import PlanLockedError
 from cleveragents.infrastructure.clock import SystemClock

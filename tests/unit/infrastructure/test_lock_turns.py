@@ -1,10 +1,10 @@
 """Whose turn it is when somebody's name is in a lock file (ADR 0017), in every case there is."""
 
 import os
-from dataclasses import replace
 from itertools import product
 
 import pytest
+from msgspec.structs import replace
 
 from cleveragents.infrastructure.locks.lock_owners import (
     LockOwner,

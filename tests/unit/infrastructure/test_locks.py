@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from lock_world import OTHER, PLAN, Noon, another_process, locks
+from msgspec.structs import replace
 
 from cleveragents.domain.errors import DataDirError, PlanLockedError
 from cleveragents.infrastructure.locks.lock_owners import is_alive, ourselves, read_owner

@@ -1,8 +1,9 @@
 """The needs of child plans, as Protocols: their rows, and bringing their results together."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
@@ -27,8 +28,7 @@ class SubplanRepository(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedMerge:
+class PreparedMerge(Struct, frozen=True, kw_only=True):
     """What merging one resource of a child would do; nothing has changed yet.
 
     `kept` are paths that both have and the project ignores: there the parent's stay. `drafts` has

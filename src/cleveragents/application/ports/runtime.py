@@ -5,9 +5,10 @@ Every call may be repeated after a crash, and raises if it did not do its work.
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
+
+from msgspec import Struct, field
 
 from cleveragents.application.ports.database import (
     CheckpointRepository,
@@ -196,8 +197,7 @@ class Sandboxes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(Struct, frozen=True, kw_only=True):
     """What a restore did: the state now, and each path that differed before.
 
     `notes` are for people.
@@ -208,8 +208,7 @@ class Restored:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Expected:
+class Expected(Struct, frozen=True, kw_only=True):
     """A snapshot, and the hash that a checkpoint has for it."""
 
     ref: str
@@ -309,8 +308,7 @@ class SnapshotDiffs(Protocol):
 # --- tools --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolContext:
+class ToolContext(Struct, frozen=True, kw_only=True):
     """What a tool may touch: the sandboxes by resource name, and how long it may take.
 
     `servers` are the commands of the action's MCP servers by name; `reading_servers` have no tool

@@ -1,14 +1,14 @@
 """What the care of the whole snapshot store needs, as Protocols."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from cleveragents.domain.ids import PlanId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreShare:
+class StoreShare(Struct, frozen=True, kw_only=True):
     """What one plan takes: on disk, as content before dedup and compression, and after."""
 
     plan_id: str

@@ -1,8 +1,10 @@
 """What a watched plan looks like at one moment, as a value that each event replaces."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.cli.progress.lines import files_changed
 from cleveragents.domain.events import (
@@ -31,8 +33,7 @@ class StepState(StrEnum):
     INTERRUPTED = "interrupted"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepView:
+class StepView(Struct, frozen=True, kw_only=True):
     name: str
     state: StepState = StepState.WAITING
     detail: str = ""
@@ -42,16 +43,14 @@ class StepView:
         return self.name == _THINKING and self.state is StepState.RUNNING
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class Window(Struct, frozen=True, kw_only=True):
     """The steps `first` up to, but not including, `end`."""
 
     first: int
     end: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanView:
+class PlanView(Struct, frozen=True, kw_only=True):
     plan_id: str = ""
     steps: tuple[StepView, ...] = ()
     checkpoints: int = 0
@@ -130,8 +129,7 @@ class PlanView:
         return replace(self, steps=(*before, _step(event), *after), preparing="")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildView:
+class ChildView(Struct, frozen=True, kw_only=True):
     """A child plan at one moment, under the names that lead to it."""
 
     names: tuple[str, ...]

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 Tone = Literal["good", "bad", "warn", "dim", "accent", "plain"]
 Status = Literal["ok", "warn", "error"]
@@ -12,8 +13,7 @@ _DIFF_HEADER = re.compile(r"(diff|index) |(\+\+\+|---) (\"?[ab]/|/dev/null)")
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*( ?([kMGT]?i?B|ms|s|%))?|-?")
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """A text with a meaning; each format shows the meaning in its own way, or not at all."""
 
     text: str
@@ -24,16 +24,14 @@ Shown = str | Cell
 """Whatever may stand where a text is shown. It is untrusted: renderers neutralise it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fields:
+class Fields(Struct, frozen=True):
     """Facts about one thing, as names and values."""
 
     title: str
     rows: Sequence[tuple[str, Shown]]
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """Many things of one kind, a row each; `empty` is said when there is none."""
 
     title: str
@@ -42,22 +40,19 @@ class Grid:
     empty: str = "nothing yet"
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(Struct, frozen=True):
     text: Shown
     children: "Sequence[Branch]" = ()
     dim: bool = False
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     title: str
     root: Branch
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(Struct, frozen=True):
     """Text whose lines and spaces matter, such as a patch (`language` "diff") or a file."""
 
     title: str
@@ -68,8 +63,7 @@ class Code:
 Block = Fields | Grid | Tree | Code
 
 
-@dataclass(frozen=True, slots=True)
-class CommandResult:
+class CommandResult(Struct, frozen=True):
     """What a command did: `data` goes into the envelope, `blocks` onto the screen."""
 
     data: Mapping[str, Any]

@@ -1,10 +1,10 @@
 """The `rich` and `table` formats: panels and tables that fit their terminal."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TextIO
 
+from msgspec import Struct
 from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
@@ -26,8 +26,7 @@ _WIDEST_PANEL = 100  # beyond this the eye loses the line; only a table that nee
 _EDGES = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BoxStyle:
+class BoxStyle(Struct, frozen=True, kw_only=True):
     frame: box.Box
     border: str
     colours: bool

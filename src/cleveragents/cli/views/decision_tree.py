@@ -1,8 +1,9 @@
 """How the decisions of a plan look as a tree, those of its child plans below their spawn."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.application.services.plans.plan_queries import DecisionHistory
 from cleveragents.cli.render.blocks import Branch, Cell, CommandResult, Tree
@@ -36,8 +37,7 @@ def tree(history: DecisionHistory, *, show_superseded: bool) -> CommandResult:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Shown:
+class _Shown(Struct, frozen=True, kw_only=True):
     """One plan's decisions as far as they are shown, and its children's."""
 
     history: DecisionHistory

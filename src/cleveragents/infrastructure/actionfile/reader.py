@@ -1,9 +1,10 @@
 """The reading of action files: YAML to Action, or every mistake with its line."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
+
+from msgspec.structs import replace
 
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.errors import ActionFileError, ActionNotFoundError, StepFileError

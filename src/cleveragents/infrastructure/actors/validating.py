@@ -1,8 +1,9 @@
 """The end of Execute: an actor that has finished stays so, and the validations follow."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from cleveragents.application.ports.actors import Actor
 from cleveragents.domain.action import Action, Validation

@@ -6,7 +6,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.confinement import (
     LANDLOCK_USABLE,
@@ -36,8 +39,7 @@ _KEPT_CAPABILITIES = frozenset((0, 1, 3, 4, 5, 6, 7, 8, 10, 18, 29, 31))
 _MOST_CAPABILITIES = 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enclosure:
+class Enclosure(Struct, frozen=True, kw_only=True):
     """One command made ready to run inside."""
 
     argv: Sequence[str]
@@ -73,8 +75,7 @@ class Enclosure:
             self.filter.apply()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Confiner:
+class Confiner(Struct, frozen=True, kw_only=True, dict=True):
     """`configured` and `variables` are what the settings say; `scratch` is for private folders.
     `store` is what commands do not see, if anything is."""
 
@@ -84,10 +85,10 @@ class Confiner:
     configured: str = ConfinementMode.PREFERRED
     variables: tuple[str, ...] = ()
     process_limit: int = 1000
-    machine: Machine = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "machine", Machine(self.environ.get("PATH", os.defpath)))
+    @cached_property
+    def machine(self) -> Machine:
+        return Machine(self.environ.get("PATH", os.defpath))
 
     def enforcement(self, asked: Confinement) -> Enforcement:
         wanted = asked.by is ConfinementMeans.BUBBLEWRAP

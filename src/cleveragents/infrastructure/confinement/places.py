@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 _COMPARED = ("sandboxes", "scratch", "snapshots")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(Struct, frozen=True, kw_only=True):
     """It runs in `folder`, and writes in what is `writable`, but not in what of that is `closed`.
     Of what is `hidden` it sees only what is `shown`. All of these are there."""
 
@@ -19,8 +20,7 @@ class Places:
     shown: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
+class Store(Struct, frozen=True, kw_only=True):
     """Where plans are kept: one folder, and maybe a database elsewhere, by real paths."""
 
     folder: str

@@ -6,7 +6,8 @@ Landlock does not stop who changes modes, owners or times; a read-only mount doe
 
 import os
 import resource
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.confinement.hiding import hide
 from cleveragents.infrastructure.confinement.places import Places
@@ -27,8 +28,7 @@ _MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
 _ROOM_TO_SEE = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadOnlyView:
+class ReadOnlyView(Struct, frozen=True, kw_only=True):
     """`apart`: with a process table of its own, whose first process takes all the others with it
     when it ends.
 

@@ -9,7 +9,8 @@ import os
 import platform
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 IS_LINUX = sys.platform == "linux"
 
@@ -46,8 +47,7 @@ _SIGNALFD = getattr(_LIBC, "signalfd", None)
 _BYTES_OF_A_SIGNAL_SET = 128
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Architecture:
+class Architecture(Struct, frozen=True, kw_only=True):
     """How system calls are told apart: the kernel's name for the processor, and `socket`."""
 
     audit: int

@@ -2,7 +2,8 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, replace
+
+from msgspec.structs import asdict, replace
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.actor_protocol import PlacedStep, grown

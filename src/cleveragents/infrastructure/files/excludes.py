@@ -3,11 +3,11 @@
 import fnmatch
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Excludes:
+class Excludes(Struct, frozen=True, kw_only=True):
     """`hidden` are names at the top that are no content; the patterns are those of the action."""
 
     patterns: tuple[tuple[bytes, bool], ...] = ()

@@ -5,7 +5,8 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.files.entry import Kind, StatInfo, parent_of, shown, status_of
@@ -17,8 +18,7 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 BeforeListing = Callable[[bytes, int], None]
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Struct):
     """What is there. `special` are sockets, pipes and devices, which cannot be captured."""
 
     found: dict[bytes, StatInfo] = field(default_factory=dict[bytes, StatInfo])

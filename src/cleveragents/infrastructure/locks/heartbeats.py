@@ -4,8 +4,10 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.infrastructure.locks.lock_owners import LockOwner, read_owner
 
@@ -16,8 +18,7 @@ class Overtaken(Protocol):
     def __call__(self, path: str, by: LockOwner | None) -> None: ...
 
 
-@dataclass(slots=True)
-class HeldLock:
+class HeldLock(Struct):
     """One lock file of ours, open."""
 
     path: str

@@ -2,8 +2,10 @@
 
 import json
 import os
-from dataclasses import asdict, dataclass
 from enum import StrEnum
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 _LENGTH = 512
 """A record always takes this many bytes, so that it is replaced by one write and never torn."""
@@ -11,8 +13,7 @@ _STOPPED = ("T", "t")
 _DEAD = ("Z", "X")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockOwner:
+class LockOwner(Struct, frozen=True, kw_only=True):
     """`boot`, `space` and `started` tell a process from any other that has the same number."""
 
     pid: int
@@ -86,8 +87,7 @@ class LockTurn(StrEnum):
     WAIT = "wait"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LockState:
+class LockState(Struct, frozen=True, kw_only=True):
     """`held`: the kernel says that somebody has the file. `silence`: seconds since the last sign.
 
     `alive` is what is known of the owner's process if it is on this machine, and None if it is not.

@@ -6,7 +6,8 @@ import signal
 import time
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import Clock
 from cleveragents.domain.errors import (
@@ -261,8 +262,7 @@ def _takes_signals(found: LockState, owner: LockOwner) -> bool:
     return owner.operation == "execute" and bool(found.alive) and owner.pid != os.getpid()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Taken:
+class _Taken(Struct, frozen=True, kw_only=True):
     """`over`: from somebody who died with it."""
 
     held: HeldLock

@@ -5,8 +5,9 @@ has moved the parent's meanwhile. What is not committed in it are files like all
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
@@ -26,16 +27,14 @@ class Repositories(Protocol):
     def take_over(self, place: str, other: StoredSide) -> None: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedCheckout(PreparedTree):
+class PreparedCheckout(PreparedTree, frozen=True, kw_only=True):
     """`taken` are the places of submodules to be taken over, and `commits` where they stand."""
 
     taken: tuple[str, ...] = ()
     commits: tuple[str | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Moved:
+class _Moved(Struct, frozen=True, kw_only=True):
     """Where a submodule stood when the child began, stands in the parent, and in the child."""
 
     place: str

@@ -4,7 +4,6 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
 
 from cleveragents.application.ports.merging import Decide, PreparedMerge
@@ -26,8 +25,7 @@ class DatabaseStates(Protocol):
     ) -> AbstractContextManager[str]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedDatabase(PreparedMerge):
+class PreparedDatabase(PreparedMerge, frozen=True, kw_only=True):
     """`changes` is 1 if the child's database will take the place of the parent's."""
 
 

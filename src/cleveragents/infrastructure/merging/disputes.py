@@ -2,7 +2,9 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.conflicts import LeftOut, Side, hunks_of, shown_lines
 from cleveragents.domain.subplan import Conflict, ConflictKind
@@ -15,8 +17,7 @@ LARGEST_TEXT = 32 * 1024 * 1024
 _SNIFFED = 8000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dispute:
+class Dispute(Struct, frozen=True, kw_only=True):
     """`base` is what both began with, and for OVERWRITE what all children began with.
 
     `moved` says where ours and theirs have it now, if it was moved there. Taking theirs also `put`s

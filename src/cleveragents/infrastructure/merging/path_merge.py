@@ -7,8 +7,9 @@ that, a plain merge would see nothing, so it is a conflict.
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
@@ -42,8 +43,7 @@ Resolve = Callable[[Dispute], Answer]
 _SNIFFED = 8000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MergeTrees:
+class MergeTrees(Struct, frozen=True, kw_only=True):
     """What the merge needs to see of the two trees.
 
     `changes` lead from base to theirs, `our_changes` are what the parent changed since. `below`
@@ -60,8 +60,7 @@ class MergeTrees:
     began: Callable[[bytes], Entry | None] | None = None
 
 
-@dataclass(slots=True)
-class Merged:
+class Merged(Struct):
     """`wanted` is what the parent's paths become, `contents` are those that nobody had before.
 
     `left_out` is what of either side is not in the result although somebody had made it.

@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.infrastructure.files.entry import Entry, Kind
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
@@ -15,8 +16,7 @@ _MOST_BYTES = 4 * 1024 * 1024
 Content = Callable[[Entry], bytes]
 
 
-@dataclass(slots=True)
-class Renames:
+class Renames(Struct):
     """The files that one side deleted, and the new ones one of which each may have become."""
 
     content: Content

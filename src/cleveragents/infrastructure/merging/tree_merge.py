@@ -3,8 +3,9 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
@@ -41,8 +42,7 @@ class TextMerges(Protocol):
     def opened(self, parent: PlanResource) -> AbstractContextManager[MergeText]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedTree(PreparedMerge):
+class PreparedTree(PreparedMerge, frozen=True, kw_only=True):
     merged: Merged
 
 
@@ -106,8 +106,7 @@ class TreeMerge:
         self._snapshots.put(parent, merged.wanted, fill)
 
 
-@dataclass(frozen=True, slots=True)
-class _MergeView:
+class _MergeView(Struct, frozen=True):
     """The two trees, with merges that were prepared and not yet carried out laid over the
     parent's."""
 

@@ -13,7 +13,8 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.confinement.syscalls import (
     PR_SET_DUMPABLE,
@@ -41,8 +42,7 @@ _SIGNAL_SIZE = 128
 _FROM_OUTSIDE = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstProcess:
+class FirstProcess(Struct, frozen=True, kw_only=True):
     """`told` is where it says how the program ended; `asked` where it is asked to suspend and to
     resume all the others, and answers."""
 

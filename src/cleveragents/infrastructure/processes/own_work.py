@@ -10,7 +10,8 @@ import subprocess
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolLimitError, ToolNotStartedError, ToolTimeoutError
@@ -24,8 +25,7 @@ from cleveragents.infrastructure.processes.starting import NotStartedError, Star
 _SECONDS = 600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
+class Work(Struct, frozen=True, kw_only=True):
     """`writable` are folders that are there; a private temporary one is always added.
 
     `variables` come on top of what a step of the plan would find in its environment.
@@ -40,8 +40,7 @@ class Work:
     seconds: float = _SECONDS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkResult:
+class WorkResult(Struct, frozen=True, kw_only=True):
     stdout: bytes
     stderr: bytes
     code: int

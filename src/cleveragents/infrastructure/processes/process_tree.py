@@ -9,15 +9,15 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _PAUSE_SECONDS = 0.0002
 _PAUSE_AT_MOST = 0.02
 _DEAD = (b"Z", b"X")
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessPlace:
+class ProcessPlace(Struct, frozen=True):
     """Where a process stands: its parent, its group, and what it is at, as the kernel spells it."""
 
     parent: int

@@ -3,7 +3,8 @@
 import errno
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.confinement.syscalls import CLOSE_RANGE, syscall
 
@@ -13,8 +14,7 @@ _FIRST_OF_OURS = 3
 _LAST = (1 << 32) - 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Program:
+class Program(Struct, frozen=True, kw_only=True):
     """`passed` are the open files that it gets beside the usual three."""
 
     argv: Sequence[str]

@@ -2,7 +2,8 @@
 
 import os
 import signal
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 GRACE_SECONDS = 2.0
 STOP = signal.SIGTERM  # gently at first
@@ -11,8 +12,7 @@ END = signal.SIGHUP  # at once, without a word to anybody; also if we have died
 _NOT_HELD, _NOT_RUN, _NOT_ENDED = "!", "?", "~"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Struct, frozen=True, kw_only=True):
     """How it ended. `code` is negative for a signal; `left` were still running and were ended."""
 
     code: int
@@ -23,8 +23,7 @@ class Report:
         return f"{self.code} {self.left} {int(self.too_many)}\n".encode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotHeld:
+class NotHeld(Struct, frozen=True, kw_only=True):
     """It did not become its program, because it could not be held inside."""
 
     reason: str
@@ -33,8 +32,7 @@ class NotHeld:
         return f"{_NOT_HELD}{self.reason}\n".encode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotRun:
+class NotRun(Struct, frozen=True, kw_only=True):
     """It could have, but there is no such program, or it is none."""
 
     errno: int
@@ -47,8 +45,7 @@ class NotRun:
         return f"{_NOT_RUN}{self.errno}\n".encode()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotEnded:
+class NotEnded(Struct, frozen=True, kw_only=True):
     """Something of it is still there, and may write; whoever keeps watch goes on ending it."""
 
     def as_bytes(self) -> bytes:

@@ -7,8 +7,9 @@ import threading
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import IO
+
+from msgspec import Struct, field
 
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, Enforcement, Guarantee
 from cleveragents.domain.decision import ToolResult
@@ -34,8 +35,7 @@ _PRINTED_PER_KEPT = 64
 _QUIET = {"GIT_OPTIONAL_LOCKS": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """What to run; `name` is the tool's, for messages. One that `talks` is written to and read;
     others find `input` on their standard input. `passed` are open files that it gets. What is
     `read_only` may not write in the sandboxes, where that can be enforced."""

@@ -7,7 +7,8 @@ import socket
 import subprocess
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.errors import ToolLimitError, ToolNotEndedError, ToolTimeoutError
 from cleveragents.infrastructure.processes import standstill
@@ -27,8 +28,7 @@ _CHUNK = 1 << 18
 _PATIENCE_SECONDS = GRACE_SECONDS + 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Struct, frozen=True, kw_only=True):
     """`kept` is how much of the output is, `printed` how much there may be before it is ended."""
 
     kept: int
@@ -59,8 +59,7 @@ class Tail:
         return f"[{skipped} bytes left out]\n{text}" if skipped else text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ending:
+class _Ending(Struct, frozen=True, kw_only=True):
     """Found out once: nobody is to wait for it a second time."""
 
     how: Report | ToolNotEndedError | None

@@ -7,9 +7,10 @@ import subprocess
 import threading
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FrameType
 from typing import IO, Any
+
+from msgspec import Struct
 
 from cleveragents.domain.scarcity import scarcity_by_number
 from cleveragents.infrastructure.confinement.confiner import Enclosure
@@ -24,8 +25,7 @@ _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(Struct, frozen=True, kw_only=True):
     """`name` is for messages; `mark` is what its processes carry; `passed` are open files that it
     gets beside the usual three."""
 

@@ -14,7 +14,8 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.infrastructure.confinement.syscalls import (
@@ -49,8 +50,7 @@ _PATIENCE_SECONDS = 10.0
 _SOONER_KILLED = b"500"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessSupervisor:
+class ProcessSupervisor(Struct, frozen=True, kw_only=True):
     """`report` is where it writes how the command ended; `enter` is what the command goes through
     before it becomes its program.
 

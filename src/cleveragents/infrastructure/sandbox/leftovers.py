@@ -4,8 +4,9 @@ import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.confinement import Confinement

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import BaseLostError, RepositoryNotTrustedError, SandboxError

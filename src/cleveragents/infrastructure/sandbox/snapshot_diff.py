@@ -1,7 +1,8 @@
 """What a sandbox holds now against one of its snapshots, as people see it."""
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.changes import ResourceDiff
@@ -15,8 +16,7 @@ from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, place_of
 
 
-@dataclass(frozen=True, slots=True)
-class SnapshotComparison:
+class SnapshotComparison(Struct, frozen=True):
     """Implements the port SnapshotDiffs."""
 
     snapshots: CheckpointManager

@@ -5,16 +5,16 @@ what a snapshot file says of these counts only as long as the machine runs.
 """
 
 import sqlite3
-from dataclasses import dataclass
 from functools import cache
+
+from msgspec import Struct
 
 from cleveragents.domain.resource import PlanResource
 
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
-@dataclass(frozen=True, slots=True)
-class Boots:
+class Boots(Struct, frozen=True):
     """Of one resource: in which run of the machine it was last found to be as it should be."""
 
     db: sqlite3.Connection

@@ -8,8 +8,9 @@ snapshots that are asked for, and is in neither, is not read.
 """
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.errors import SnapshotDamagedError
@@ -22,8 +23,7 @@ Need = TypeVar("Need")
 Target = TypeVar("Target")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProofStage(Generic[Place, Need]):
+class ProofStage(Struct, Generic[Place, Need], frozen=True, kw_only=True):
     """One snapshot on the way. `wrong` if its hash is not the one that it should be; `changed` are
     the places that differ from the stage before, each with what it needs from here on."""
 

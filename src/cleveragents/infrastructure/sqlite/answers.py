@@ -2,7 +2,8 @@
 not the one that was asked for. Whoever reads one further needs no more care than with any text."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.changes import ChangeKind
 from cleveragents.infrastructure.sqlite.messages import NonsenseError, Value
@@ -22,8 +23,7 @@ class RefusedInsideError(Exception):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Struct, frozen=True, kw_only=True):
     """What SQL gave back. `notes` tell what was unusual about the database."""
 
     columns: list[str]
@@ -33,8 +33,7 @@ class Found:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableDifference:
+class TableDifference(Struct, frozen=True, kw_only=True):
     """`table` is empty for what concerns the whole database."""
 
     table: str
@@ -43,8 +42,7 @@ class TableDifference:
     deletions: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DatabaseDifference:
+class DatabaseDifference(Struct, frozen=True, kw_only=True):
     parts: tuple[TableDifference, ...]
     patch: str
     notes: tuple[str, ...]

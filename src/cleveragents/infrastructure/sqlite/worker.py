@@ -10,9 +10,11 @@ import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.resource import PlanResource
@@ -63,8 +65,7 @@ def place_of(resource: PlanResource) -> DatabasePlace:
     return DatabasePlace(resource.sandbox_path, resource.confinement)
 
 
-@dataclass(slots=True)
-class _Worker:
+class _Worker(Struct):
     """The kernel ends it together with the thread that started it, so it serves no other."""
 
     thread: threading.Thread

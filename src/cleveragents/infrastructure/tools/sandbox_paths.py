@@ -3,14 +3,14 @@
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.errors import PathOutsideSandboxError, ToolError
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxPath:
+class SandboxPath(Struct, frozen=True):
     """A path inside a sandbox: its open parent folder, and its name in there."""
 
     root: str

@@ -2,9 +2,10 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
+
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.action import Action, ResourceType, Step, ToolSpec

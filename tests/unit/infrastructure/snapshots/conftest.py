@@ -5,10 +5,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.support.runners import database_workers, git_views
 
 from cleveragents.application.ports.runtime import Expected

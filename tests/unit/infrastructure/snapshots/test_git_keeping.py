@@ -3,10 +3,10 @@
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.action import ResourceType

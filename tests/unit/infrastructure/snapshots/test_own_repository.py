@@ -1,9 +1,9 @@
 """The repository of a sandbox is part of the snapshot, and nothing but that is written."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 

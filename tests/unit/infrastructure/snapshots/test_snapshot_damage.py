@@ -4,9 +4,9 @@ import os
 import sqlite3
 import stat
 import subprocess
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import (

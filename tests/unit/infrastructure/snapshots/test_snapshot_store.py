@@ -4,9 +4,9 @@ import os
 import socket
 import stat
 import time
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from cleveragents.domain.changes import ChangeKind
 from cleveragents.domain.errors import SnapshotDamagedError

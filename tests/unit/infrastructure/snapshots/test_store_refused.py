@@ -8,10 +8,10 @@ import stat
 import subprocess
 from collections.abc import Generator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError, SnapshotFailedError

@@ -5,7 +5,8 @@ was kept beside it; the plan is applied; what was kept goes; the sandboxes go.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     Clock,
@@ -42,8 +43,7 @@ from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.validations import required, unmet
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyQuestion:
+class ApplyQuestion(Struct, frozen=True, kw_only=True):
     """What a person is asked before the project changes."""
 
     diffs: Mapping[str, ResourceDiff]
@@ -54,8 +54,7 @@ Confirm = Callable[[ApplyQuestion], bool]
 _DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyResult:
+class ApplyResult(Struct, frozen=True, kw_only=True):
     """What reached the project. `kept` names the sandboxes that stay: they hold files that apply
     did not take, or the settings say so."""
 

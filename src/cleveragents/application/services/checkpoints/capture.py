@@ -1,7 +1,9 @@
 """One look at all sandboxes of a plan: what they hold, and what changed since the last one."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.domain.changes import FileChange
@@ -11,8 +13,7 @@ from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.resource import PlanResource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capture:
+class Capture(Struct, frozen=True, kw_only=True):
     """The snapshots are on disk already; nothing is on record yet."""
 
     resources: Sequence[PlanResource]

@@ -1,7 +1,8 @@
 """Checkpoint groups: when one is recorded, what it holds, and which ones go again."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     Clock,
@@ -50,8 +51,7 @@ from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.selection import Selection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointPolicy:
+class CheckpointPolicy(Struct, frozen=True, kw_only=True):
     """What the settings say about checkpoints."""
 
     triggers: frozenset[Trigger]

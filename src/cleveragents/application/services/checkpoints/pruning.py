@@ -1,8 +1,9 @@
 """Letting go of checkpoint groups: what the rule says, first in the record, then on disk."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from datetime import timedelta
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     Clock,
@@ -25,8 +26,7 @@ from cleveragents.domain.retention import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetentionLimits:
+class RetentionLimits(Struct, frozen=True, kw_only=True):
     """What the settings say; the action of a plan may have a number of its own."""
 
     max_states: int
@@ -41,8 +41,7 @@ class RetentionLimits:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explained:
+class Explained(Struct, frozen=True, kw_only=True):
     """The groups of a plan, oldest first, and what the rule says about each."""
 
     groups: tuple[GroupOutline, ...]

@@ -1,7 +1,9 @@
 """What becomes true together with a group: a decision, a tool call, what it used."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.domain.actor_protocol import Message
@@ -13,8 +15,7 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitExtras:
+class CommitExtras(Struct, frozen=True, kw_only=True):
     """What else becomes true in the same transaction as a group.
 
     `dependencies` are those of the decision; those of the tool call follow from what it touched and

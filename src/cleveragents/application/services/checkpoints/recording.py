@@ -4,7 +4,9 @@ The files come first (ADR 0002): whoever calls this has captured the sandboxes a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
     Clock,
@@ -54,8 +56,7 @@ def _damages_of(
     return {key: damaged[snapshot] for key, snapshot in needed.items() if snapshot in damaged}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Committed:
+class Committed(Struct, frozen=True, kw_only=True):
     """The plan as it is stored now, and what had changed since the snapshot before.
 
     `notice` is what failed without being in the plan's way; `failed` says that it was the step.
@@ -67,8 +68,7 @@ class Committed:
     failed: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PastStep:
+class PastStep(Struct, frozen=True, kw_only=True):
     """A step that was taken before anything was on record of it: `plan` is what it is with the step
     done. `before` are moments of then, `after` of now."""
 

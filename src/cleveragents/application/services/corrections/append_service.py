@@ -1,6 +1,6 @@
 """Adding to a plan: a child plan at its end that carries out a person's guidance."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     ActionReader,
@@ -34,8 +34,7 @@ from cleveragents.domain.ids import CorrectionId, DecisionId
 from cleveragents.domain.plan import Plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Appended:
+class Appended(Struct, frozen=True, kw_only=True):
     """It is in force; the step at `correction.step_index` spawns the child."""
 
     plan: Plan

@@ -1,8 +1,10 @@
 """Carrying a correction out: intent, files, one transaction; and finishing one cut off."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
@@ -26,8 +28,7 @@ from cleveragents.domain.errors import PlanError, RollbackPendingError
 from cleveragents.domain.plan import Plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Corrected:
+class Corrected(Struct, frozen=True, kw_only=True):
     """It is in force; `safety` is the state before it."""
 
     plan: Plan

@@ -1,8 +1,9 @@
 """What correcting a decision comes to: may it be done, what goes with it, what stays."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.application.services.execute.run_state import RunState, deeds_of, successes
@@ -20,8 +21,7 @@ _JUDGING = Reason(why="judges the result")
 _BEFORE = (CheckpointReason.DECISION, CheckpointReason.ON_TOOL_WRITE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectionImpact:
+class CorrectionImpact(Struct, frozen=True, kw_only=True):
     """`affected` goes, `kept` are the steps after the decision that stay as they are.
 
     `reasons` has one for each that goes, and for each that a person keeps although nothing proves

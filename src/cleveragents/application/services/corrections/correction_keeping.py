@@ -1,7 +1,8 @@
 """Which steps a person wants to stay as they are, although nothing proves that they hold."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.application.services.corrections.correction_impact import CorrectionImpact
@@ -14,8 +15,7 @@ ALL = "all"
 """As a step to keep: every one that is not proven to depend on what is corrected."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keeping:
+class Keeping(Struct, frozen=True, kw_only=True):
     """`asked` has the steps that were named one by one: if one of them cannot stay, that is told
     before anything changes."""
 

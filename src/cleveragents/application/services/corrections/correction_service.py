@@ -1,8 +1,9 @@
 """Correcting a decision: guard, ask, carry out, and go on with a person's advice."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     ActionReader,
@@ -33,8 +34,7 @@ from cleveragents.domain.ids import CorrectionId, DecisionId, PlanId
 from cleveragents.domain.plan import Plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
+class Advice(Struct, frozen=True, kw_only=True):
     """What a person says; `step_file` holds the step that takes the place of the corrected one.
 
     `keep` are steps that stay although nothing proves that they still hold, by number or name or
@@ -46,16 +46,14 @@ class Advice:
     keep: tuple[str, ...] | None = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectionPreview:
+class CorrectionPreview(Struct, frozen=True, kw_only=True):
     """Nothing was done."""
 
     impact: CorrectionImpact
     files: tuple[RevertedFile, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CorrectionResult:
+class CorrectionResult(Struct, frozen=True, kw_only=True):
     impact: CorrectionImpact
     done: Corrected
     files: tuple[RevertedFile, ...]

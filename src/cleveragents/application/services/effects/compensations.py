@@ -1,9 +1,10 @@
 """Undoing outside effects: the compensating tools that a rollback runs, and what it cannot."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     Clock,
@@ -149,8 +150,7 @@ def _arguments(effect: Effect, spec: ToolSpec) -> Mapping[str, Any]:
     return {name: value for name, value in available.items() if name in wanted}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Touched:
+class _Touched(Struct, frozen=True, kw_only=True):
     """What going back undoes, newest first, and what it brings back; the children by name."""
 
     undone: tuple[Effect, ...]

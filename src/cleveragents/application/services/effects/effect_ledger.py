@@ -1,7 +1,8 @@
 """The ledger of outside effects: written before a tool starts, asked before it runs again."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Clock, IdSource, UnitOfWork, UnitOfWorkFactory
 from cleveragents.domain.action import Step, ToolSpec

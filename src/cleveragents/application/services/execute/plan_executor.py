@@ -1,8 +1,9 @@
 """Execute: decide, checkpoint, run the tool, commit the step."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NoReturn
+
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
     Clock,
@@ -73,7 +74,7 @@ class PlanExecutor:
         Raises EffectUncertainError or EffectDoneError before a step that must not run unasked.
         """
         with self._unit_of_work.reading() as uow:
-            course = replace(RunState.of(uow, plan), resolution=resolution)
+            course = RunState.of(uow, plan, resolution)
         try:
             plan = self._walk(self._start(plan, course), course, choice)
         finally:

@@ -1,7 +1,8 @@
 """Going on: bring a plan to the last step boundary, then execute what is left."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     EventSink,
@@ -33,8 +34,7 @@ from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumePoint:
+class ResumePoint(Struct, frozen=True, kw_only=True):
     """Where a plan would go on. `next_step` is None when nothing is left to do.
 
     `effects`: the steps ahead that have reached outside before, and what would happen to each.

@@ -1,7 +1,9 @@
 """What is known of a run so far: live decisions, steps that are done, who wrote what."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.domain.action import Action, Step
@@ -27,8 +29,7 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 
 
-@dataclass(slots=True)
-class RunState:
+class RunState(Struct):
     """`done` has, for each step that need not run again, the decision that carried it out.
 
     `failed` has the last error of each step that was not done; `in_a_row` is how many have failed
@@ -41,25 +42,23 @@ class RunState:
     done: dict[int, DecisionId] = field(default_factory=dict[int, DecisionId])
     failed: dict[int, str] = field(default_factory=dict[int, str])
     in_a_row: int = 0
-    unannounced: int = field(default=0, init=False)
+    unannounced: int = 0
     writers: Writers = field(default_factory=Writers)
     corrections: Sequence[Correction] = ()
     unchecked: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
     resolution: Resolution = UNDECIDED
     # Looked up at every step: going through all decisions each time would make long plans slow.
-    _of_steps: dict[int, Decision] = field(default_factory=dict[int, Decision], init=False)
-    _numbers: dict[DecisionId, int | None] = field(
-        default_factory=dict[DecisionId, int | None], init=False
-    )
-    _named: tuple[Sequence[Step], Mapping[str, int]] = field(default=((), {}), init=False)
-    _advice: list[Decision] = field(default_factory=list[Decision], init=False)
+    _of_steps: dict[int, Decision] = field(default_factory=dict[int, Decision])
+    _numbers: dict[DecisionId, int | None] = field(default_factory=dict[DecisionId, int | None])
+    _named: tuple[Sequence[Step], Mapping[str, int]] = ((), {})
+    _advice: list[Decision] = field(default_factory=list[Decision])
 
     def __post_init__(self) -> None:
         for decision in self.decisions:
             self._index(decision)
 
     @classmethod
-    def of(cls, uow: UnitOfWork, plan: Plan) -> "RunState":
+    def of(cls, uow: UnitOfWork, plan: Plan, resolution: Resolution = UNDECIDED) -> "RunState":
         live = [item for item in uow.decisions.of_plan(plan.plan_id) if not item.superseded]
         every = uow.tool_calls.of_plan(plan.plan_id)
         calls = successes(every)
@@ -75,6 +74,7 @@ class RunState:
                 if item.status is CorrectionStatus.DONE and item.intervention_id in known
             ],
             unchecked=unchecked_of(uow, plan),
+            resolution=resolution,
         )
 
     @property

@@ -1,8 +1,9 @@
 """Whose turn it is: a step comes from the record if it was decided, else from the actor."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.application.ports.actors import Actor, Actors
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
@@ -25,8 +26,7 @@ from cleveragents.domain.plan import Plan
 NOT_CARRIED_OUT = "not carried out: a person said something first"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActingLimits:
+class ActingLimits(Struct, frozen=True, kw_only=True):
     """What the settings say. A limit on steps that is not None wins over that of the action.
 
     `recoveries` is how many steps in a row may fail before the plan does.

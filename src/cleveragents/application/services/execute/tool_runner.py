@@ -1,9 +1,11 @@
 """One step's tool call: may it run, the groups around it, new tries, and what became of it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import IdSource, PatientClock, ToolContext, Tools
 from cleveragents.application.services.checkpoints.checkpoint_service import (
@@ -37,8 +39,7 @@ from cleveragents.domain.retries import may_retry, pause_before
 Remember = Callable[[int, Step, ToolResult, str | None], Memory]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Task:
+class Task(Struct, frozen=True, kw_only=True):
     """One step to carry out; `remember` gives what the actor knows once it has ended.
 
     `recovers`: if it fails, the actor is told and decides what to do; else the plan has failed.
@@ -80,16 +81,14 @@ class Task:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunLimits:
+class RunLimits(Struct, frozen=True, kw_only=True):
     """What the settings say: seconds for one call, and new tries for a step that failed."""
 
     timeout: float
     retries: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EffectGate:
+class EffectGate(Struct, frozen=True, kw_only=True):
     """What happens to a step, and the earlier run of it that is the reason."""
 
     passage: EffectVerdict
@@ -97,8 +96,7 @@ class EffectGate:
     choice: EffectChoice = EffectChoice.STOP
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Ended:
+class _Ended(Struct, frozen=True, kw_only=True):
     """One call that came to its end, not stored yet; `error` None means that it succeeded."""
 
     plan: Plan

@@ -1,7 +1,8 @@
 """Steps that are seen only by what they have changed: what an actor did without a word."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import Clock, EventSink, IdSource
 from cleveragents.application.services.checkpoints.capture import Capture
@@ -23,8 +24,7 @@ from cleveragents.domain.plan import Plan
 _SILENT = "the actor said nothing about it"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _UnannouncedStep:
+class _UnannouncedStep(Struct, frozen=True, kw_only=True):
     """One such step: what was decided, and what the actor knows now that it is done."""
 
     index: int

@@ -1,7 +1,8 @@
 """Finding and mending what crashes, moves and deletions have left behind."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.doctor import (
     DatabaseHealth,
@@ -37,8 +38,7 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
+class Diagnosis(Struct, frozen=True, kw_only=True):
     """`plans` and `checkpoints` say how much was looked at. `others` is what other data folders
     have in the same repositories: nothing is wrong with it, and it is never removed."""
 
@@ -48,8 +48,7 @@ class Diagnosis:
     others: tuple[Leftover, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Treated:
+class Treated(Struct, frozen=True, kw_only=True):
     """`error` None: it is mended."""
 
     finding: Finding

@@ -1,7 +1,8 @@
 """The care for all that is stored: how much it is, whether it is whole, what is left over."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.application.ports.store import StoreFiles, StoreShare
@@ -12,8 +13,7 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanShare:
+class PlanShare(Struct, frozen=True, kw_only=True):
     """`plan` is None for files of a plan that this database does not know."""
 
     share: StoreShare
@@ -21,8 +21,7 @@ class PlanShare:
     checkpoints: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreStatus:
+class StoreStatus(Struct, frozen=True, kw_only=True):
     location: str
     limit_bytes: int
     shares: tuple[PlanShare, ...]
@@ -38,8 +37,7 @@ class StoreStatus:
         return sum(item.share.content_bytes for item in self.shares) / stored if stored else 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreCheck:
+class StoreCheck(Struct, frozen=True, kw_only=True):
     """`damages` by plan, each with what is wrong; `hints` what to do where nothing could be judged,
     and so nothing is known to be damaged."""
 

@@ -1,8 +1,10 @@
 """What people ask about a plan; nothing here changes anything."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import timedelta
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
     Clock,
@@ -45,14 +47,12 @@ from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepProgress:
+class StepProgress(Struct, frozen=True, kw_only=True):
     step: str
     status: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanList:
+class PlanList(Struct, frozen=True, kw_only=True):
     """`projects` says where each belongs; `latest` is the one that is called so here, if any."""
 
     plans: tuple[Plan, ...]
@@ -70,8 +70,7 @@ class PlanList:
         return replace(self, plans=tuple(kept))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanStatus:
+class PlanStatus(Struct, frozen=True, kw_only=True):
     """`owner` is who works on the plan now; None although it is `processing` means it died."""
 
     plan: Plan
@@ -90,8 +89,7 @@ class PlanStatus:
         return self.plan.state is State.PROCESSING and self.owner is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DecisionHistory:
+class DecisionHistory(Struct, frozen=True, kw_only=True):
     """All decisions of a plan in order, the group each can be gone back to, and the same of every
     child plan."""
 
@@ -102,8 +100,7 @@ class DecisionHistory:
     unchecked: frozenset[DecisionId] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainedDecision:
+class ExplainedDecision(Struct, frozen=True, kw_only=True):
     """`corrections` are those that were made of it or took its place, or that made it.
 
     `unchecked` is why its result is not known to hold, if a person let it stand all the same.
@@ -119,16 +116,14 @@ class ExplainedDecision:
     names: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanRecord:
+class PlanRecord(Struct, frozen=True, kw_only=True):
     """A plan and every tool call it made."""
 
     plan: Plan
     calls: tuple[ToolCall, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanEffects:
+class PlanEffects(Struct, frozen=True, kw_only=True):
     """The ledger of a plan; `undone` are those whose step a rollback has taken back."""
 
     plan: Plan

@@ -1,7 +1,8 @@
 """Making a plan from an action, and ending one by hand."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.actors import Actors
 from cleveragents.application.ports.runtime import (
@@ -23,8 +24,7 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UsedAction:
+class UsedAction(Struct, frozen=True, kw_only=True):
     """A plan that was made, its resources, and what the person should know about them."""
 
     plan: Plan
@@ -32,8 +32,7 @@ class UsedAction:
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelledPlan:
+class CancelledPlan(Struct, frozen=True, kw_only=True):
     """`kept` names the sandboxes that stay because they hold work that was not applied."""
 
     plan: Plan

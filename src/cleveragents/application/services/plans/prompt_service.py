@@ -1,6 +1,6 @@
 """Telling a plan something: guidance as a decision, with the checkpoint that belongs to it."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import Clock, IdSource, PlanLocks, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
@@ -14,8 +14,7 @@ from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class Told(Struct, frozen=True, kw_only=True):
     plan: Plan
     decision: Decision
 

@@ -1,6 +1,6 @@
 """Which results are unchecked once a person has brought single files back."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras

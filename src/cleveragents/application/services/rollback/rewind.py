@@ -1,7 +1,8 @@
 """What a rollback changes in the record: one transaction, no row is deleted."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.domain.checkpoint import CheckpointGroup
@@ -12,8 +13,7 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RewindResult:
+class RewindResult(Struct, frozen=True, kw_only=True):
     """The plan as it stands now, and what no longer counts that counted before."""
 
     plan: Plan
@@ -22,8 +22,7 @@ class RewindResult:
     children_invalidated: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SupersessionPreview:
+class SupersessionPreview(Struct, frozen=True, kw_only=True):
     """What would no longer count after a rollback; children as they are and as they would be."""
 
     fork: Fork

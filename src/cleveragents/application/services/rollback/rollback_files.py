@@ -1,7 +1,9 @@
 """The files of the way back: every sandbox as a group has it, or some of its paths."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Restored, SnapshotStore
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
@@ -14,8 +16,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.selection import Selection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangedResource:
+class ChangedResource(Struct, frozen=True, kw_only=True):
     """What a restore did to one sandbox, or would do; `boundary` is where a resume starts now.
 
     `notes` are for people.

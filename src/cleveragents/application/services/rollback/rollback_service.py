@@ -1,7 +1,8 @@
 """The way back: safety group and intent first, then the files, then one transaction."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
     EventSink,
@@ -365,8 +366,6 @@ class RollbackService:
             excluded=excluded_paths(changed),
             notes=(*notes_of(changed), *aim.caveats(plan)),
         )
-
-    # --- small things ---------------------------------------------------------------------------
 
     def _tell(self, *sentences: str) -> None:
         for sentence in sentences:

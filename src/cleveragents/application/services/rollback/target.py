@@ -1,8 +1,9 @@
 """What is asked of a rollback: where to, and what a person has to agree to."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+
+from msgspec import Struct
 
 from cleveragents.domain.actor_protocol import caveats
 from cleveragents.domain.checkpoint import CheckpointGroup, RollbackPreview
@@ -10,8 +11,7 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.selection import Selection
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackTarget:
+class RollbackTarget(Struct, frozen=True, kw_only=True):
     """Where a plan shall go back to; with `only`, just these files, and the plan itself stays."""
 
     target: CheckpointGroup

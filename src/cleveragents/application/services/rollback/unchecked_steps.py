@@ -1,6 +1,6 @@
 """Which steps of a plan and of its children a person let stand without a check."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.application.services.execute.run_state import done_steps, unchecked_of
@@ -8,8 +8,7 @@ from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UncheckedStep:
+class UncheckedStep(Struct, frozen=True, kw_only=True):
     """`child` is the way to the child plan that it is a step of; empty for the plan's own."""
 
     plan_id: PlanId

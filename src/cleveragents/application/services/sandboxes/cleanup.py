@@ -2,7 +2,8 @@
 unless somebody asks for just that."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     PlanLocks,
@@ -27,8 +28,7 @@ Kept = Mapping[str, str]
 """By resource, where the sandbox is that stays."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Discarded:
+class Discarded(Struct, frozen=True, kw_only=True):
     plan: Plan
     removed: Kept
 

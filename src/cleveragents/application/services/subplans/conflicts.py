@@ -1,7 +1,8 @@
 """What a person needs to decide about children whose results do not fit together."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
 from cleveragents.application.services.subplans.merger import ConflictDraft, SubplanMerger
@@ -12,8 +13,7 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, Conflict, MergeOutcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Drafts:
+class Drafts(Struct, frozen=True, kw_only=True):
     """`texts` can be edited; of the `others` one side or the other can be taken."""
 
     texts: tuple[ConflictDraft, ...]

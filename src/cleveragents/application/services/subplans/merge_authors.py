@@ -1,6 +1,6 @@
 """Who has last changed a path of a plan: one of its children, or a step of its own."""
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.application.services.execute.run_state import successes
@@ -12,8 +12,7 @@ _ALL = ""
 _NOBODY_KNOWN = "what was there"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Authors:
+class Authors(Struct, frozen=True, kw_only=True):
     """By resource and path, as people are shown it; the empty path stands for all of a resource."""
 
     names: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])

@@ -1,9 +1,11 @@
 """Bringing children's results into their parent: files first, then one transaction each."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import reduce
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.application.ports.merging import Decide, Merges, PreparedMerge, undecided
 from cleveragents.application.ports.runtime import (
@@ -37,8 +39,7 @@ Prepared = Mapping[str, PreparedMerge]
 """By the name of the resource."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConflictDraft:
+class ConflictDraft(Struct, frozen=True, kw_only=True):
     """A text that a child conflicts over, both sides in one, with marks between them."""
 
     child: ChildPlan
@@ -46,8 +47,7 @@ class ConflictDraft:
     text: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Result:
+class _Result(Struct, frozen=True, kw_only=True):
     """A child that has done all its steps, and what it works on."""
 
     child: ChildPlan

@@ -1,7 +1,8 @@
 """What people ask about a plan's children; nothing here changes anything."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.domain.errors import NoConflictError
@@ -10,8 +11,7 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChildStatus:
+class ChildStatus(Struct, frozen=True, kw_only=True):
     """One child with its own children."""
 
     child: ChildPlan

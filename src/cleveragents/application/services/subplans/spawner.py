@@ -1,7 +1,9 @@
 """Making child plans: their rows under the parent's decision, and their sandboxes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
     Clock,
@@ -31,8 +33,7 @@ Origins = Mapping[str, str]
 """By resource, the parent's snapshot before any child of the wave was merged."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(Struct, frozen=True, kw_only=True):
     """A child that is to be made; `origins` if it takes the place of another."""
 
     spec: Subplan

@@ -5,7 +5,8 @@ child whose result is in the parent is never run again (ADR 0023).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import Clock, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import (
@@ -28,8 +29,7 @@ from cleveragents.domain.plan import Plan, PlanFailure
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current, waves
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepRunners:
+class StepRunners(Struct, frozen=True, kw_only=True):
     """Tools for the steps that call one, children for those that spawn some."""
 
     tools: StepRunner

@@ -4,8 +4,10 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.actor_protocol import (
@@ -46,8 +48,7 @@ _DEFAULT_TIMEOUT, _DEFAULT_QUIET = 3600.0, 2.0
 _LONGEST_NAME, _LONGEST_RATIONALE, _LONGEST_SUMMARY = 60, 4000, 20_000
 
 
-@dataclass(slots=True)
-class _Live:
+class _Live(Struct):
     """A session and the folder that its agent remembers things in."""
 
     session: AgentSession

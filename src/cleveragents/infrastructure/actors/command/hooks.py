@@ -12,9 +12,10 @@ import stat
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, cast
+
+from msgspec import Struct, field
 
 from cleveragents.domain.foreign_json import read_json
 
@@ -29,8 +30,7 @@ class HookKind(StrEnum):
     POST_TOOL = "post-tool"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HookEvent:
+class HookEvent(Struct, frozen=True, kw_only=True):
     """What one call of a hook said. `call_id` is empty if the agent gives its calls no names."""
 
     kind: HookKind

@@ -11,8 +11,9 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.domain.actor_protocol import Message
 
@@ -20,8 +21,7 @@ LARGEST_FILE = 32 << 20
 _KIND = "memory"
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(Struct, frozen=True):
     size: int
     digest: bytes
     mode: int

@@ -5,7 +5,9 @@ import select
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
@@ -19,8 +21,7 @@ from cleveragents.infrastructure.processes.runner import Command, ProcessRunner,
 _CHUNK = 1 << 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentEnd:
+class AgentEnd(Struct, frozen=True, kw_only=True):
     """The program has ended; a code of None says that it was ended from outside. `refused` are the
     places that it was not let write to, as far as it told, and `hint` says what allows that."""
 
@@ -36,8 +37,7 @@ class AgentEnd:
         return f"{ended}, after it was not let write {places}" if places else ended
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentCommand:
+class AgentCommand(Struct, frozen=True, kw_only=True):
     """What to start, and where. `confinement` is what the action asks for; `writable` are further
     places of ours."""
 

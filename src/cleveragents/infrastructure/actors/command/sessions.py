@@ -10,8 +10,9 @@ As long as it waits all of it is suspended: what it started beside the call coul
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
+
+from msgspec import Struct
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError
@@ -26,8 +27,7 @@ _LOOK_SECONDS = 0.1
 _LONGEST_SAID = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rest:
+class Rest(Struct, frozen=True, kw_only=True):
     """The agent does nothing now; what it has done before may be more than it told. `problem` is
     why its pauses cannot be seen."""
 

@@ -1,9 +1,10 @@
 """The actor that asks a language model: one request for each decision, its tools run by us."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
 from pydantic_ai.messages import (
     ModelMessage,
     SystemPromptPart,
@@ -52,8 +53,7 @@ _UNUSABLE = {"length": CUT_OFF, "content_filter": WITHHELD, "error": WITHHELD}
 _UNSAID = "the model gave no reason"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Budget:
+class Budget(Struct, frozen=True, kw_only=True):
     """What the settings allow; None leaves it to the action."""
 
     max_tokens: int | None = None

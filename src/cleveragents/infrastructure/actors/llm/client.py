@@ -1,9 +1,10 @@
 """Asking a model once: the answer as it streams in, new tries, and errors in our words."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
+from msgspec import Struct
 from pydantic_ai.direct import model_request, model_request_stream
 from pydantic_ai.exceptions import (
     AgentRunError,
@@ -51,8 +52,7 @@ _LONGEST_ASKED_FOR = 120.0
 _FINAL = (ModelRequestRejectedError, ModelQuotaExceededError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(Struct, frozen=True, kw_only=True):
     """What a model is asked; `refuse_if_stopped` ends the waiting with a KeyboardInterrupt."""
 
     plan_id: str
@@ -62,8 +62,7 @@ class Question:
     refuse_if_stopped: Callable[[], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class Patience(Struct, frozen=True, kw_only=True):
     """How long one answer may take, and how often it is tried again."""
 
     timeout: float

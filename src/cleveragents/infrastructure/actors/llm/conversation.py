@@ -1,9 +1,10 @@
 """What a model remembers: its conversation as a chain of messages, and what it has used."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
 from pydantic_ai.messages import (
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -22,8 +23,7 @@ _HEARD, _CALLS, _DOING, _USAGE = "heard", "calls", "doing", "usage"
 _SUMMARY = "summary"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Usage:
+class Usage(Struct, frozen=True, kw_only=True):
     """What a conversation has cost so far; `cost` None means that no price is known."""
 
     requests: int = 0
@@ -54,16 +54,14 @@ class Usage:
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doing:
+class Doing(Struct, frozen=True, kw_only=True):
     """A call that is being carried out."""
 
     tool_name: str
     call_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class Conversation(Struct, frozen=True, kw_only=True):
     """All of it, and which part is not stored yet.
 
     `calls` are those of the last answer that are still to be carried out, `doing` is the one that

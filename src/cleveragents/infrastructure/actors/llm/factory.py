@@ -1,10 +1,11 @@
 """Where a model is and what is needed to ask it, without loading anything that asks."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Protocol
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from cleveragents.application.ports.actors import Actor
 from cleveragents.application.ports.runtime import EventSink, PatientClock, Tools
@@ -16,8 +17,7 @@ _NO_KEY = "none"
 """What a server of one's own is told that asks for no key."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Provider:
+class Provider(Struct, frozen=True, kw_only=True):
     """`library` must be there; the variables are those that its own tools use."""
 
     library: str
@@ -58,8 +58,7 @@ class LlmSettings(Protocol):
 Surroundings = tuple[Tools, PatientClock, EventSink]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAddress:
+class ModelAddress(Struct, frozen=True, kw_only=True):
     provider: str
     model: str
     base_url: str | None

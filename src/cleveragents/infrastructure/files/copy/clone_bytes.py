@@ -4,7 +4,8 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.infrastructure.files.copy.copy_worker import CANNOT, FICLONE
 
@@ -12,8 +13,7 @@ _PIECE = 16 * 1024 * 1024
 _BLOCK = 512
 
 
-@dataclass(slots=True)
-class ByteCopy:
+class ByteCopy(Struct):
     """Remembers by source device what does not work there, so that it is tried only once."""
 
     _no_clone: set[int] = field(default_factory=set[int])

@@ -8,7 +8,8 @@ import os
 import stat
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
 from cleveragents.infrastructure.files.copy.copy_pool import copy_all
@@ -25,8 +26,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(slots=True)
-class BranchCopy:
+class BranchCopy(Struct):
     """`hidden` names at the top are left out. Gives the marks of every path in the end."""
 
     source: bytes

@@ -6,7 +6,8 @@ import stat
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
@@ -33,8 +34,7 @@ class _SourceMovedError(Exception):
     """The path changed while it was copied."""
 
 
-@dataclass(slots=True)
-class FolderCopy:
+class FolderCopy(Struct):
     source: RootedFolder
     target: RootedFolder
     exclude: Excludes

@@ -6,8 +6,9 @@ Nothing in the real folder is written here; nested repositories are files like a
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.changes import ResourceDiff

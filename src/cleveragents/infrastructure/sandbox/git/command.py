@@ -6,8 +6,9 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from cleveragents.domain.errors import GitUnavailableError, RepositoryNotTrustedError, SandboxError
 from cleveragents.domain.scarcity import scarcity_of
@@ -58,8 +59,7 @@ class GitError(SandboxError):
         self.stderr = stderr
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitCall:
+class GitCall(Struct, frozen=True, kw_only=True):
     """One command line; `env` is added to a clean environment, a path as `input` is a file."""
 
     argv: Sequence[str]
@@ -67,8 +67,7 @@ class GitCall:
     input: bytes | Path = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitResult:
+class GitResult(Struct, frozen=True, kw_only=True):
     """`hint` is what to do about a failure, where whoever ran it knows more than git says."""
 
     stdout: bytes

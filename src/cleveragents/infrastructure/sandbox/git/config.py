@@ -6,7 +6,8 @@ somewhere else is not: remotes and their addresses, credentials, hooks, includes
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.sandbox.git.command import Git, settings_env
 
@@ -21,8 +22,7 @@ _PLAIN = re.compile(r"[^\s\"\\;#]+(?: +[^\s\"\\;#]+)*")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\b": "\\b"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitSettings:
+class GitSettings(Struct, frozen=True, kw_only=True):
     """Of each setting the value that counts, whatever file it came from; None is a bare key."""
 
     values: Mapping[str, str | None]

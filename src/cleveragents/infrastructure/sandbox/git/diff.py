@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
+
+from msgspec.structs import replace
 
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
 from cleveragents.infrastructure.sandbox.git.command import Git

@@ -14,9 +14,10 @@ import time
 import uuid
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+
+from msgspec import Struct
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import SandboxError, ToolError
@@ -41,8 +42,7 @@ _PATIENCE_SECONDS = 5.0
 _SETTINGS_PLACES = ("HOME", "XDG_CONFIG_HOME")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class View(Struct, frozen=True, kw_only=True):
     """Whose confinement holds, where git stands, and where it may write beside its room."""
 
     confinement: Confinement

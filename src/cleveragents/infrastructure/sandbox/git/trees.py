@@ -10,8 +10,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.errors import FileEncodingError, SandboxError
 from cleveragents.domain.overlaps import belongs_elsewhere
@@ -48,8 +50,7 @@ _OURS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeChange:
+class TreeChange(Struct, frozen=True, kw_only=True):
     """One path that two trees hold differently; an absent side has mode 000000."""
 
     path: bytes
@@ -73,8 +74,7 @@ class TreeChange:
         return os.fsdecode(self.path)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FolderTree:
+class FolderTree(Struct, frozen=True, kw_only=True):
     """A working folder as a tree; `nested` are repositories inside it, which are left out, and
     `strayed` changes of what belongs elsewhere: that is as the base has it."""
 

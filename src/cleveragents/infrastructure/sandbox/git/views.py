@@ -8,8 +8,10 @@ is looked for in the sandbox too. So all of this is held inside (ADR 0046).
 import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
@@ -27,8 +29,7 @@ from cleveragents.infrastructure.sandbox.git.trees import GitTrees, TreesInside
 _PASSING = {**UNSYNCED, "core.looseCompression": "0"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GitView:
+class GitView(Struct, frozen=True, kw_only=True):
     """Git inside; `trees` and `room` are where it may write."""
 
     git: Git

@@ -8,8 +8,9 @@ found unchanged is sifted from then on, which needs no listing (ADR 0036).
 import time
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import Kind, ManifestRow, StatInfo, parent_of
 from cleveragents.infrastructure.files.excludes import Excludes
@@ -148,8 +149,7 @@ def _compared(listing: Listing, exclude: Excludes, known: ManifestView) -> ScanR
     return ScanResult(paths, set(listing.special), linked_files(listing), excluded=excluded)
 
 
-@dataclass(frozen=True, slots=True)
-class _Quick:
+class _Quick(Struct, frozen=True):
     """Two ways, either of which may be closed. It pays to sift a tree of more than `few` paths."""
 
     anchor: RootedFolder

@@ -1,8 +1,9 @@
 """The question which paths may have changed since the last snapshot."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import ManifestRow
 from cleveragents.infrastructure.files.excludes import Excludes
@@ -43,8 +44,7 @@ class NoWatch:
         """Nothing to do."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidates:
+class Candidates(Struct, frozen=True, kw_only=True):
     """Paths to look at again, `special` ones that cannot be captured, in path order.
 
     Of the paths, `mapped` ones are written through memory by somebody, which nothing else shows.
@@ -78,8 +78,7 @@ def _no_sieve(exclude: Excludes) -> StatIndex | None:  # noqa: ARG001 - one of m
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestView:
+class ManifestView(Struct, frozen=True):
     """All paths as they were last seen, and a way to those below one folder.
 
     `load` says that many of them will be asked for. `listing` is one that was kept under the same

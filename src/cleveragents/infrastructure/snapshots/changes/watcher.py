@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cleveragents.infrastructure.files.entry import ManifestRow
 from cleveragents.infrastructure.files.excludes import Excludes

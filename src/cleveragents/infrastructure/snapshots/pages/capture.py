@@ -7,7 +7,9 @@ import stat
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.files.entry import SUM_MODULUS, Kind
@@ -38,8 +40,7 @@ _ATTEMPTS = 5
 _PAUSE = 0.02
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Captured:
+class Captured(Struct, frozen=True, kw_only=True):
     """`state` is the newest snapshot from now on; `stored` are the bytes that it cost."""
 
     state: FileState

@@ -4,7 +4,8 @@ import os
 import sqlite3
 from collections.abc import Collection, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.changes import ChangeKind, FileChange

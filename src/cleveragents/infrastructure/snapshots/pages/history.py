@@ -6,7 +6,9 @@ pages there are at k follows from the size at k alone.
 
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.snapshots.pages.layout import (
@@ -17,8 +19,7 @@ from cleveragents.infrastructure.snapshots.pages.layout import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileState:
+class FileState(Struct, frozen=True, kw_only=True):
     """The file at one moment; `total` is the sum over its pages, `target` that of a link."""
 
     seq: int = 0
@@ -40,8 +41,7 @@ class FileState:
         return replace(self, seq=0) == replace(other, seq=0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FileFingerprint:
+class FileFingerprint(Struct, frozen=True, kw_only=True):
     """What was seen of the file at the newest snapshot.
 
     `fast` has one hash per block. `marks` tell that it is still the same; the empty ones tell
@@ -54,8 +54,7 @@ class FileFingerprint:
     marks: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PageVersions:
+class PageVersions(Struct, frozen=True):
     db: sqlite3.Connection
     tree: str
 

@@ -6,7 +6,9 @@ Killed anywhere, it can be done again: what is on disk is compared anew each tim
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.infrastructure.files.entry import Kind
@@ -39,8 +41,7 @@ from cleveragents.infrastructure.snapshots.pages.session import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PagesRestored:
+class PagesRestored(Struct, frozen=True, kw_only=True):
     """`differed` says whether there was anything to restore; `notes` are for people."""
 
     state: FileState
@@ -49,8 +50,7 @@ class PagesRestored:
     notes: list[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Present:
+class _Present(Struct, frozen=True, kw_only=True):
     """The file as it is: its facts, and the pages whose bytes are not those of the head."""
 
     size: int

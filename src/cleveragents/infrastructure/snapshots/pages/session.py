@@ -4,7 +4,9 @@ import secrets
 import sqlite3
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.resource import PlanResource
@@ -24,8 +26,7 @@ Change = tuple[bytes | None, bytes | None]
 """A page's hash before and after; None where there is no such page."""
 
 
-@dataclass(slots=True)
-class PageSession:
+class PageSession(Struct):
     """`head` is the newest snapshot, and `known` what the file looked like then."""
 
     resource: PlanResource

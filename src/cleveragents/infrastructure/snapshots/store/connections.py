@@ -4,7 +4,8 @@ import os
 import sqlite3
 import threading
 from contextlib import AbstractContextManager, closing, suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.snapshots.store.disk_limits import keep_within
 from cleveragents.infrastructure.snapshots.store.recent_rows import pour_if_many
@@ -13,8 +14,7 @@ from cleveragents.infrastructure.snapshots.store.recent_rows import pour_if_many
 _ROWS_TO_WRITE_BACK = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class OpenFile:
+class OpenFile(Struct, frozen=True):
     """A connection, and which file it is open on whatever its path may lead to by now."""
 
     db: sqlite3.Connection

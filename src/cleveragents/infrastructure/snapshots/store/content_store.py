@@ -7,10 +7,10 @@ its repository: a checkout, and the branches of it that child plans work on, whi
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import zstandard
+from msgspec import Struct
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.read_path import CHUNK
@@ -38,12 +38,14 @@ class Blobs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NoBlobs:
+class NoBlobs(Struct, frozen=True):
     algorithm: str = "sha1"
 
     def read(self, oids: Sequence[str]) -> Iterator[bytes | None]:
         return iter([None] * len(oids))
+
+
+NO_BLOBS = NoBlobs()
 
 
 class _Row(NamedTuple):
@@ -59,20 +61,17 @@ class _InGit(NamedTuple):
     oid: str
 
 
-@dataclass(slots=True)
 class ContentStore:
     """Contents of one plan's snapshots. `base` maps paths to blobs that `blobs` keeps for good."""
 
-    db: sqlite3.Connection
-    resource: str
-    blobs: Blobs = field(default_factory=NoBlobs)
-    base: Mapping[bytes, str] = field(default_factory=dict[bytes, str])
-    stored_bytes: int = 0
-    decompressor: zstandard.ZstdDecompressor = field(default_factory=zstandard.ZstdDecompressor)
-    _waiting: ContentWriter = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._waiting = ContentWriter(self.db, self.resource)
+    def __init__(self, db: sqlite3.Connection, resource: str, blobs: Blobs = NO_BLOBS) -> None:
+        self.db = db
+        self.resource = resource
+        self.blobs = blobs
+        self.base: Mapping[bytes, str] = {}
+        self.stored_bytes = 0
+        self.decompressor = zstandard.ZstdDecompressor()
+        self._waiting = ContentWriter(db, resource)
 
     def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""

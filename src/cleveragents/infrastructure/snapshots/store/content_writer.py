@@ -4,9 +4,9 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 
 import zstandard
+from msgspec import Struct, field
 
 from cleveragents.infrastructure.snapshots.store.batching import insert_all
 from cleveragents.infrastructure.snapshots.store.codec import Codec
@@ -48,8 +48,7 @@ ON CONFLICT DO NOTHING RETURNING hash, id
 TABLES = ("recent_content_ids", "content_ids")
 
 
-@dataclass(slots=True)
-class ContentWriter:
+class ContentWriter(Struct):
     """Of some it may turn out that they are stored already."""
 
     db: sqlite3.Connection

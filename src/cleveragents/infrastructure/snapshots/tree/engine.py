@@ -4,8 +4,9 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.changes import FileChange
@@ -52,8 +53,7 @@ from cleveragents.infrastructure.snapshots.tree.session import (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tree:
+class _Tree(Struct, frozen=True, kw_only=True):
     plan_id: PlanId
     resource_id: ResourceId
     root: bytes

@@ -1,14 +1,14 @@
 """What belongs to a snapshot beside the files: for git HEAD, references, index, settings."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from cleveragents.infrastructure.snapshots.store.content_store import Blobs, NoBlobs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtraRecord:
+class ExtraRecord(Struct, frozen=True, kw_only=True):
     """The state beside the files as it was read.
 
     `identity` is what counts as state, in one canonical spelling. `contents` is stored with it,
@@ -23,8 +23,7 @@ class ExtraRecord:
     inherited: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredSide:
+class StoredSide(Struct, frozen=True, kw_only=True):
     """A side record as the store gives it back; `content` reads one of its contents by name."""
 
     identity: str
@@ -33,8 +32,7 @@ class StoredSide:
     content: Callable[[str], bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Before:
+class Before(Struct, frozen=True, kw_only=True):
     """What is known of the present state when it is read again."""
 
     stored: StoredSide
@@ -74,8 +72,7 @@ class ExtraState(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class NoExtraState:
+class NoExtraState(Struct, frozen=True):
     """Of a plain folder there is nothing to know but its files."""
 
     blobs: Blobs = NoBlobs()

@@ -5,7 +5,8 @@ The state of a path at k is its version with the greatest seq up to k; nothing i
 
 import sqlite3
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import Entry, entry_of
 from cleveragents.infrastructure.snapshots.store.recent_rows import compact
@@ -13,8 +14,7 @@ from cleveragents.infrastructure.snapshots.store.recent_rows import compact
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SnapshotRow:
+class SnapshotRow(Struct, frozen=True, kw_only=True):
     seq: int
     total: int
     state_hash: str
@@ -22,8 +22,7 @@ class SnapshotRow:
     sandbox_ref: str
 
 
-@dataclass(frozen=True, slots=True)
-class Versions:
+class Versions(Struct, frozen=True):
     db: sqlite3.Connection
     tree: int
 

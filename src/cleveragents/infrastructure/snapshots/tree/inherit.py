@@ -3,7 +3,8 @@
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from cleveragents.infrastructure.files.copy.copy_proof import CopyProof
 from cleveragents.infrastructure.files.entry import (
@@ -25,8 +26,7 @@ from cleveragents.infrastructure.snapshots.tree.manifest import Delta, LazyManif
 _SECOND = 1_000_000_000
 
 
-@dataclass(slots=True)
-class Inherited:
+class Inherited(Struct):
     """The copies that certainly hold what the parent's entries say, and the sum over them.
 
     `newest` is the snapshot of the tree that they were made from.

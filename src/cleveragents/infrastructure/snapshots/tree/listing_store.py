@@ -2,9 +2,9 @@
 
 import sqlite3
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import zstandard
+from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import ManifestRow
 from cleveragents.infrastructure.files.excludes import Excludes, fingerprint
@@ -19,8 +19,7 @@ from cleveragents.infrastructure.snapshots.changes.listing import (
 _TABLES = ("outlines", "outline_parts", "touched", "sieves")
 
 
-@dataclass(frozen=True, slots=True)
-class ListingStore:
+class ListingStore(Struct, frozen=True):
     """The invariant: a path is in the manifest as its record says, or it is among the touched."""
 
     db: sqlite3.Connection

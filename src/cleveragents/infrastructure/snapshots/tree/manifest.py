@@ -2,8 +2,9 @@
 
 import sqlite3
 from collections.abc import Collection, Container, ItemsView, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import NEVER, Entry, Kind, ManifestRow
 from cleveragents.infrastructure.files.excludes import Excludes
@@ -111,8 +112,7 @@ def _stored(tree: int, paths: Sequence[bytes]) -> tuple[str, Sequence[object]]:
 _GONE = int(Kind.GONE)
 
 
-@dataclass(slots=True)
-class Manifest:
+class Manifest(Struct):
     """All paths with their marks. `generation` tells whether the stored one has moved on."""
 
     seen: LazyManifest
@@ -124,8 +124,7 @@ class Manifest:
         self.generation, self.fingerprint = saved.generation, saved.fingerprint
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+class Delta(Struct, frozen=True, kw_only=True):
     """Paths looked at again, with what is there now; `listing` and `stat_index` as in Candidates.
 
     `told` if the outline was made from `now`: then they agree wherever anything is certain.
@@ -154,16 +153,14 @@ class NewVersions(NamedTuple):
     paths: Container[bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class Saved(Struct, frozen=True, kw_only=True):
     """What a manifest becomes once the transaction that saved it is committed."""
 
     generation: int
     fingerprint: str
 
 
-@dataclass(frozen=True, slots=True)
-class ManifestTable:
+class ManifestTable(Struct, frozen=True):
     db: sqlite3.Connection
     tree: int
 

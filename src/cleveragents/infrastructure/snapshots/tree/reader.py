@@ -1,7 +1,8 @@
 """Reading a tree's snapshots: what differs between two states, and the bytes of an entry."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.entry import Entry, same_state, shown, state_hash
@@ -17,8 +18,7 @@ from cleveragents.infrastructure.snapshots.tree.session import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TreeReader:
+class TreeReader(Struct, frozen=True):
     """One consistent view of the snapshots of one tree; differences come in path order."""
 
     session: Session

@@ -2,7 +2,8 @@
 
 import sqlite3
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
 from cleveragents.domain.resource import PlanResource
@@ -39,8 +40,7 @@ from cleveragents.infrastructure.snapshots.tree.manifest import (
 from cleveragents.infrastructure.snapshots.tree.stat_index_store import StatIndexStore
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class Recorded(Struct, frozen=True, kw_only=True):
     """The snapshot that the present is now, what it changed in the one before, and how the
     manifest goes on, if it does, once the transaction is committed."""
 
@@ -49,8 +49,7 @@ class Recorded:
     saved: Saved | None
 
 
-@dataclass(slots=True)
-class Session:
+class Session(Struct):
     """The tree of one resource. `manifest` is the present as of the newest snapshot, `head`; by
     what it says of sizes and times only if that is `believed`."""
 

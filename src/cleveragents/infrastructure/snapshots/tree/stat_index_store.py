@@ -2,9 +2,9 @@
 
 import sqlite3
 import struct
-from dataclasses import dataclass
 
 import zstandard
+from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.files.excludes import Excludes, fingerprint
@@ -31,8 +31,7 @@ _FILES = f"""
 """
 
 
-@dataclass(frozen=True, slots=True)
-class StatIndexStore:
+class StatIndexStore(Struct, frozen=True):
     """The invariant: what it tells of a path was true when it was made, and whatever was
     stored since then is among the touched paths of the outline."""
 

@@ -1,8 +1,9 @@
 """The tools that speak to the repository of a sandbox, through git's own command."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner

@@ -5,10 +5,11 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
+
+from msgspec.structs import replace
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError, ToolNotStartedError

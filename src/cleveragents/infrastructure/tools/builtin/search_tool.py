@@ -4,9 +4,10 @@ import json
 import os
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.decision import ToolResult

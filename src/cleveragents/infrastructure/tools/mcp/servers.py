@@ -4,9 +4,11 @@ import json
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import (
@@ -24,8 +26,7 @@ from cleveragents.infrastructure.tools.mcp.session import McpError, McpSession, 
 Key = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Server:
+class _Server(Struct, frozen=True, kw_only=True):
     session: McpSession
     running: Running
     held: ExitStack

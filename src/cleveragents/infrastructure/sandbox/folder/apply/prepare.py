@@ -6,8 +6,9 @@ Only paths that the plan changed are looked at and written; everything else keep
 import os
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import replace
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.checkpoint import Snapshot

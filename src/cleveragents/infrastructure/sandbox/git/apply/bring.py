@@ -6,8 +6,9 @@ too, and can write nothing but objects; from then on the user's own git needs on
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git
@@ -19,8 +20,7 @@ _MOST_LOOSE = 100
 _HEADER = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bringing:
+class Bringing(Struct, frozen=True, kw_only=True):
     """For one apply. `held` is who has the objects, in a room where packs of them can lie."""
 
     views: GitViews

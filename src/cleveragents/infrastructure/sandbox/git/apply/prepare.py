@@ -5,8 +5,9 @@ Nothing of the user's changes here: objects are added, and one reference of ours
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
@@ -54,8 +55,7 @@ from cleveragents.infrastructure.sandbox.strayed import strayed_notes
 _UNSIGNED = "unsigned"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Merge:
+class _Merge(Struct, frozen=True, kw_only=True):
     """`ours` is a commit: HEAD, or one of ours that holds the working tree as it is. `apart`: there
     is no merge, and `head` is where the plan began."""
 

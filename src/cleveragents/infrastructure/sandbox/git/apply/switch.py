@@ -7,7 +7,8 @@ kept until the apply is settled, so that all of it can be taken back.
 import os
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.errors import (
     ApplyConflictError,
@@ -32,16 +33,14 @@ from cleveragents.infrastructure.sandbox.git.views import GitView, GitViews
 HEAD = "HEAD"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class Means(Struct, frozen=True, kw_only=True):
     """What an apply works with: `views` for all that a step has made, `trees` for the rest."""
 
     trees: GitTrees
     views: GitViews
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckoutChange:
+class CheckoutChange(Struct, frozen=True, kw_only=True):
     """What changes in a checkout whose HEAD stands at `head`.
 
     Its files go from the commit `old` to the commit `files`. Where there is a `ref`, it goes from

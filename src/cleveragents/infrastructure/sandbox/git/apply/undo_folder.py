@@ -11,8 +11,9 @@ import os
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from cleveragents.domain.ids import ResourceId
 from cleveragents.infrastructure.files.durable_files import write_file
@@ -20,8 +21,7 @@ from cleveragents.infrastructure.files.filesystems import sync_places
 from cleveragents.infrastructure.sandbox.git.command import Git
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UndoNote:
+class UndoNote(Struct, frozen=True, kw_only=True):
     """`files` are the paths about to change, each with whether there was one; `folders` the modes
     of those that may go with their last file, `made` those that come with their first."""
 

@@ -10,7 +10,8 @@ import signal
 import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.infrastructure.sandbox.git.command import (
@@ -26,8 +27,7 @@ _PATIENCE_SECONDS = 20.0
 _ASKING = ("GPG_TTY", "DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserCommit:
+class UserCommit(Struct, frozen=True, kw_only=True):
     """`unsigned` is why it has no signature although the user's own would have one."""
 
     commit: str

@@ -9,8 +9,9 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.files.durable_files import (
     below,
@@ -54,8 +55,7 @@ _INDEX = b"DIRC"
 _ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\n": b"\\n"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateFile:
+class StateFile(Struct, frozen=True, kw_only=True):
     """A file that is written back as it was: its bytes, or where it leads to if it is a link."""
 
     mode: int
@@ -65,8 +65,7 @@ class StateFile:
         return f"{self.mode:o} {hashlib.sha256(self.data).hexdigest()}"
 
 
-@dataclass(frozen=True, slots=True)
-class GitFolder:
+class GitFolder(Struct, frozen=True):
     """`elsewhere` is where the repository of a submodule is; others are beside their files."""
 
     sandbox: str

@@ -7,7 +7,8 @@ of a submodule, whose packs are told from others in the snapshot by its place.
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
@@ -16,16 +17,14 @@ _EMPTY_PACK = 0
 _PACK, _TIPS, _FIRST_REFS, _COMMIT = "pack", "tips", "first-refs", "commit"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class Stored(Struct, frozen=True, kw_only=True):
     """What is to be stored, and the hashes of what is needed still and is stored already."""
 
     contents: Mapping[str, bytes]
     inherited: Mapping[str, bytes]
 
 
-@dataclass(frozen=True, slots=True)
-class Packs:
+class Packs(Struct, frozen=True):
     """Of the project's repository, or of that of a submodule at a `place` below it."""
 
     place: str = ""

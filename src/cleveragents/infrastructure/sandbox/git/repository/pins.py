@@ -13,7 +13,8 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource
@@ -74,8 +75,7 @@ class Pins:
         return f"{OURS}{self._installation()}/plan-{plan_id}/"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPin:
+class FoundPin(Struct, frozen=True, kw_only=True):
     """A pin of whichever installation, or without one. A broken one has no commit."""
 
     ref: str

@@ -7,8 +7,10 @@ that a commit of the project never names what is not there.
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import ApplyConflictError, ApplyEditsKeptError
@@ -34,8 +36,7 @@ _TOKEN = "submodules"
 NOTES = "notes"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmoduleStep:
+class SubmoduleStep(Struct, frozen=True, kw_only=True):
     """What is done to the submodule at `path`, which stands at the commit `head`.
 
     It goes to `commit`, and its files to those of the commit `files`. With a `repository` nothing

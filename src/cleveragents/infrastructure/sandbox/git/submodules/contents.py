@@ -6,8 +6,10 @@ is an obstacle, as is everything that an apply could only lose.
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import read_file
@@ -21,8 +23,7 @@ from cleveragents.infrastructure.sandbox.git.trees import FolderTree, GitTrees, 
 _POINTER = b"gitdir: "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmoduleContents:
+class SubmoduleContents(Struct, frozen=True, kw_only=True):
     """One submodule as the sandbox has it.
 
     `within` is the path of the one that it is part of, empty for the project itself. `start` is
@@ -45,8 +46,7 @@ class SubmoduleContents:
         return self.commit != self.start or not self.is_clean
 
 
-@dataclass(slots=True)
-class Looked:
+class Looked(Struct):
     """`folder` is the project's own, with what was added among it; `obstacles` are told by path.
 
     Inner submodules come before those around them.
@@ -64,8 +64,7 @@ def look(git: Git, trees: GitTrees, resource: PlanResource, folder: FolderTree) 
     return looked
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Around:
+class _Around(Struct, frozen=True, kw_only=True):
     """The project or submodule that others are part of: the commits that it named for them when
     the plan began, and what its `.gitmodules` says now."""
 

@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import value_of
@@ -18,8 +19,7 @@ from cleveragents.infrastructure.sandbox.git.submodules.records import (
 _NAMES_SHOWN = 3
 
 
-@dataclass(slots=True)
-class FoundSubmodules:
+class FoundSubmodules(Struct):
     """Outer ones before those inside of them; what is not among them is empty in a sandbox."""
 
     top: str

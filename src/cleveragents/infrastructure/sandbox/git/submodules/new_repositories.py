@@ -9,9 +9,11 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import ResourceId
@@ -25,8 +27,7 @@ _TOKEN = "new_submodules"
 _ADDRESS = re.compile(r"(?:(?:https?|ssh|git|file)://|/|[\w.-]+@[\w.-]+:)[^\x00-\x20]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewRepository:
+class NewRepository(Struct, frozen=True, kw_only=True):
     """Of the submodule at `path`: ready at `made`, to come to `place`."""
 
     path: str
@@ -42,8 +43,7 @@ def new_in(token: Mapping[str, Any]) -> Sequence[NewRepository]:
     return [NewRepository(**item) for item in token.get(_TOKEN, ())]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """What a new repository is to hold: a commit with all that belongs to it."""
 
     commit: str

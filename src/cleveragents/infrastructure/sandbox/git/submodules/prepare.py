@@ -5,8 +5,9 @@ Nothing of the user's changes here: objects are added to the repositories of sub
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
@@ -35,8 +36,7 @@ from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import 
 from cleveragents.infrastructure.sandbox.git.trees import own_commit, text_of, tree_changes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreparedSubmodules:
+class PreparedSubmodules(Struct, frozen=True, kw_only=True):
     """Steps innermost first; what they and `new` need is in the user's repositories."""
 
     steps: Sequence[SubmoduleStep]

@@ -8,9 +8,11 @@ records: what a step writes into `.gitmodules` or a `.git` does not lead us anyw
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import make_folder
@@ -22,8 +24,7 @@ _LINKS = re.compile(rb"(?:^|\0)160000 commit ([0-9a-f]+)\t([^\0]*)")
 _TOLD = r"^submodule\..*\.(path|url)$"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submodule:
+class Submodule(Struct, frozen=True, kw_only=True):
     """`path` is below the top of the project, and `within` that of the submodule it is part of;
     its repository has its `place` below the project's. The plan's base names `commit` for it."""
 
@@ -96,8 +97,7 @@ def links_in(git: Git, tree: str) -> dict[str, str]:
     return {os.fsdecode(path): commit.decode() for commit, path in _LINKS.findall(listed)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Named:
+class Named(Struct, frozen=True, kw_only=True):
     """What `.gitmodules` says of a submodule."""
 
     name: str

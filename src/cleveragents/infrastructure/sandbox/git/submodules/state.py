@@ -3,8 +3,9 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from msgspec import Struct
 
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import make_folder
@@ -32,8 +33,7 @@ from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
+class Repository(Struct, frozen=True, kw_only=True):
     """Of one submodule. `git` looks at its index and objects, `base` is kept in the user's."""
 
     path: str

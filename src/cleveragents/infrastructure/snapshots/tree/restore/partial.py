@@ -2,8 +2,9 @@
 
 import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import islice
+
+from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import Kind, parent_of, shown
 from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
@@ -36,8 +37,7 @@ from cleveragents.infrastructure.snapshots.tree.session import (
 _MOST_NAMES = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """Files and folders by name, with everything below; none at all means everything.
 
     Of `folders` only the folder itself is meant, and one that is to go goes if it gets empty.

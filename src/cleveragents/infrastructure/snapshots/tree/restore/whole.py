@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError, SnapshotFailedError
 from cleveragents.infrastructure.files.entry import (
@@ -38,8 +39,7 @@ from cleveragents.infrastructure.snapshots.tree.session import (
 _UNREADABLE = b"unreadable"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreeRestored:
+class TreeRestored(Struct, frozen=True, kw_only=True):
     """`notes` are for people."""
 
     recorded: Recorded
