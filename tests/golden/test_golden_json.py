@@ -80,6 +80,9 @@ class Plain:
     def __call__(self, value: Any, key: str = "") -> Any:
         if key in OF_THE_MACHINE:
             return f"<{key}>"
+        # How many snapshots of an ended plan are swept already is a matter of time.
+        if key == "snapshots" and isinstance(value, int):
+            return f"<{key}>"
         if key.endswith(("bytes", "_hash")) and value is not None:
             return f"<{key}>"
         if isinstance(value, dict):
