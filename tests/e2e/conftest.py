@@ -10,6 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.support import measuring
+from tests.support.chat_server import ChatServer
+from tests.support.llm_world import SCRIPT, LlmWorld
 from tests.support.submodules import WithSubmodules
 from tests.support.world import World
 
@@ -43,3 +45,16 @@ def fresh(tmp_path: Path) -> World:
 def unmeasured() -> Generator[None]:
     with measuring.unmeasured():
         yield
+
+
+@pytest.fixture
+def server(request: pytest.FixtureRequest) -> Generator[ChatServer]:
+    """A model that says what the script of the test's module says, or else the usual one."""
+    with ChatServer() as running:
+        running.script(*getattr(request.module, "SCRIPT", SCRIPT))
+        yield running
+
+
+@pytest.fixture
+def llm(world: World, server: ChatServer) -> LlmWorld:
+    return LlmWorld(world, server)

@@ -1,6 +1,5 @@
 """A language model decides the steps: a real HTTP server, the real command, nothing in between."""
 
-from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -16,18 +15,6 @@ SCRIPT = (
     say("Everything is there."),
 )
 SAID = ["First the file. -> file_write", "Then another. -> shell", "And a change. -> file_edit"]
-
-
-@pytest.fixture
-def server() -> Generator[ChatServer]:
-    with ChatServer() as running:
-        yield running
-
-
-@pytest.fixture
-def llm(world: World, server: ChatServer) -> LlmWorld:
-    server.script(*SCRIPT)
-    return LlmWorld(world, server)
 
 
 def spoken(server: ChatServer, index: int = -1) -> list[str]:

@@ -1,20 +1,12 @@
 """An answer that ends before it is complete is none: it is asked for again, never carried out."""
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.chat_server import ChatServer, Reply, call, calls, say
-from tests.support.llm_world import LlmWorld, types
-from tests.support.world import World
+from tests.support.chat_server import ChatServer, Reply, calls, say
+from tests.support.llm_world import PATIENT, SCRIPT, LlmWorld, types
 
-SCRIPT = (
-    call("file_write", path="a.txt", content="A\n"),
-    call("shell", command="echo b >> b.txt"),
-    say("done"),
-)
-PATIENT = {"CLEVERAGENTS_ACTOR_LLM_MAX_RETRIES": "2"}
 # As a proxy ends them whose server fell over: all is in order but for what is missing.
 SILENT: dict[str, Any] = {"until_closed": True, "finish": None, "done": False, "usage": None}
 TROUBLES = {
@@ -26,18 +18,6 @@ TROUBLES = {
     ),
     "in a text about ends": Reply(deltas=({"content": "data: [DONE]"},), **SILENT),
 }  # fmt: skip
-
-
-@pytest.fixture
-def server() -> Generator[ChatServer]:
-    with ChatServer() as running:
-        running.script(*SCRIPT)
-        yield running
-
-
-@pytest.fixture
-def llm(world: World, server: ChatServer) -> LlmWorld:
-    return LlmWorld(world, server)
 
 
 @pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES.keys())
@@ -61,7 +41,7 @@ def test_one_that_always_breaks_off_is_no_end_of_the_work(
     server.will(*[trouble] * 3)
     plan = llm.use()
 
-    refused = llm.agents.having(**PATIENT).json("plan", "execute", plan.id)
+    refused = llm.agents.having(**PATIENT)("plan", "execute", plan.id)
 
     assert (refused.code, refused.error["code"]) == (1, "model-unreachable")
     assert "broke off" in refused.error["message"]

@@ -5,34 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from tests.support.chat_server import ChatServer, Reply, call, calls, refuse, say
 from tests.support.kill_points import kill_points, killed
-from tests.support.llm_world import LlmWorld, names, types
+from tests.support.llm_world import PATIENT, SCRIPT, LlmWorld, names, types
 from tests.support.world import World, wait_for
-
-SCRIPT = (
-    call("file_write", path="a.txt", content="A\n"),
-    call("shell", command="echo b >> b.txt"),
-    say("done"),
-)
-PATIENT = {"CLEVERAGENTS_ACTOR_LLM_MAX_RETRIES": "2"}
-
-
-@pytest.fixture
-def server() -> Generator[ChatServer]:
-    with ChatServer() as running:
-        running.script(*SCRIPT)
-        yield running
-
-
-@pytest.fixture
-def llm(world: World, server: ChatServer) -> LlmWorld:
-    return LlmWorld(world, server)
-
 
 # --- what passes --------------------------------------------------------------------------------
 

@@ -1,12 +1,10 @@
 """Model servers that do things differently: what they say is used, or told as what it is."""
 
-from collections.abc import Generator
 from dataclasses import replace
 
 import pytest
 from tests.support.chat_server import ChatServer, Reply, call, calls, refuse, say
 from tests.support.llm_world import LlmWorld, decisions, names, types
-from tests.support.world import World
 
 SCRIPT = (
     call("file_write", "First the file.", path="a.txt", content="A\n"),
@@ -17,18 +15,6 @@ WHOLE = tuple(replace(reply, whole=True) for reply in SCRIPT)
 DECLINED = Reply(deltas=({"refusal": "I cannot help "}, {"refusal": "with that."}))
 HALF = "\ud83d"
 OTHER_HALF = "\ude00"
-
-
-@pytest.fixture
-def server() -> Generator[ChatServer]:
-    with ChatServer() as running:
-        running.script(*SCRIPT)
-        yield running
-
-
-@pytest.fixture
-def llm(world: World, server: ChatServer) -> LlmWorld:
-    return LlmWorld(world, server)
 
 
 def rationale(llm: LlmWorld, decision: str) -> str:

@@ -2,10 +2,16 @@
 
 from typing import Any
 
-from tests.support.chat_server import ChatServer
+from tests.support.chat_server import ChatServer, call, say
 from tests.support.world import CODE, PlanHandle, World
 
 MODEL = "openai:gpt-5"
+SCRIPT = (
+    call("file_write", path="a.txt", content="A\n"),
+    call("shell", command="echo b >> b.txt"),
+    say("done"),
+)
+PATIENT = {"CLEVERAGENTS_ACTOR_LLM_MAX_RETRIES": "2"}
 
 
 def llm_action(**keys: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 Say = Callable[[str], None]
 _LOOK_AGAIN = 0.25
+_LEAVE_TO_CLOSE_SECONDS = 1.0
 
 
 class RequestLoop:
@@ -18,9 +19,9 @@ class RequestLoop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        thread = threading.Thread(target=self._loop.run_forever, name="llm", daemon=True)
+        thread = threading.Thread(target=_serve, args=(self._loop,), name="llm", daemon=True)
         thread.start()
-        weakref.finalize(self, self._loop.call_soon_threadsafe, self._loop.stop)
+        weakref.finalize(self, _stop, self._loop, thread)
 
     def wait_for(
         self,
@@ -38,6 +39,30 @@ class RequestLoop:
             _end(future)
             raise
         return future.result()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """Until it is stopped. A request that was given up, and the stream of an answer that broke off,
+    may be open still: as garbage of a loop that is no more, asyncio would complain about them."""
+    try:
+        loop.run_forever()
+        loop.run_until_complete(_close(asyncio.all_tasks(loop)))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+async def _close(requests: set["asyncio.Task[Any]"]) -> None:
+    for request in requests:
+        request.cancel()
+    await asyncio.gather(*requests, return_exceptions=True)
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    loop.call_soon_threadsafe(loop.stop)
+    if threading.current_thread() is not thread:
+        # The process may end right after this, and the thread with it.
+        thread.join(_LEAVE_TO_CLOSE_SECONDS)
 
 
 def _listen(
