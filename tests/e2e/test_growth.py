@@ -5,7 +5,11 @@ the third is 3 times what it grew by before if it is linear, 3.7 times for n log
 it is quadratic; what a command does whatever the size is in neither.
 """
 
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -72,6 +76,43 @@ def test_executing_takes_no_more_for_a_step_the_longer_the_plan_is(plans: list[L
     # Not the calls: each look at a sandbox asks every process of the machine what it has mapped.
     work = [plan.executed.instructions for plan in plans]
     assert growth(work) < ALLOWED, work
+
+
+def test_what_a_step_writes_anew_is_no_longer_in_a_long_plan(plans: list[Long]) -> None:
+    """SQLite goes over a whole row to change it, which no count of its instructions tells."""
+    shortest, *_, longest = (_bytes_of_row(plan) for plan in plans)
+    assert longest < shortest + 50
+
+
+def _bytes_of_row(long: Long) -> int:
+    with closing(sqlite3.connect(long.world.agents.data_dir / "cleveragents.db")) as database:
+        (row,) = database.execute("SELECT * FROM plans WHERE plan_id = ?", (long.plan.id,))
+    return sum(len(str(value)) for value in row)
+
+
+COLLECTIONS = """
+import gc, sys
+from cleveragents.cli.main import main
+try:
+    main()
+finally:
+    print(gc.get_stats()[0]["collections"], file=sys.stderr)
+"""
+
+
+def test_python_does_not_look_for_garbage_in_what_is_read_of_a_long_plan(plans: list[Long]) -> None:
+    """Each such look is no call; the more there is, the longer it takes."""
+    shortest, *_, longest = (_collections(plan) for plan in plans)
+    assert longest <= shortest + 1
+
+
+def _collections(long: Long) -> int:
+    agents = long.world.agents
+    words = [sys.executable, "-c", COLLECTIONS, "plan", "tree", long.plan.id]
+    done = subprocess.run(
+        words, cwd=agents.cwd, env=agents.environ, capture_output=True, text=True, check=True
+    )
+    return int(done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The root command and the one place where errors become output and exit codes."""
 
 import atexit
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,9 @@ from cleveragents import __version__
 from cleveragents.cli import streams
 from cleveragents.cli.framework import LazyGroup, examples
 
+# Python's own 700 would go over all that a command has read some ten times while it reads a long
+# plan; with so many, everything is looked at twice, however much there is.
+_VALUES_PER_COLLECTION = 20_000
 _COMMANDS = "cleveragents.cli.commands"
 
 
@@ -54,6 +58,7 @@ def root(ctx: click.Context, data_dir: str | None, config_path: str | None, verb
 def main() -> None:
     atexit.register(_let_the_exit_code_stand)  # first, and so the last to be called
     streams.take()
+    gc.set_threshold(_VALUES_PER_COLLECTION)
     code = run(sys.argv[1:])
     if "signal" not in sys.modules:  # `--help` has none to heed, and must not pay for it
         sys.exit(code)

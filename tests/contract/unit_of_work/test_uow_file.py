@@ -121,6 +121,18 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(
     assert list(other.iterdump()) == before
 
 
+def test_a_database_from_before_the_first_release_is_refused_and_left_alone(
+    path: Path, other: sqlite3.Connection
+) -> None:
+    other.execute("UPDATE alembic_version SET version_num = '0001'")
+    before = list(other.iterdump())
+
+    with pytest.raises(DatabaseUnusableError, match="before the first release"):
+        Database(str(path)).connection()
+
+    assert list(other.iterdump()) == before
+
+
 def test_a_folder_that_cannot_be_made_is_told_as_such(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

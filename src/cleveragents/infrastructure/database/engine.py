@@ -18,8 +18,9 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.infrastructure.database.rows import DamagedRowError
 
-REVISIONS = ("0001",)
-"""Every schema revision this version knows, oldest first. A test compares it with Alembic's own."""
+REVISIONS = ("0002",)
+"""Every schema revision this version knows, oldest first. A test compares it with Alembic's own.
+What came before the first of them was never released."""
 
 BUSY_SECONDS = 30.0
 _PAUSE_SECONDS = 0.05
@@ -140,6 +141,9 @@ class Database:
             finally:
                 connection.close()
         revision = None if row is None else str(row[0])
+        if revision is not None and revision < REVISIONS[0]:
+            reason = f"it was written before the first release (schema {revision})"
+            raise DatabaseUnusableError(self.path, reason)
         if revision is not None and revision not in REVISIONS:
             raise DatabaseTooNewError(self.path, revision)
         return revision

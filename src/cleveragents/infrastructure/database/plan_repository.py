@@ -57,6 +57,7 @@ LEFT JOIN plan_resources r ON r.resource_id =
 WHERE NOT EXISTS (SELECT 1 FROM subplans s WHERE s.plan_id = p.plan_id)
 ORDER BY p.ordinal DESC
 """
+_WITH_ACTION = "SELECT p.*, a.action_json FROM plans p LEFT JOIN plan_actions a USING (plan_id)"
 _LAST = "SELECT coalesce(max(ordinal), 0) FROM plans"
 _OF_ALL = _PLACED_STEPS.format(corrected="", decided="")
 _OF_ONE = _PLACED_STEPS.format(corrected="AND c.plan_id = ?", decided="AND s.plan_id = ?")
@@ -72,17 +73,16 @@ class SqlPlans:
     def add(self, plan: Plan) -> None:
         # Ids are made from the time, which may go back; only one transaction adds at a time.
         (last,) = self._connection.execute(_LAST).fetchone()
-        once = {"action_json": action_to_json(plan.action), "ordinal": last + 1}
-        insert(self._connection, "plans", {**_plan_values(plan), **once})
+        insert(self._connection, "plans", {**_plan_values(plan), "ordinal": last + 1})
+        action = {"plan_id": plan.plan_id, "action_json": action_to_json(plan.action)}
+        insert(self._connection, "plan_actions", action)
 
     def save(self, plan: Plan) -> None:
         if update(self._connection, "plans", "plan_id", _plan_values(plan)) != 1:
             raise PlanNotFoundError(plan.plan_id)
 
     def get(self, plan_id: PlanId) -> Plan:
-        row = self._connection.execute(
-            "SELECT * FROM plans WHERE plan_id = ?", (plan_id,)
-        ).fetchone()
+        row = self._connection.execute(f"{_WITH_ACTION} WHERE p.plan_id = ?", (plan_id,)).fetchone()
         if row is None:
             raise PlanNotFoundError(plan_id)
         steps = self._connection.execute(_OF_ONE, (plan_id, plan_id))
@@ -96,7 +96,7 @@ class SqlPlans:
         return [PlanId(row[0]) for row in rows]
 
     def list(self) -> Sequence[Plan]:
-        rows = self._connection.execute("SELECT * FROM plans ORDER BY ordinal DESC").fetchall()
+        rows = self._connection.execute(f"{_WITH_ACTION} ORDER BY p.ordinal DESC").fetchall()
         steps: dict[str, list[Row]] = {}
         for step in self._connection.execute(_OF_ALL):
             steps.setdefault(step["plan_id"], []).append(step)

@@ -28,7 +28,6 @@ plans = Table(
     Column("plan_id", Text, primary_key=True),
     Column("ordinal", Integer, nullable=False, unique=True),
     Column("action_name", Text, nullable=False),
-    Column("action_json", Text, nullable=False),
     Column("phase", Text, nullable=False),
     Column("state", Text, nullable=False),
     Column("attempt", Integer, nullable=False),
@@ -45,6 +44,15 @@ plans = Table(
     Column("created_at", Text, nullable=False),
     Column("started_at", Text),
     Column("finished_at", Text),
+)
+
+# Beside the plan and not in it: to change a row, SQLite goes over all of it. A plan's row changes
+# at every step, and its action, which never changes, is the longer the more steps there are.
+plan_actions = Table(
+    "plan_actions",
+    metadata,
+    Column("plan_id", Text, ForeignKey("plans.plan_id"), primary_key=True),
+    Column("action_json", Text, nullable=False),
 )
 
 installation = Table(

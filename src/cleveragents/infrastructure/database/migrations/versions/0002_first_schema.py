@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+revision = "0002"
 down_revision = None
 
 
@@ -339,7 +339,7 @@ def _create_plans() -> None:
         "plans",
         sa.Column("plan_id", sa.Text(), nullable=False),
         sa.Column("ordinal", sa.Integer(), nullable=False),
-        *(_text(name) for name in ("action_name", "action_json", "phase", "state")),
+        *(_text(name) for name in ("action_name", "phase", "state")),
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("last_completed_step", sa.Integer(), nullable=False),
         *(_text(n, null=True) for n in ("last_checkpoint_id", "rollback_target", "safety_group")),
@@ -351,6 +351,12 @@ def _create_plans() -> None:
         *(_text(name, null=True) for name in ("started_at", "finished_at")),
         sa.PrimaryKeyConstraint("plan_id", name=op.f("pk_plans")),
         sa.UniqueConstraint("ordinal", name=op.f("uq_plans_ordinal")),
+    )
+    op.create_table(
+        "plan_actions",
+        *(_text(name) for name in ("plan_id", "action_json")),
+        _leads_to("plan_actions", "plan_id", "plans.plan_id"),
+        sa.PrimaryKeyConstraint("plan_id", name=op.f("pk_plan_actions")),
     )
     op.create_table(
         "installation",
