@@ -121,18 +121,18 @@ def test_a_failure_on_the_way_puts_everything_back(
 ) -> None:
     project, resource, prepared = _ready(world, commit=commit)
     before = project.everything()
-    real = Path.replace
+    real = os.rename
 
-    def full(self: Path, target: Path) -> Path:
-        if Path(target).name == "file":
+    def full(source: bytes, target: bytes, **folders: int) -> None:
+        if target == b"file":
             raise OSError(28, "No space left on device")
-        return real(self, target)
+        real(source, target, **folders)
 
-    monkeypatch.setattr(Path, "replace", full)
+    monkeypatch.setattr(os, "rename", full)
     with pytest.raises(ApplyRefusedError):
         world.carry_out(resource, prepared)
     assert project.everything() == before
-    monkeypatch.setattr(Path, "replace", real)
+    monkeypatch.setattr(os, "rename", real)
     world.carry_out(resource, prepared)
     assert _arrived(project)
 
@@ -189,6 +189,8 @@ def _killed_at(moment: int, work: Callable[[], object]) -> bool:
 
         for name in ("replace", "unlink", "mkdir", "rmdir"):
             setattr(Path, name, deadly(getattr(Path, name)))
+        for name in ("rename", "unlink", "mkdir", "rmdir", "link"):
+            setattr(os, name, deadly(getattr(os, name)))
         for name in ("copy2", "copymode"):
             setattr(shutil, name, deadly(getattr(shutil, name)))
         os.open = deadly(os.open)  # type: ignore[assignment]

@@ -15,12 +15,12 @@ from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
 from cleveragents.infrastructure.files.copy.copy_pool import copy_all
 from cleveragents.infrastructure.files.copy.copy_proof import CopyProof, proof_of_copy
 from cleveragents.infrastructure.files.copy.copy_worker import Job, PlainCopy
+from cleveragents.infrastructure.files.copy.one_file import dress
 from cleveragents.infrastructure.files.copy.tree_copy import FolderCopy
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 _JOB = 200
-_MODE_BITS = 0o7777
 _NEVER_BY_OPEN = 0o7000
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -129,9 +129,7 @@ class BranchCopy(Struct):
         two = os.open(target, _NEW, 0o600)
         try:
             self._bytes.copy(one, two, before)
-            _give(two, before)  # before the mode, which it can change
-            os.fchmod(two, before.st_mode & _MODE_BITS)
-            os.utime(two, ns=(before.st_atime_ns, before.st_mtime_ns))
+            dress(two, before)
             return proof_of_copy(before, os.fstat(two))
         finally:
             os.close(two)
@@ -146,9 +144,7 @@ class BranchCopy(Struct):
             path = os.path.join(self.target, folder)
             fd = os.open(path, _FOLDER)
             try:
-                _give(fd, found)
-                os.fchmod(fd, stat.S_IMODE(found.st_mode))
-                os.utime(fd, ns=(found.st_atime_ns, found.st_mtime_ns))
+                dress(fd, found)
                 if folder:
                     self._note(folder, proof_of_copy(found, os.fstat(fd)))
             finally:
@@ -161,12 +157,6 @@ def _copy_link(name: bytes, source: int, target: int) -> CopyProof | None:
     times = (found.st_atime_ns, found.st_mtime_ns)
     os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
     return proof_of_copy(found, os.lstat(name, dir_fd=target))
-
-
-def _give(fd: int, found: os.stat_result) -> None:
-    """To its owner, where we may."""
-    with suppress(PermissionError):
-        os.fchown(fd, found.st_uid, found.st_gid)
 
 
 def _umask_now() -> int:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
+from cleveragents.infrastructure.files.copy.one_file import dress
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
@@ -55,7 +56,7 @@ class FolderCopy(Struct):
         # From the inside: filling a folder changes its time, and it may be closed to us then.
         for folder, found in reversed(folders):
             with _named(folder):
-                _dress(self.target.folder(folder), found)
+                dress(self.target.folder(folder), found)
 
     def _names(self, folder: bytes) -> list[bytes]:
         prefix = folder + b"/" if folder else b""
@@ -114,7 +115,7 @@ class FolderCopy(Struct):
                 self._bytes.copy(source, target, before)
                 if _marks(os.fstat(source)) != _marks(before):
                     raise _SourceMovedError
-                _dress(target, before)
+                dress(target, before)
             except _SourceMovedError:
                 os.unlink(name, dir_fd=there)
                 raise
@@ -152,13 +153,3 @@ def _named(path: bytes) -> Generator[None]:
 
 def _marks(found: os.stat_result) -> tuple[int, ...]:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode
-
-
-def _dress(fd: int, found: os.stat_result) -> None:
-    """Owner where we may give it away, then the mode, which that can change, then the times."""
-    ours = os.fstat(fd)
-    if (ours.st_uid, ours.st_gid) != (found.st_uid, found.st_gid):
-        with suppress(PermissionError):
-            os.fchown(fd, found.st_uid, found.st_gid)
-    os.fchmod(fd, stat.S_IMODE(found.st_mode))
-    os.utime(fd, ns=(found.st_atime_ns, found.st_mtime_ns))

@@ -4,31 +4,61 @@ What was there before stays in the stage until the apply is settled, so that it 
 """
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Container, Generator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from cleveragents.domain.errors import ApplyRefusedError, PlanError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.entry import Kind, ManifestRow, parent_of, shown
+from cleveragents.infrastructure.files.entry import Entry, Kind, ManifestRow, parent_of, shown
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.rooted_folder import RootedFolder
-from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
-from cleveragents.infrastructure.sandbox.folder.apply.project_state import (
+from cleveragents.infrastructure.files.path_update import (
     OWNER_ALL,
-    ProjectState,
+    Becomes,
+    MovedOnError,
+    PathChange,
+    PathUpdate,
+    Signature,
+    signature,
     status_at,
 )
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.rooted_writer import sync_of
+from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
+from cleveragents.infrastructure.sandbox.folder.apply.project_state import ProjectState
 from cleveragents.infrastructure.sandbox.folder.apply.staging import FolderStage, stage_path
-from cleveragents.infrastructure.sandbox.folder.apply.update import (
-    FolderMovedOnError,
-    FolderUpdate,
-    PathMove,
-    signature,
-)
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 
-_Marks = Mapping[bytes, tuple[int, ...] | None]
+
+class PathMove(NamedTuple):
+    """One path from `old` to `new`; `name` is what the new file is called in the stage."""
+
+    path: bytes
+    old: Entry | None
+    new: Entry | None
+    name: bytes
+
+    @property
+    def only_mode(self) -> bool:
+        one, two = self.old, self.new
+        if one is None or two is None:
+            return False
+        return one.kind is two.kind is Kind.FILE and one.hash == two.hash
+
+    @property
+    def is_staged(self) -> bool:
+        return self.new is not None and self.new.kind is not Kind.DIR and not self.only_mode
+
+    def change(self, expected: Signature | None, fresh: Container[bytes]) -> PathChange:
+        if self.new is None:
+            return PathChange(self.path, Becomes.ABSENT, expected)
+        if self.new.kind is Kind.DIR:
+            return PathChange(self.path, Becomes.FOLDER, expected, mode=self.new.mode)
+        if self.only_mode:
+            return PathChange(self.path, Becomes.CHMODDED, expected, mode=self.new.mode)
+        mode = self.new.mode if self.name in fresh else None
+        return PathChange(self.path, Becomes.FILE, expected, self.name, mode)
 
 
 class CarryOut:
@@ -109,26 +139,42 @@ class CarryOut:
     def _forwards(self, anchor: RootedFolder, stage: FolderStage) -> None:
         state = ProjectState(anchor, self._changes, self._exclude)
         if conflicts := state.conflicts(accept_halfway=True):
-            raise FolderMovedOnError(conflicts)
+            raise MovedOnError(conflicts)
         todo = [item for item in self._changes.values() if not state.is_new(item)]
-        moves = [PathMove(i.path, i.old, i.new, f"new-{self._number[i.path]}") for i in todo]
+        moves = [self._forward(item) for item in todo]
         # All that can fail for want of room or a damaged snapshot fails here, before a change.
-        stage.fill(self._reader, {m.name: m.new for m in moves if _staged(m) and m.new})
-        marks = {move.path: self._keep(anchor, stage, move, state) for move in moves}
+        stage.fill(self._reader, {m.name: m.new for m in moves if m.is_staged and m.new})
+        changes = [m.change(self._keep(anchor, stage, m, state), stage.fresh) for m in moves]
+        stage.make_durable()
         self._journal.begin(move.path for move in moves)
-        FolderUpdate(anchor, stage, self._exclude).run(moves, marks)
+        self._update(anchor, stage).run(changes, sync_of(len(changes)))
 
     def _keep(
         self, anchor: RootedFolder, stage: FolderStage, move: PathMove, state: ProjectState
-    ) -> tuple[int, ...] | None:
+    ) -> Signature | None:
         """Hold on to the old file; its signature, which is that of what was looked at."""
         found, seen = status_at(anchor, move.path), state.seen(move.path)
         if not _is_what_was_seen(found, seen):
-            raise FolderMovedOnError([move.path])
+            raise MovedOnError([move.path])
         if seen and seen.entry.kind is not Kind.DIR and not move.only_mode:
-            folder, name = anchor.place(move.path)
-            stage.keep(f"old-{self._number[move.path]}", folder, name)
+            stage.keep(self._name("old", move.path), *anchor.place(move.path))
         return signature(found)
+
+    def _update(
+        self, anchor: RootedFolder, stage: FolderStage, *, patient: bool = False
+    ) -> PathUpdate:
+        # Excluded paths are the user's: a folder that holds nothing else stays with them.
+        stays = self._exclude.__contains__
+        return PathUpdate(anchor, stage.fd, stays, patient=patient)
+
+    def _forward(self, item: PathDifference) -> PathMove:
+        return PathMove(item.path, item.old, item.new, self._name("new", item.path))
+
+    def _backward(self, item: PathDifference) -> PathMove:
+        return PathMove(item.path, item.new, item.old, self._name("old", item.path))
+
+    def _name(self, side: str, path: bytes) -> bytes:
+        return f"{side}-{self._number[path]}".encode()
 
     def _put_back(self, anchor: RootedFolder, stage: FolderStage) -> list[bytes]:
         """Everything that is ours becomes old again; gives what somebody changed on top of it."""
@@ -137,12 +183,15 @@ class CarryOut:
         noted = self._journal.changed()
         changed = [i for i in self._changes.values() if i.path in noted and not state.is_old(i)]
         ours = [item for item in changed if state.is_new(item) or state.is_halfway(item)]
-        moves = [PathMove(i.path, i.new, i.old, f"old-{self._number[i.path]}") for i in ours]
-        lacking = [m for m in moves if _staged(m) and m.new and not stage.holds(m.name, m.new)]
-        failed = self._refill(stage, lacking)
-        marks = {move.path: signature(status_at(anchor, move.path)) for move in moves}
-        update = FolderUpdate(anchor, stage, self._exclude, patient=True)
-        update.run([move for move in moves if move.path not in failed], marks)
+        moves = [self._backward(item) for item in ours]
+        failed = self._refill(stage, moves)
+        changes = [
+            move.change(signature(status_at(anchor, move.path)), stage.fresh)
+            for move in moves
+            if move.path not in failed
+        ]
+        update = self._update(anchor, stage, patient=True)
+        update.run(changes, sync_of(len(changes)))
         if failed or update.failed:
             raise _NotPutBackError([*failed, *update.failed])
         theirs = {i.path for i in changed if i not in ours and self._was_reached(i, state, stage)}
@@ -151,20 +200,23 @@ class CarryOut:
 
     def _was_reached(self, item: PathDifference, state: ProjectState, stage: FolderStage) -> bool:
         """Whether our change had been made before somebody changed the path again."""
-        move = PathMove(item.path, item.old, item.new, f"new-{self._number[item.path]}")
+        move = self._forward(item)
         if move.only_mode and item.new:
             seen = state.seen(item.path)
             return seen is not None and seen.entry.mode == item.new.mode
-        return _staged(move) and not stage.has(move.name)
+        return move.is_staged and not stage.has(move.name)
 
-    def _refill(self, stage: FolderStage, lacking: Sequence[PathMove]) -> list[bytes]:
-        """What could not be kept itself comes from the snapshots; gives those that cannot."""
+    def _refill(self, stage: FolderStage, moves: Sequence[PathMove]) -> list[bytes]:
+        """What was not kept whole comes from the snapshots; gives those that cannot."""
         failed: list[bytes] = []
+        lacking = [m for m in moves if m.is_staged and m.new and not stage.holds(m.name, m.new)]
         for move in lacking:
             try:
                 stage.fill(self._reader, {move.name: move.new} if move.new else {})
             except (OSError, PlanError):
                 failed.append(move.path)
+        if lacking:
+            stage.make_durable()
         return failed
 
 
@@ -192,10 +244,6 @@ class _NotPutBackError(Exception):
     def __init__(self, paths: Sequence[bytes]) -> None:
         super().__init__(paths)
         self.paths = tuple(paths)
-
-
-def _staged(move: PathMove) -> bool:
-    return move.new is not None and move.new.kind is not Kind.DIR and not move.only_mode
 
 
 def _is_what_was_seen(found: os.stat_result | None, seen: ManifestRow | None) -> bool:

@@ -21,6 +21,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.files.excludes import excludes
+from cleveragents.infrastructure.files.path_update import MovedOnError, status_at
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.sandbox.folder.apply.carry_out import (
@@ -29,8 +30,7 @@ from cleveragents.infrastructure.sandbox.folder.apply.carry_out import (
     finish,
 )
 from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
-from cleveragents.infrastructure.sandbox.folder.apply.project_state import ProjectState, status_at
-from cleveragents.infrastructure.sandbox.folder.apply.update import FolderMovedOnError
+from cleveragents.infrastructure.sandbox.folder.apply.project_state import ProjectState
 from cleveragents.infrastructure.sandbox.folder.diff import diff_of, stored
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
@@ -159,12 +159,12 @@ def _reported(resource: PlanResource, what: str) -> Generator[None]:
         cause = _told(resource, error.cause, what)
         names = [shown(path) for path in error.paths]
         raise ApplyEditsKeptError(resource.plan_id, str(cause), names) from error
-    except (FolderMovedOnError, OSError, SnapshotDamagedError) as error:
+    except (MovedOnError, OSError, SnapshotDamagedError) as error:
         raise _told(resource, error, what) from error
 
 
 def _told(resource: PlanResource, error: BaseException, what: str) -> BaseException:
-    if isinstance(error, FolderMovedOnError):
+    if isinstance(error, MovedOnError):
         return _conflict(resource, error.paths)
     return ApplyRefusedError(
         f"{resource.location} {what}: {error}", f"agents plan apply {resource.plan_id}"

@@ -1,17 +1,14 @@
 """The question what the user's folder holds at the paths that an apply changes."""
 
-import errno
-import os
 from collections.abc import Mapping
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.files.entry import Entry, Kind, ManifestRow, parent_of, same_state
 from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.path_update import OWNER_ALL, children, status_at
 from cleveragents.infrastructure.files.read_path import hash_only, read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
-
-OWNER_ALL = 0o700
 
 
 class ProjectState:
@@ -93,26 +90,6 @@ class ProjectState:
             if change and change.new and change.new.kind is not Kind.DIR:
                 return True
         return False
-
-
-def children(anchor: RootedFolder, folder: bytes) -> list[tuple[bytes, bool]]:
-    """The paths directly in it, each with whether it is a folder."""
-    with os.scandir(anchor.folder(folder)) as found:
-        return [
-            (folder + b"/" + os.fsencode(e.name), e.is_dir(follow_symlinks=False)) for e in found
-        ]
-
-
-def status_at(anchor: RootedFolder, path: bytes) -> os.stat_result | None:
-    """None where nothing is, also if a file or a link is in the place of one of its folders."""
-    try:
-        return anchor.status(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return None
-        raise
 
 
 def _look(anchor: RootedFolder, path: bytes) -> ManifestRow | None:

@@ -16,13 +16,13 @@ from cleveragents.domain.errors import (
     ApplyRefusedError,
 )
 from cleveragents.domain.resource import PlanResource
+from cleveragents.infrastructure.files.path_update import MovedOnError
 from cleveragents.infrastructure.sandbox.git.apply.undo import FileReturn
 from cleveragents.infrastructure.sandbox.git.apply.undo_folder import UndoFolder
 from cleveragents.infrastructure.sandbox.git.apply.user_index import UserIndex
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import (
     FileUpdate,
     StrangeFileError,
-    WorktreeMovedOnError,
 )
 from cleveragents.infrastructure.sandbox.git.command import OFFLINE, Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import value_of
@@ -141,7 +141,7 @@ class CheckoutSwitch:
             raise
 
     def _told(self, error: BaseException) -> BaseException:
-        if isinstance(error, WorktreeMovedOnError):
+        if isinstance(error, MovedOnError):
             return ApplyConflictError(
                 self._resource.plan_id,
                 self._resource.name,

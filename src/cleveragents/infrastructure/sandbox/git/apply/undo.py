@@ -5,22 +5,35 @@ What somebody has changed since is theirs, and stays. Every part may be repeated
 
 import os
 import stat
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 
-from cleveragents.infrastructure.sandbox.git.apply.undo_folder import UndoFolder, UndoNote
+from cleveragents.infrastructure.files.path_update import (
+    Becomes,
+    PathChange,
+    PathUpdate,
+    Signature,
+    is_folder,
+    signature,
+    status_at,
+)
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.rooted_writer import Sync
+from cleveragents.infrastructure.sandbox.git.apply.undo_folder import (
+    UndoFolder,
+    UndoNote,
+    kept_name,
+)
 from cleveragents.infrastructure.sandbox.git.apply.worktree_state import mode_of
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import (
     View,
+    anything_may_stay,
     executable,
-    put_in_place,
+    opened,
     refuse_strange,
 )
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.trees import GitTrees, same_content, tree_changes
-
-# A file is where a folder has to be, or the other way round: somebody else made it.
-_OCCUPIED = (NotADirectoryError, IsADirectoryError, FileExistsError)
 
 
 class FileReturn:
@@ -36,43 +49,46 @@ class FileReturn:
         note = undo.note()
         if note is None:
             return ()
+        with opened(self._git) as root, undo.stage() as stage:
+            # Before anybody compares: what changes from here on is not replaced.
+            signatures = {path: signature(status_at(root, path)) for path in note.files}
+            theirs = self._theirs(note, undo, view)
+            update = PathUpdate(root, stage.fd, anything_may_stay, patient=True)
+            ours = {path: of for path, of in signatures.items() if path not in theirs}
+            update.run(self._steps(root, ours, note, undo), Sync.LATER)
+        if update.failed:
+            raise next(iter(update.failed.values()))
+        return tuple(sorted(theirs.union(note.files.keys() & set(update.theirs))))
+
+    def _theirs(self, note: UndoNote, undo: UndoFolder, view: View) -> set[bytes]:
         changes = [c for c in tree_changes(self._git, self._old, self._new) if c.path in note.files]
         with self._trees.folder() as ours:
             written = [change for change in changes if change.is_file]
             with view(self._git, str(ours)) as held:
                 held.trees.materialise(held.git, self._new, [c.path for c in written], ours)
             refuse_strange(ours, written)
-            theirs = [path for path in note.files if not self._is_known(path, note, undo, ours)]
-            todo = [path for path in note.files if path not in theirs]
-            return tuple(sorted({*theirs, *self._put_back(todo, note, undo)}))
+            return {path for path in note.files if not self._is_known(path, note, undo, ours)}
 
-    def _put_back(self, paths: list[bytes], note: UndoNote, undo: UndoFolder) -> list[bytes]:
-        # A file may stand where a folder was, so what came has to go first.
-        for path in sorted(paths, reverse=True):
-            if not note.files[path] and self._is_file(path):
-                self._place(path).unlink()
-        for path in sorted(note.made, reverse=True):
-            with suppress(OSError):  # somebody else has put something in it
-                self._place(path).rmdir()
-        for path in sorted(note.folders):
-            if not os.path.lexists(self._place(path)):
-                undo.make_folder(self._place(path), note.folders[path])
-        kept = [path for path in sorted(paths) if os.path.lexists(undo.kept(path))]
-        return [path for path in kept if not self._return(path, undo.kept(path))]
-
-    def _return(self, path: bytes, kept: Path) -> bool:
-        place = self._place(path)
-        if _same(place, kept):
-            return True
-        try:
-            if place.is_dir() and not place.is_symlink():
-                place.rmdir()
-            put_in_place(kept, place)
-        except OSError as error:
-            if isinstance(error, _OCCUPIED) or _is_full_folder(place):
-                return False
-            raise
-        return True
+    def _steps(
+        self,
+        root: RootedFolder,
+        ours: Mapping[bytes, Signature | None],
+        note: UndoNote,
+        undo: UndoFolder,
+    ) -> list[PathChange]:
+        """One for each path: what came goes, what is kept comes back, and folders with it."""
+        came = [path for path in note.made if is_folder(root, path)]
+        steps = {path: PathChange(path, Becomes.ABSENT) for path in came}
+        for path, there in ours.items():
+            kept = undo.kept(path)
+            if not note.files[path] and there is not None:
+                steps[path] = PathChange(path, Becomes.ABSENT, there)
+            elif os.path.lexists(kept) and not _same(self._place(path), kept):
+                steps[path] = PathChange(path, Becomes.FILE, there, kept_name(path))
+        for path, mode in note.folders.items():
+            if not is_folder(root, path) and (path in ours or path not in note.files):
+                steps[path] = PathChange(path, Becomes.FOLDER, ours.get(path), mode=mode)
+        return list(steps.values())
 
     def _is_known(self, path: bytes, note: UndoNote, undo: UndoFolder, ours: Path) -> bool:
         """Whether it holds what was there before, or what we wrote."""
@@ -84,9 +100,6 @@ class FileReturn:
         if note.files[path] and (not os.path.lexists(kept) or _same(place, kept)):
             return True
         return _same(place, ours / os.fsdecode(path))
-
-    def _is_file(self, path: bytes) -> bool:
-        return os.path.lexists(self._place(path)) and not self._is_folder(path)
 
     def _is_folder(self, path: bytes) -> bool:
         return stat.S_ISDIR(mode_of(self._place(path)) or 0)
@@ -102,7 +115,3 @@ def _same(one: Path, other: Path) -> bool:
     if not same_content(one, other):
         return False
     return kinds[0] == stat.S_IFLNK or executable(one) == executable(other)
-
-
-def _is_full_folder(path: Path) -> bool:
-    return path.is_dir() and any(path.iterdir())

@@ -4,21 +4,23 @@ It lies in the git folder of the checkout, where the user's files can be kept as
 and stays there until the apply is settled, however many processes that takes.
 """
 
-import errno
 import hashlib
 import json
 import os
 import shutil
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from cleveragents.domain.ids import ResourceId
 from cleveragents.infrastructure.files.durable_files import write_file
-from cleveragents.infrastructure.files.filesystems import sync_places
+from cleveragents.infrastructure.files.stage_folder import StageFolder
 from cleveragents.infrastructure.sandbox.git.command import Git
+
+_NEW = "new"
+_OLD = "old"
 
 
 class UndoNote(Struct, frozen=True, kw_only=True):
@@ -48,18 +50,17 @@ class UndoFolder:
         self._result = result
         self._path = git_dir / f"cleveragents-apply-{resource_id}"
         self._note = self._path / "note"
-        self._old = self._path / "old"
         self.index_before = self._path / "index-before"
         self.index_after = self._path / "index-after"
 
     def open(self) -> None:
         if self.note() is None:
             self.remove()  # of an apply that was taken back
-        self._old.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (self._path / _OLD).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def fresh(self) -> Path:
         """An empty folder for the new files, from where one step takes them to their places."""
-        place = self._path / "new"
+        place = self._path / _NEW
         shutil.rmtree(place, ignore_errors=True)
         place.mkdir(mode=0o700)
         return place
@@ -88,45 +89,28 @@ class UndoFolder:
         }
         write_file(str(self._note), json.dumps(told).encode())
 
-    def make_durable(self) -> None:
-        """All that lies here."""
-        sync_places([str(self._path)])
+    @contextmanager
+    def stage(self) -> Generator[StageFolder]:
+        stage = StageFolder(str(self._path))
+        try:
+            yield stage
+        finally:
+            stage.close()
 
     def kept(self, path: bytes) -> Path:
-        # Names follow from the path, so that a repetition finds what a killed run has kept.
-        return self._old / hashlib.sha256(path).hexdigest()
-
-    def keep(self, path: bytes, file: Path) -> None:
-        """Hold on to the user's very file, or to a copy where the file system cannot."""
-        place = self.kept(path)
-        place.unlink(missing_ok=True)
-        try:
-            os.link(file, place, follow_symlinks=False)
-        except OSError:
-            half = place.with_name("half")
-            shutil.copy2(file, half, follow_symlinks=False)
-            half.replace(place)
-
-    def make_folder(self, place: Path, mode: int) -> None:
-        """With its mode from the first moment on. Where somebody has put a file into its way there
-        is none to be had, which its own files will tell."""
-        draft = self._path / "folder"
-        with suppress(FileNotFoundError):
-            draft.rmdir()
-        draft.mkdir()
-        draft.chmod(mode)
-        try:
-            draft.replace(place)
-        except NotADirectoryError:
-            return
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            place.mkdir(mode)
-            place.chmod(mode)
+        return self._path / os.fsdecode(kept_name(path))
 
     def remove(self) -> None:
         """The note first: what is left without it means nothing."""
         with suppress(FileNotFoundError):
             self._note.unlink()
         shutil.rmtree(self._path, ignore_errors=True)
+
+
+def staged_name(path: bytes) -> bytes:
+    return f"{_NEW}/".encode() + path
+
+
+def kept_name(path: bytes) -> bytes:
+    # Follows from the path, so that a repetition finds what a killed run has kept.
+    return f"{_OLD}/{hashlib.sha256(path).hexdigest()}".encode()

@@ -29,6 +29,7 @@ class UserIndex:
         self._mark = _MARK + plan_id.encode()
         self.path = index_path(git)
         self._lock = self.path.with_name(self.path.name + ".lock")
+        self._beside = self.path.with_name(self.path.name + ".cleveragents")
         self._draft = self.path.with_name(self.path.name + ".lock.cleveragents")
 
     def refuse_if_locked(self) -> None:
@@ -60,6 +61,7 @@ class UserIndex:
 
     def unlock(self) -> None:
         if self._holder() == self._mark:
+            self._beside.unlink(missing_ok=True)  # of a run that was killed
             self._lock.unlink()
         self._draft.unlink(missing_ok=True)
 
@@ -101,13 +103,12 @@ class UserIndex:
 
     def _install(self, source: Path) -> None:
         """Replace the index at once, with the time of `source`: git judges entries by it."""
-        beside = self.path.with_name(self.path.name + ".cleveragents")
-        shutil.copy2(source, beside)
+        shutil.copy2(source, self._beside)
         if self.path.exists():
-            shutil.copymode(self.path, beside)
+            shutil.copymode(self.path, self._beside)
         # The files that it tells of too: whoever finds it new, or what comes after it, finds all.
         sync_places([str(self.path.parent), self._git.directory])
-        beside.replace(self.path)
+        self._beside.replace(self.path)
 
     def _holder(self) -> bytes | None:
         try:

@@ -1,25 +1,33 @@
-"""Changing files of the user's working folder from one tree to another.
+"""Which files of the user's working folder have to change from one tree to another, and changing
+them: git fills the new files and says what is there, `PathUpdate` moves them into place."""
 
-Each file is replaced by one rename, so that a kill leaves every path old or new, never torn.
-"""
-
-import errno
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from cleveragents.infrastructure.files.durable_files import status
-from cleveragents.infrastructure.files.filesystems import sync_places
-from cleveragents.infrastructure.sandbox.git.apply.undo_folder import UndoFolder, UndoNote
-from cleveragents.infrastructure.sandbox.git.apply.worktree_state import (
-    Disk,
-    DiskState,
-    left_out,
-    mode_of,
+from cleveragents.infrastructure.files.entry import parent_of
+from cleveragents.infrastructure.files.path_update import (
+    Becomes,
+    MovedOnError,
+    PathChange,
+    PathUpdate,
+    children,
+    is_folder,
+    signature,
+    status_at,
 )
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.rooted_writer import Sync
+from cleveragents.infrastructure.sandbox.git.apply.undo_folder import (
+    UndoFolder,
+    UndoNote,
+    kept_name,
+    staged_name,
+)
+from cleveragents.infrastructure.sandbox.git.apply.worktree_state import Disk, DiskState, left_out
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.trees import (
     GITLINK,
@@ -34,15 +42,6 @@ from cleveragents.infrastructure.sandbox.git.views import GitView
 View = Callable[[Git, str], AbstractContextManager[GitView]]
 # No file of a commit has these.
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX
-_Signature = tuple[int, int, int, int] | None
-
-
-class WorktreeMovedOnError(Exception):
-    """Somebody changed these paths after they were looked at."""
-
-    def __init__(self, paths: Sequence[bytes]) -> None:
-        super().__init__(paths)
-        self.paths = tuple(paths)
 
 
 class StrangeFileError(Exception):
@@ -65,7 +64,8 @@ class FileUpdate:
         self._top = Path(git.directory)
         self._changes = tree_changes(git, old, new)
         self._old, self._new = old, new
-        self._seen = {change.path: _signature(self._top / change.name) for change in self._changes}
+        with opened(git) as root:
+            self._seen = {c.path: signature(status_at(root, c.path)) for c in self._changes}
         self._state: DiskState
 
     def overlaps(self, held: GitView) -> list[bytes]:
@@ -85,17 +85,19 @@ class FileUpdate:
         refuse_strange(fresh, files)
         todo = [change for change in self._changes if not self._is_new(change, fresh)]
         if strange := [change.path for change in todo if not self._state.is_old(change)]:
-            raise WorktreeMovedOnError(strange)
-        self._keep(todo, undo)
-        # A folder may have to make room for a file, so what goes has to go first.
-        for change in reversed(todo):
-            if change.was_file and not change.is_file:
-                self._remove(change)
-        for change in todo:
-            if change.is_file:
-                self._replace(change, fresh)
-            else:
-                self._submodule_folder(change)
+            raise MovedOnError(strange)
+        with opened(self._git) as root, undo.stage() as stage:
+            note = self._note(root, todo)
+            for path in (path for path, is_file in note.files.items() if is_file):
+                if signature(status_at(root, path)) != self._seen[path]:
+                    raise MovedOnError([path])
+                stage.keep(kept_name(path), *root.place(path))
+            if todo:
+                # The new files and what is kept of the old ones: from here on every path is either.
+                stage.make_durable()
+            undo.add(note)
+            # Durable with the index, or with all else of the apply.
+            PathUpdate(root, stage.fd, anything_may_stay).run(self._steps(root, todo), Sync.LATER)
 
     def _look(self, held: GitView) -> None:
         absent = left_out(self._git)
@@ -111,63 +113,48 @@ class FileUpdate:
             and executable(self._top / change.name) == executable(fresh / change.name)
         )
 
-    def _keep(self, todo: Sequence[TreeChange], undo: UndoFolder) -> None:
-        """Files, then the note about them, then the changes: what is noted can be taken back."""
-        files = {change.path: self._state.disk(change.path) is Disk.FILE for change in todo}
+    def _note(self, root: RootedFolder, todo: Sequence[TreeChange]) -> UndoNote:
+        folders = {folder for change in todo for folder in _above(change.path)}
         for change in todo:
-            self._expect_unchanged(change)
-            if files[change.path]:
-                undo.keep(change.path, self._top / change.name)
-        places = [self._top / change.name for change in todo]
-        folders = [parent for place in places for parent in _inside(place.parent, self._top)]
-        folders += [f for c in todo for f in _folders_at(self._top / c.name, deep=c.is_file)]
-        coming = [
-            self._top / c.name if c.new_mode == GITLINK else (self._top / c.name).parent
-            for c in todo
-            if c.is_file or c.new_mode == GITLINK
-        ]
-        made = {folder for place in coming for folder in _missing(place)}
-        if todo:
-            # The new files and what is kept of the old ones: from here on every path is either.
-            undo.make_durable()
-        undo.add(
-            UndoNote(
-                files=files,
-                folders={self._path(f): _permissions(f) for f in folders if _is_folder(f)},
-                made=tuple(self._path(folder) for folder in sorted(made)),
-            )
+            folders.update(_folders_at(root, change))
+        found = {folder: status_at(root, folder) for folder in folders}
+        return UndoNote(
+            files={c.path: self._state.disk(c.path) is Disk.FILE for c in todo},
+            folders={
+                path: stat.S_IMODE(there.st_mode)
+                for path, there in found.items()
+                if there and stat.S_ISDIR(there.st_mode)
+            },
+            made=tuple(sorted(path for path in _coming(todo) if not is_folder(root, path))),
         )
 
-    def _path(self, place: Path) -> bytes:
-        return os.fsencode(place.relative_to(self._top))
+    def _steps(self, root: RootedFolder, todo: Sequence[TreeChange]) -> list[PathChange]:
+        """One for each path: where a file goes, a folder may come.
 
-    def _remove(self, change: TreeChange) -> None:
-        path = self._top / change.name
-        self._expect_unchanged(change)
-        path.unlink(missing_ok=True)
-        remove_empty(path.parent, self._top)
+        As git does it, a folder goes with its last file, and a submodule's if it is empty.
+        """
+        steps: dict[bytes, PathChange] = {}
+        for change in todo:
+            emptied = () if change.is_file else _above(change.path)
+            for folder in (*emptied, *_folders_at(root, change)):
+                steps[folder] = PathChange(folder, Becomes.ABSENT)
+        for change in todo:
+            becomes = Becomes.FILE if change.is_file else Becomes.ABSENT
+            seen = self._seen[change.path]
+            steps[change.path] = PathChange(change.path, becomes, seen, staged_name(change.path))
+        for path in _coming(todo):
+            steps[path] = PathChange(path, Becomes.FOLDER, self._seen.get(path))
+        return list(steps.values())
 
-    def _replace(self, change: TreeChange, fresh: Path) -> None:
-        path = self._top / change.name
-        self._expect_unchanged(change)
-        for folder in reversed(list(_missing(path.parent))):
-            folder.mkdir()
-        if self._state.disk(change.path) is Disk.FOLDER:
-            _remove_empty_folders(path)
-        put_in_place(fresh / change.name, path)
 
-    def _submodule_folder(self, change: TreeChange) -> None:
-        """As git does it: a new submodule is an empty folder, an old one stays if it has files."""
-        path = self._top / change.name
-        if change.new_mode == GITLINK:
-            path.mkdir(parents=True, exist_ok=True)
-        elif change.old_mode == GITLINK:
-            with suppress(OSError):
-                path.rmdir()
+def opened(git: Git) -> RootedFolder:
+    """The working folder; its own path may lead over a link of the user's."""
+    return RootedFolder(os.path.realpath(git.directory))
 
-    def _expect_unchanged(self, change: TreeChange) -> None:
-        if _signature(self._top / change.name) != self._seen[change.path]:
-            raise WorktreeMovedOnError([change.path])
+
+def anything_may_stay(inside: tuple[bytes, bool]) -> bool:  # noqa: ARG001 - what PathUpdate asks
+    """Git has no folders: one that is not empty is no conflict."""
+    return True
 
 
 def refuse_strange(top: Path, files: Sequence[TreeChange]) -> None:
@@ -182,70 +169,27 @@ def refuse_strange(top: Path, files: Sequence[TreeChange]) -> None:
             (top / change.name).chmod(stat.S_IMODE(found.st_mode) & ~_SPECIAL_BITS)
 
 
-def put_in_place(source: Path, target: Path) -> None:
-    """Move over `target` in one step, also from another file system."""
-    try:
-        source.replace(target)
-    except OSError as error:
-        if error.errno != errno.EXDEV:
-            raise
-        # Always the same name: what a kill leaves is used up by the repetition.
-        beside = target.with_name(f".{target.name[:200]}.cleveragents")
-        beside.unlink(missing_ok=True)
-        shutil.copy2(source, beside, follow_symlinks=False)
-        sync_places([str(beside.parent)])
-        beside.replace(target)
-        source.unlink()
-
-
 def executable(path: Path) -> bool:
     return bool(path.lstat().st_mode & stat.S_IXUSR)
 
 
-def remove_empty(folder: Path, top: Path) -> None:
-    with suppress(OSError):
-        while folder != top:
-            folder.rmdir()
-            folder = folder.parent
+def _coming(todo: Sequence[TreeChange]) -> set[bytes]:
+    """Folders that have to be there in the end; a new submodule is an empty one."""
+    submodules = {change.path for change in todo if change.new_mode == GITLINK}
+    files = {change.path for change in todo if change.is_file}
+    return submodules.union(*(_above(path) for path in submodules | files))
 
 
-def _signature(path: Path) -> _Signature:
-    """Enough to see that a file was written by somebody else; folders may change freely."""
-    if (mode := mode_of(path)) is None or stat.S_ISDIR(mode):
-        return None
-    found = path.lstat()
-    return (found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns)
-
-
-def _missing(folder: Path) -> Iterator[Path]:
-    while not folder.is_dir():
-        yield folder
-        folder = folder.parent
-
-
-def _inside(folder: Path, top: Path) -> Iterator[Path]:
-    while folder != top:
-        yield folder
-        folder = folder.parent
-
-
-def _folders_at(path: Path, *, deep: bool) -> Iterator[Path]:
-    """What has to make room; a submodule, which is not looked into, only if it is empty."""
-    if _is_folder(path):
+def _above(path: bytes) -> Iterator[bytes]:
+    while path := parent_of(path):
         yield path
-        for folder, _, _ in os.walk(path) if deep else ():
-            yield Path(folder)
 
 
-def _is_folder(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
-
-
-def _permissions(path: Path) -> int:
-    return stat.S_IMODE(path.lstat().st_mode)
-
-
-def _remove_empty_folders(path: Path) -> None:
-    if path.is_dir():
-        for folder, _, _ in os.walk(path, topdown=False):
-            Path(folder).rmdir()
+def _folders_at(root: RootedFolder, change: TreeChange) -> Iterator[bytes]:
+    """What has to make room; a submodule, which is not looked into, only if it is empty."""
+    waiting = [change.path] if is_folder(root, change.path) else []
+    while waiting:
+        folder = waiting.pop()
+        yield folder
+        if change.is_file:
+            waiting += [path for path, inner in children(root, folder) if inner]

@@ -1,14 +1,13 @@
 """The files a restore is about to put in place: written and proven before anything changes."""
 
 import os
-import secrets
 import shutil
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 
 from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.read_path import CHUNK
+from cleveragents.infrastructure.files.copy.one_file import copy_one
 from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
 
@@ -65,26 +64,13 @@ class Staging:
             raise
         return fd
 
-    def open(self, key: bytes) -> tuple[int, str]:
-        """The file of a content, and its name."""
-        return os.open(key.hex(), os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd), key.hex()
-
-    def new_copy(self, source_name: str, folder: int) -> tuple[int, str]:
-        """A private copy of a file in here, open for writing, and its name in `folder`."""
-        name = f".cleveragents-{secrets.token_hex(8)}"
-        fd = os.open(name, _NEW, 0o600, dir_fd=folder)
-        # It may have got a mode by which we cannot read it; that of the copy comes later.
-        os.chmod(source_name, 0o600, dir_fd=self.fd)
-        source = os.open(source_name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd)
-        try:
-            _copy(source, fd)
-        except BaseException:
-            os.close(fd)
-            os.unlink(name, dir_fd=folder)
-            raise
-        finally:
-            os.close(source)
-        return fd, name
+    def open(self, key: bytes, copy: int = 0) -> tuple[int, bytes]:
+        """The file of a content, or a private copy of it with this number; and its name."""
+        name = key.hex().encode()
+        if copy:
+            original, name = name, b"%b-%d" % (name, copy)
+            copy_one(self.fd, original, self.fd, name, synced=False)
+        return os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd), name
 
 
 @contextmanager
@@ -108,11 +94,3 @@ def _write(fd: int, piece: bytes) -> None:
     view = memoryview(piece)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _copy(source: int, target: int) -> None:
-    with (
-        os.fdopen(source, "rb", closefd=False) as one,
-        os.fdopen(target, "wb", closefd=False) as two,
-    ):
-        shutil.copyfileobj(one, two, CHUNK)

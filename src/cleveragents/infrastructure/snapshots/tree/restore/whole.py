@@ -16,6 +16,7 @@ from cleveragents.infrastructure.files.entry import (
 )
 from cleveragents.infrastructure.files.read_path import examine_file, hash_only, read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.rooted_writer import FEW
 from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference, total_after
@@ -28,7 +29,7 @@ from cleveragents.infrastructure.snapshots.tree.restore.restored_times import (
     times_now,
 )
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
-from cleveragents.infrastructure.snapshots.tree.restore.writer import FEW, TreeWriter
+from cleveragents.infrastructure.snapshots.tree.restore.writer import TreeWriter
 from cleveragents.infrastructure.snapshots.tree.session import (
     Recorded,
     Session,

@@ -4,17 +4,16 @@ import errno
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from cleveragents.infrastructure.files.entry import Entry, Kind
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.filesystems import sync_all
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.rooted_writer import FEW, RootedWriter, depth, sync_of
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 
-# Up to this many paths are made durable one by one; more of them, by one call for the whole file
-# system, which also waits for what others have written to it.
-FEW = 16
+_LINK = b"link"
 _SPECIAL_BITS = stat.S_ISUID | stat.S_ISGID
 
 
@@ -35,8 +34,8 @@ class TreeWriter:
         self._staging = staging
         self._exclude = exclude
         self._times = times or {}
-        self._touched: set[bytes] = set()
-        self._staged: dict[bytes, str] = {}
+        self._writer = RootedWriter(anchor, staging.fd)
+        self._staged: dict[bytes, bytes] = {}
         self._files: list[int] = []
         self._many = False
 
@@ -51,10 +50,10 @@ class TreeWriter:
         """Removals deepest first, folders from the top, files and links, folder modes last."""
         self._many = len(wanted) > FEW
         self._stage([e for e in wanted.values() if e is not None and e.kind is Kind.FILE])
-        for path in sorted(filter(lambda p: _needs_room(wanted[p]), wanted), key=_depth)[::-1]:
+        for path in sorted(filter(lambda p: _needs_room(wanted[p]), wanted), key=depth)[::-1]:
             self._clear(path, wanted[path])
         entries = [entry for entry in wanted.values() if entry is not None]
-        folders = sorted((e for e in entries if e.kind is Kind.DIR), key=lambda e: _depth(e.path))
+        folders = sorted((e for e in entries if e.kind is Kind.DIR), key=lambda e: depth(e.path))
         for entry in folders:
             self._make_folder(entry)
         for entry in sorted(entries, key=lambda e: e.path):
@@ -62,20 +61,17 @@ class TreeWriter:
                 self._put_file(entry)
             elif entry.kind is Kind.LINK:
                 self._put_link(entry)
-        self._sync()
-        self._set_modes(folders)
-        if self._many:
-            sync_all(self._anchor.folder(b""))
+        for fd in self._files:
+            os.fsync(fd)
+        self._writer.finish({entry.path: entry.mode for entry in folders}, sync_of(len(wanted)))
 
     def _stage(self, files: Sequence[Entry]) -> None:
         """Give each its own file, outside of the sandbox, that only has to be moved."""
         uses = Counter(entry.hash for entry in files)
         for entry in files:
             uses[entry.hash] -= 1
-            fd, name = self._staging.open(entry.hash)
-            if uses[entry.hash]:
-                os.close(fd)
-                fd, name = self._staging.new_copy(name, self._staging.fd)
+            # The last one takes the file itself.
+            fd, name = self._staging.open(entry.hash, copy=uses[entry.hash])
             self._files.append(fd)
             self._finish(fd, entry)
             self._staged[entry.path] = name
@@ -112,7 +108,7 @@ class TreeWriter:
             self._remove_folder(path, keep_excluded=entry is None)
         elif entry is None or entry.kind is Kind.DIR:
             os.unlink(name, dir_fd=folder)
-        self._touched.add(path.rpartition(b"/")[0])
+        self._writer.touch(path)
 
     def _remove_folder(self, path: bytes, *, keep_excluded: bool) -> bool:
         """True if it is gone; it stays where something excluded is in it and may be kept."""
@@ -140,37 +136,15 @@ class TreeWriter:
         except FileExistsError:
             return
         self._own(self._anchor.folder(entry.path), entry)
-        self._touched.add(entry.path.rpartition(b"/")[0])
+        self._writer.touch(entry.path)
 
     def _put_file(self, entry: Entry) -> None:
-        folder, name = self._anchor.place(entry.path)
         staged = self._staged[entry.path]
         try:
-            os.rename(staged, name, src_dir_fd=self._staging.fd, dst_dir_fd=folder)
+            self._writer.move_in(staged, entry.path)
         except IsADirectoryError:
             self._clear(entry.path, entry)
-            folder, name = self._anchor.place(entry.path)
-            os.rename(staged, name, src_dir_fd=self._staging.fd, dst_dir_fd=folder)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            # Another file system: only a neighbour can be moved into place in one step.
-            self._clear(entry.path, entry)
-            folder, name = self._anchor.place(entry.path)
-            self._move_copy(entry, staged, folder, name)
-        self._touched.add(entry.path.rpartition(b"/")[0])
-
-    def _move_copy(self, entry: Entry, staged: str, folder: int, name: bytes) -> None:
-        fd, temporary = self._staging.new_copy(staged, folder)
-        try:
-            self._finish(fd, entry)
-            os.fsync(fd)
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-        except BaseException:
-            os.unlink(temporary, dir_fd=folder)
-            raise
-        finally:
-            os.close(fd)
+            self._writer.move_in(staged, entry.path)
 
     def _own(self, fd: int, entry: Entry) -> int:
         """Give it to its owner where we may; the mode it may then have.
@@ -187,59 +161,14 @@ class TreeWriter:
         return entry.mode
 
     def _put_link(self, entry: Entry) -> None:
-        folder, name = self._anchor.place(entry.path)
-        temporary = b"link"
-        os.symlink(entry.target, temporary, dir_fd=self._staging.fd)
+        os.symlink(entry.target, _LINK, dir_fd=self._staging.fd)
         try:
-            os.rename(temporary, name, src_dir_fd=self._staging.fd, dst_dir_fd=folder)
-        except OSError as error:
-            os.unlink(temporary, dir_fd=self._staging.fd)
-            if error.errno != errno.EXDEV:
-                raise
-            self._replace_by_link(entry.target, folder, name)
-        self._touched.add(entry.path.rpartition(b"/")[0])
-
-    @staticmethod
-    def _replace_by_link(target: bytes, folder: int, name: bytes) -> None:
-        temporary = b".cleveragents-link"
-        try:
-            os.symlink(target, temporary, dir_fd=folder)
-        except FileExistsError:
-            os.unlink(temporary, dir_fd=folder)
-            os.symlink(target, temporary, dir_fd=folder)
-        os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-
-    def _set_modes(self, folders: Iterable[Entry]) -> None:
-        modes = {entry.path: entry.mode for entry in folders}
-        final = {**self._anchor.opened_modes, **modes}
-        # Deepest first: a parent that is closed again would be in the way of its children.
-        for path in sorted(final, key=_depth, reverse=True):
-            fd = self._anchor.folder(path)
-            os.fchmod(fd, final[path])
-            if not self._many:
-                os.fsync(fd)
-            self._anchor.close_chain()
-        self._anchor.opened_modes.clear()
-
-    def _sync(self) -> None:
-        if self._many:
-            return  # once for all, at the end
-        for fd in self._files:
-            os.fsync(fd)
-        for path in self._touched:
-            self._sync_folder(path)
-
-    def _sync_folder(self, path: bytes) -> None:
-        try:
-            os.fsync(self._anchor.folder(path))
-        except (FileNotFoundError, NotADirectoryError):
-            return  # removed itself later on; its parent is in the list then
+            self._writer.move_in(_LINK, entry.path)
+        except BaseException:
+            os.unlink(_LINK, dir_fd=self._staging.fd)
+            raise
 
 
 def _needs_room(entry: Entry | None) -> bool:
     """A file takes the place of anything but a folder in one move, and that is found out then."""
     return entry is None or entry.kind is not Kind.FILE
-
-
-def _depth(path: bytes) -> int:
-    return path.count(b"/") + 1 if path else 0
