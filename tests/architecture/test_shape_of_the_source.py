@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import cleveragents
-from cleveragents.config import Settings
+from cleveragents.config import KEYS
 
 ROOT = Path(cleveragents.__file__).parent
 TESTS = Path(__file__).parents[1]
@@ -126,4 +126,4 @@ def test_every_setting_is_read_outside_the_config(modules: dict[str, ast.Module]
         for node in ast.walk(module)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
     }
-    assert set(Settings.__struct_fields__) - read == set()
+    assert {key.field for key in KEYS} - read == set()

@@ -7,7 +7,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from cleveragents.config import files
-from cleveragents.config.keys import KEYS, ConfigProblem, Key, as_text, find_key, shown
+from cleveragents.config.keys import KEYS, ConfigProblem, Key, Settings, as_text, find_key
 from cleveragents.config.values import (
     DEFAULT_TRIGGERS,
     FORMATS,
@@ -35,39 +35,10 @@ __all__ = [
     "find_key",
     "load_settings",
     "set_value",
-    "shown",
 ]
 
 # What the sandbox tells the commands it runs; in a nested call these are not settings.
 _OWN_VARIABLES = ("CLEVERAGENTS_SANDBOX_", "CLEVERAGENTS_PLAN_ID")
-
-
-class Settings(Struct, frozen=True, kw_only=True):
-    """Plain values, all of them checked. `format` None: chosen by whether there is a terminal."""
-
-    format: str | None
-    data_dir: str
-    database_url: str
-    auto_create_on: tuple[str, ...]
-    max_checkpoints_per_plan: int
-    checkpoint_max_age: int
-    checkpoint_max_total_size: int
-    sandbox_cleanup: str
-    max_retries_per_step: int
-    tool_timeout: float
-    tool_output_limit: int
-    tool_process_limit: int
-    confinement_mode: str
-    confinement_environment: tuple[str, ...]
-    store_max_size: int
-    actor_max_steps: int
-    actor_max_tokens: int
-    actor_max_cost: float
-    actor_max_recoveries: int
-    llm_base_url: str
-    llm_api_key: str
-    llm_timeout: float
-    llm_max_retries: int
 
 
 class LoadedSettings(Struct, frozen=True, kw_only=True):
@@ -135,7 +106,7 @@ def set_value(
         found.refuse_in_project(where)
     user_home, here = Path(home), Path(cwd)
     base = Base(home=user_home, folder=here)
-    value = found.checked(found.from_text(text), base, where)
+    value = found.checked(found.kind.from_text(text), base, where)
     _refuse_what_no_file_holds(found, value, where)
     target = files.file_to_write(user_home, here, config_path, project=project)
     edited = _edited(target, found, _as_toml(value))
@@ -149,10 +120,10 @@ def describe_keys(loaded: LoadedSettings | None = None) -> tuple[KeyDescription,
     return tuple(
         KeyDescription(
             name=key.name,
-            value=as_text(shown(key, loaded.value(key.name)) if loaded else key.default),
+            value=as_text(key.shown(loaded.value(key.name)) if loaded else key.default),
             origin=loaded.origin(key.name) if loaded else "default",
             doc=key.doc,
-            kind=key.kind,
+            kind=key.kind.words,
             env=key.env,
         )
         for key in KEYS
@@ -194,10 +165,10 @@ def _from_environment(environ: Mapping[str, str], base: Base) -> _Layer:
     layer: dict[str, _Entry] = {}
     for key in KEYS:
         text = environ.get(key.env)
-        if text is None or (not text and not key.empty_is_a_value):
+        if text is None or (not text and not key.kind.empty_is_a_value):
             continue
         where = f"environment {key.env}"
-        value = key.checked(key.from_text(text), base, where)
+        value = key.checked(key.kind.from_text(text), base, where)
         layer[key.name] = _Entry(value=value, origin=where)
     return layer
 
@@ -207,7 +178,7 @@ def _from_flags(flags: Mapping[str, str], base: Base) -> _Layer:
     for name, text in flags.items():
         where = f"flag --{name}"
         key = find_key(name, where)
-        value = key.checked(key.from_text(text), base, where)
+        value = key.checked(key.kind.from_text(text), base, where)
         layer[name] = _Entry(value=value, origin=where)
     return layer
 

@@ -1,6 +1,8 @@
-"""The keys of the configuration: their names, defaults, and what each of them accepts."""
+"""The settings: each key with its name, its kind of value, its default and a sentence about it."""
 
+import re
 from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from msgspec import Struct
 
@@ -13,15 +15,14 @@ from cleveragents.config.values import (
     BadValueError,
     Base,
     Value,
+    ValueKind,
     age_value,
     amount_value,
-    cleanup_value,
     closest,
-    confinement_value,
     database_url_value,
-    format_value,
     list_from_text,
     number_from_text,
+    one_of,
     path_value,
     seconds_value,
     shown_address,
@@ -32,6 +33,8 @@ from cleveragents.config.values import (
     web_address_value,
     whole_number,
 )
+
+T = TypeVar("T")
 
 
 class ConfigProblem(Exception):  # noqa: N818 - `Error` is for the tree in domain/errors.py
@@ -61,25 +64,28 @@ def _hidden(value: Value) -> Value:
     return "(set, not shown)" if value else value
 
 
-class Key(Struct, frozen=True, kw_only=True):
-    """One setting. `read` checks a value as TOML has it; `from_text` makes such a value of text.
+class Key(Struct, kw_only=True):
+    """One setting. `a_project_may_not`: a cloned repository must not decide this.
 
-    `in_project` False: a cloned repository must not say where our data goes. `shown` is what people
-    may see of a value.
+    `field` is its name in Settings; `shown` makes of a value what people may see of it.
     """
 
     name: str
-    field: str
-    kind: str
+    kind: ValueKind[Any]
     default: str | int | tuple[str, ...]
-    env: str
     doc: str
-    read: Callable[[object, Base], Value]
-    from_text: Callable[[str], object] = str
-    in_project: bool = True
-    project_may_not: str = "where data is kept"
+    variable: str = ""
+    a_project_may_not: str = ""
     shown: Callable[[Value], Value] = _whole
-    empty_is_a_value: bool = False
+    field: str = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.field = name
+
+    @property
+    def env(self) -> str:
+        name = self.variable or re.sub(r"[.-]", "_", self.name.upper())
+        return f"CLEVERAGENTS_{name}"
 
     @property
     def path(self) -> Sequence[str]:
@@ -88,15 +94,206 @@ class Key(Struct, frozen=True, kw_only=True):
     def checked(self, raw: object, base: Base, where: str) -> Value:
         """The value to use. Raises ConfigProblem naming `where`."""
         try:
-            return self.read(raw, base)
+            return self.kind.read(raw, base)
         except BadValueError as bad:
             problem, suggestion = bad.problem, bad.suggestion
             raise ConfigProblem("bad-value", self.name, where, problem, suggestion) from bad
 
     def refuse_in_project(self, where: str) -> None:
-        if not self.in_project:
-            problem = f"a project may not say {self.project_may_not}; set it in the global config"
+        if self.a_project_may_not:
+            problem = f"a project may not {self.a_project_may_not}; set it in the global config"
             raise ConfigProblem("bad-value", self.name, where, problem)
+
+
+def setting(
+    name: str, kind: ValueKind[T], default: str | int | tuple[str, ...], doc: str, **more: Any
+) -> T:
+    """An attribute of Settings: the class has the key there, an instance its value."""
+    return cast("T", Key(name=name, kind=kind, default=default, doc=doc, **more))
+
+
+PATH = ValueKind("path", path_value)
+DATABASE = ValueKind("sqlite:///<path>, or empty", database_url_value)
+TRIGGER_NAMES = ValueKind(
+    "list of trigger names", triggers_value, list_from_text, empty_is_a_value=True
+)
+VARIABLES = ValueKind("list of names", variables_value, list_from_text, empty_is_a_value=True)
+AGE = ValueKind(
+    "an age such as 30d, 12h or 90m, or seconds; 0 for no limit", age_value, number_from_text
+)
+SIZE = ValueKind(
+    "a size such as 500MB or 20GB, or bytes; 0 for no limit", size_value, number_from_text
+)
+SECONDS = ValueKind("seconds, more than 0", seconds_value, number_from_text)
+DOLLARS = ValueKind("dollars; 0 for what the action says", amount_value, number_from_text)
+ADDRESS = ValueKind("https://... or http://..., or empty", web_address_value)
+SECRET = ValueKind("text, or empty", text_value)
+
+
+class Settings:
+    """Plain values, all of them checked. `format` None: chosen by whether there is a terminal."""
+
+    format = setting(
+        "format",
+        one_of(FORMATS, AUTO_FORMAT),
+        AUTO_FORMAT,
+        "How results are printed; auto is rich on a terminal and plain elsewhere.",
+    )
+    data_dir = setting(
+        "data-dir",
+        PATH,
+        "~/.cleveragents",
+        "Where the database, the sandboxes and the snapshots are kept.",
+        a_project_may_not="say where data is kept",
+    )
+    database_url = setting(
+        "database.url",
+        DATABASE,
+        "",
+        "The database; empty means an SQLite file in the data folder.",
+        a_project_may_not="say where data is kept",
+    )
+    auto_create_on = setting(
+        "sandbox.checkpoint.auto-create-on",
+        TRIGGER_NAMES,
+        DEFAULT_TRIGGERS,
+        "When checkpoints are taken beside those of the decisions; empty switches these off.",
+        variable="CHECKPOINT_AUTO_CREATE_ON",
+    )
+    max_checkpoints_per_plan = setting(
+        "sandbox.checkpoint.max-checkpoints-per-plan",
+        whole_number(2, 1_000_000, "whole number from 2"),
+        50,
+        "How many states a plan can be taken back to before the oldest are pruned; groups that hold"
+        " the same one count once.",
+        variable="CHECKPOINT_MAX_PER_PLAN",
+    )
+    checkpoint_max_age = setting(
+        "sandbox.checkpoint.max-age",
+        AGE,
+        0,
+        "How old a checkpoint group may get before it is pruned.",
+        variable="CHECKPOINT_MAX_AGE",
+    )
+    checkpoint_max_total_size = setting(
+        "sandbox.checkpoint.max-total-size",
+        SIZE,
+        0,
+        "The room that the checkpoints of one plan may take before the oldest are pruned.",
+        variable="CHECKPOINT_MAX_TOTAL_SIZE",
+    )
+    sandbox_cleanup = setting(
+        "sandbox.cleanup",
+        one_of(CLEANUPS),
+        CLEANUPS[0],
+        "When sandboxes are removed; never with work that exists nowhere else.",
+    )
+    max_retries_per_step = setting(
+        "execute.max-retries-per-step",
+        whole_number(0, 100, "whole number from 0 to 100"),
+        0,
+        "How often a failed step is tried again, unless the action says otherwise.",
+    )
+    tool_timeout = setting(
+        "tool.timeout",
+        SECONDS,
+        600,
+        "How long one tool call may take, unless the tool says otherwise.",
+    )
+    tool_output_limit = setting(
+        "tool.output-limit",
+        whole_number(1_024, 1_073_741_824, "bytes, whole number from 1024"),
+        1_048_576,
+        "How much of one tool call's output is kept.",
+    )
+    tool_process_limit = setting(
+        "tool.process-limit",
+        whole_number(10, 1_000_000, "whole number from 10"),
+        1_000,
+        "How many processes one tool call may have at a time.",
+    )
+    confinement_mode = setting(
+        "confinement.mode",
+        one_of(CONFINEMENTS),
+        CONFINEMENTS[0],
+        "Whether commands are held inside; `required` here cannot be undone by an action.",
+        a_project_may_not="say how commands are held inside",
+    )
+    confinement_environment = setting(
+        "confinement.environment",
+        VARIABLES,
+        (),
+        "Further variables of the environment that commands get to see.",
+        a_project_may_not="say what commands get to see",
+    )
+    store_max_size = setting(
+        "store.max-size",
+        SIZE,
+        20_000_000_000,
+        "The room that the snapshots of all plans may take; beyond it, steps are refused.",
+        a_project_may_not="say where data is kept",
+    )
+    actor_max_steps = setting(
+        "actor.max-steps",
+        whole_number(0, 1_000_000, "whole number; 0 for what the action says"),
+        0,
+        "How many steps an actor may decide in one plan, whatever the action says.",
+    )
+    actor_max_tokens = setting(
+        "actor.max-tokens",
+        whole_number(0, 1_000_000_000_000, "whole number; 0 for what the action says"),
+        0,
+        "How many tokens a model may read and write in one plan, whatever the action says.",
+    )
+    actor_max_cost = setting(
+        "actor.max-cost",
+        DOLLARS,
+        0,
+        "How many dollars a model may cost in one plan, whatever the action says.",
+    )
+    actor_max_recoveries = setting(
+        "actor.max-recoveries",
+        whole_number(0, 100, "whole number from 0 to 100"),
+        3,
+        "How many steps in a row may fail before an actor is not asked again.",
+    )
+    llm_base_url = setting(
+        "actor.llm.base-url",
+        ADDRESS,
+        "",
+        "Where the models are; empty means the provider's own address.",
+        a_project_may_not="say where models are",
+        shown=shown_address,
+    )
+    llm_api_key = setting(
+        "actor.llm.api-key",
+        SECRET,
+        "",
+        "The key for the models; empty means the provider's own variable.",
+        a_project_may_not="say whose key is used",
+        shown=_hidden,
+    )
+    llm_timeout = setting(
+        "actor.llm.timeout", SECONDS, 300, "How long one answer of a model may take."
+    )
+    llm_max_retries = setting(
+        "actor.llm.max-retries",
+        whole_number(0, 20, "whole number from 0 to 20"),
+        4,
+        "How often a model is asked again after a rate limit or a lost connection.",
+    )
+
+    def __init__(self, **values: Any) -> None:
+        vars(self).update(values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Settings) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(tuple(vars(self).values()))
+
+
+KEYS = tuple(key for key in vars(Settings).values() if isinstance(key, Key))
 
 
 def find_key(name: str, where: str) -> Key:
@@ -108,11 +305,6 @@ def find_key(name: str, where: str) -> Key:
     raise ConfigProblem("unknown-key", name, where, "there is no such key", suggestion)
 
 
-def shown(key: Key, value: Value) -> Value:
-    """The value as people may see it."""
-    return key.shown(value)
-
-
 def as_text(value: Value) -> str:
     """A value as `config set` would take it."""
     if value is None:
@@ -120,246 +312,3 @@ def as_text(value: Value) -> str:
     if isinstance(value, tuple):
         return ",".join(value)
     return str(value).removesuffix(".0") if isinstance(value, float) else str(value)
-
-
-KEYS = (
-    Key(
-        name="format",
-        field="format",
-        kind="one of " + ", ".join((*FORMATS, AUTO_FORMAT)),
-        default=AUTO_FORMAT,
-        env="CLEVERAGENTS_FORMAT",
-        doc="How results are printed; auto is rich on a terminal and plain elsewhere.",
-        read=format_value,
-    ),
-    Key(
-        name="data-dir",
-        field="data_dir",
-        kind="path",
-        default="~/.cleveragents",
-        env="CLEVERAGENTS_DATA_DIR",
-        doc="Where the database, the sandboxes and the snapshots are kept.",
-        read=path_value,
-        in_project=False,
-    ),
-    Key(
-        name="database.url",
-        field="database_url",
-        kind="sqlite:///<path>, or empty",
-        default="",
-        env="CLEVERAGENTS_DATABASE_URL",
-        doc="The database; empty means an SQLite file in the data folder.",
-        read=database_url_value,
-        in_project=False,
-    ),
-    Key(
-        name="sandbox.checkpoint.auto-create-on",
-        field="auto_create_on",
-        kind="list of trigger names",
-        default=DEFAULT_TRIGGERS,
-        env="CLEVERAGENTS_CHECKPOINT_AUTO_CREATE_ON",
-        doc="When checkpoints are taken beside those of the decisions; empty switches these off.",
-        read=triggers_value,
-        from_text=list_from_text,
-        empty_is_a_value=True,
-    ),
-    Key(
-        name="sandbox.checkpoint.max-checkpoints-per-plan",
-        field="max_checkpoints_per_plan",
-        kind="whole number from 2",
-        default=50,
-        env="CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN",
-        doc="How many states a plan can be taken back to before the oldest are pruned; groups"
-        " that hold the same one count once.",
-        read=whole_number(2, 1_000_000),
-        from_text=number_from_text,
-    ),
-    Key(
-        name="sandbox.checkpoint.max-age",
-        field="checkpoint_max_age",
-        kind="an age such as 30d, 12h or 90m, or seconds; 0 for no limit",
-        default=0,
-        env="CLEVERAGENTS_CHECKPOINT_MAX_AGE",
-        doc="How old a checkpoint group may get before it is pruned.",
-        read=age_value,
-        from_text=number_from_text,
-    ),
-    Key(
-        name="sandbox.checkpoint.max-total-size",
-        field="checkpoint_max_total_size",
-        kind="a size such as 500MB or 20GB, or bytes; 0 for no limit",
-        default=0,
-        env="CLEVERAGENTS_CHECKPOINT_MAX_TOTAL_SIZE",
-        doc="The room that the checkpoints of one plan may take before the oldest are pruned.",
-        read=size_value,
-        from_text=number_from_text,
-    ),
-    Key(
-        name="sandbox.cleanup",
-        field="sandbox_cleanup",
-        kind="one of " + ", ".join(CLEANUPS),
-        default=CLEANUPS[0],
-        env="CLEVERAGENTS_SANDBOX_CLEANUP",
-        doc="When sandboxes are removed; never with work that exists nowhere else.",
-        read=cleanup_value,
-    ),
-    Key(
-        name="execute.max-retries-per-step",
-        field="max_retries_per_step",
-        kind="whole number from 0 to 100",
-        default=0,
-        env="CLEVERAGENTS_EXECUTE_MAX_RETRIES_PER_STEP",
-        doc="How often a failed step is tried again, unless the action says otherwise.",
-        read=whole_number(0, 100),
-        from_text=number_from_text,
-    ),
-    Key(
-        name="tool.timeout",
-        field="tool_timeout",
-        kind="seconds, more than 0",
-        default=600,
-        env="CLEVERAGENTS_TOOL_TIMEOUT",
-        doc="How long one tool call may take, unless the tool says otherwise.",
-        read=seconds_value,
-        from_text=number_from_text,
-    ),
-    Key(
-        name="tool.output-limit",
-        field="tool_output_limit",
-        kind="bytes, whole number from 1024",
-        default=1_048_576,
-        env="CLEVERAGENTS_TOOL_OUTPUT_LIMIT",
-        doc="How much of one tool call's output is kept.",
-        read=whole_number(1024, 1_073_741_824),
-        from_text=number_from_text,
-    ),
-    Key(
-        name="tool.process-limit",
-        field="tool_process_limit",
-        kind="whole number from 10",
-        default=1000,
-        env="CLEVERAGENTS_TOOL_PROCESS_LIMIT",
-        doc="How many processes one tool call may have at a time.",
-        read=whole_number(10, 1_000_000),
-        from_text=number_from_text,
-    ),
-    Key(
-        name="confinement.mode",
-        field="confinement_mode",
-        kind="one of " + ", ".join(CONFINEMENTS),
-        default=CONFINEMENTS[0],
-        env="CLEVERAGENTS_CONFINEMENT_MODE",
-        doc="Whether commands are held inside; `required` here cannot be undone by an action.",
-        read=confinement_value,
-        in_project=False,
-        project_may_not="how commands are held inside",
-    ),
-    Key(
-        name="confinement.environment",
-        field="confinement_environment",
-        kind="list of names",
-        default=(),
-        env="CLEVERAGENTS_CONFINEMENT_ENVIRONMENT",
-        doc="Further variables of the environment that commands get to see.",
-        read=variables_value,
-        from_text=list_from_text,
-        empty_is_a_value=True,
-        in_project=False,
-        project_may_not="what commands get to see",
-    ),
-    Key(
-        name="store.max-size",
-        field="store_max_size",
-        kind="a size such as 500MB or 20GB, or bytes; 0 for no limit",
-        default=20_000_000_000,
-        env="CLEVERAGENTS_STORE_MAX_SIZE",
-        doc="The room that the snapshots of all plans may take; beyond it, steps are refused.",
-        read=size_value,
-        from_text=number_from_text,
-        in_project=False,
-    ),
-    Key(
-        name="actor.max-steps",
-        field="actor_max_steps",
-        kind="whole number; 0 for what the action says",
-        default=0,
-        env="CLEVERAGENTS_ACTOR_MAX_STEPS",
-        doc="How many steps an actor may decide in one plan, whatever the action says.",
-        read=whole_number(0, 1_000_000),
-        from_text=number_from_text,
-    ),
-    Key(
-        name="actor.max-tokens",
-        field="actor_max_tokens",
-        kind="whole number; 0 for what the action says",
-        default=0,
-        env="CLEVERAGENTS_ACTOR_MAX_TOKENS",
-        doc="How many tokens a model may read and write in one plan, whatever the action says.",
-        read=whole_number(0, 10**12),
-        from_text=number_from_text,
-    ),
-    Key(
-        name="actor.max-cost",
-        field="actor_max_cost",
-        kind="dollars; 0 for what the action says",
-        default=0,
-        env="CLEVERAGENTS_ACTOR_MAX_COST",
-        doc="How many dollars a model may cost in one plan, whatever the action says.",
-        read=amount_value,
-        from_text=number_from_text,
-    ),
-    Key(
-        name="actor.max-recoveries",
-        field="actor_max_recoveries",
-        kind="whole number from 0 to 100",
-        default=3,
-        env="CLEVERAGENTS_ACTOR_MAX_RECOVERIES",
-        doc="How many steps in a row may fail before an actor is not asked again.",
-        read=whole_number(0, 100),
-        from_text=number_from_text,
-    ),
-    Key(
-        name="actor.llm.base-url",
-        field="llm_base_url",
-        kind="https://... or http://..., or empty",
-        default="",
-        env="CLEVERAGENTS_ACTOR_LLM_BASE_URL",
-        doc="Where the models are; empty means the provider's own address.",
-        read=web_address_value,
-        shown=shown_address,
-        in_project=False,
-        project_may_not="where models are",
-    ),
-    Key(
-        name="actor.llm.api-key",
-        field="llm_api_key",
-        kind="text, or empty",
-        default="",
-        env="CLEVERAGENTS_ACTOR_LLM_API_KEY",
-        doc="The key for the models; empty means the provider's own variable.",
-        read=text_value,
-        in_project=False,
-        project_may_not="whose key is used",
-        shown=_hidden,
-    ),
-    Key(
-        name="actor.llm.timeout",
-        field="llm_timeout",
-        kind="seconds, more than 0",
-        default=300,
-        env="CLEVERAGENTS_ACTOR_LLM_TIMEOUT",
-        doc="How long one answer of a model may take.",
-        read=seconds_value,
-        from_text=number_from_text,
-    ),
-    Key(
-        name="actor.llm.max-retries",
-        field="llm_max_retries",
-        kind="whole number from 0 to 20",
-        default=4,
-        env="CLEVERAGENTS_ACTOR_LLM_MAX_RETRIES",
-        doc="How often a model is asked again after a rate limit or a lost connection.",
-        read=whole_number(0, 20),
-        from_text=number_from_text,
-    ),
-)

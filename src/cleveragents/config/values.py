@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec import Struct
 
@@ -25,6 +25,7 @@ LONGEST_TIMEOUT = 604_800
 _MOST_MONEY = 1_000_000
 
 Value = str | int | float | tuple[str, ...] | None
+T = TypeVar("T")
 
 
 class Base(Struct, frozen=True, kw_only=True):
@@ -67,36 +68,32 @@ class BadValueError(Exception):
         self.suggestion = suggestion
 
 
-def format_value(raw: object, base: Base) -> Value:
-    del base
-    text = _text(raw)
-    if text == AUTO_FORMAT:
-        return None
-    if text not in FORMATS:
-        valid = ", ".join((*FORMATS, AUTO_FORMAT))
-        raise BadValueError(f"{text!r} is not one of {valid}", closest(text, FORMATS))
-    return text
+class ValueKind(NamedTuple, Generic[T]):
+    """What the values of some settings look like: in words, as TOML has them, and as text."""
+
+    words: str
+    read: Callable[[object, Base], T]
+    from_text: Callable[[str], object] = str
+    empty_is_a_value: bool = False
 
 
-def cleanup_value(raw: object, base: Base) -> Value:
-    del base
-    text = _text(raw)
-    if text not in CLEANUPS:
-        valid = ", ".join(CLEANUPS)
-        raise BadValueError(f"{text!r} is not one of {valid}", closest(text, CLEANUPS))
-    return text
+def one_of(names: Sequence[str], none: str | None = None) -> ValueKind[Any]:
+    """`none` stands for no value."""
+    valid = ", ".join((*names, *([none] if none else ())))
+
+    def read(raw: object, base: Base) -> str | None:
+        del base
+        text = _text(raw)
+        if text == none:
+            return None
+        if text not in names:
+            raise BadValueError(f"{text!r} is not one of {valid}", closest(text, names))
+        return text
+
+    return ValueKind(f"one of {valid}", read)
 
 
-def confinement_value(raw: object, base: Base) -> Value:
-    del base
-    text = _text(raw)
-    if text not in CONFINEMENTS:
-        valid = ", ".join(CONFINEMENTS)
-        raise BadValueError(f"{text!r} is not one of {valid}", closest(text, CONFINEMENTS))
-    return text
-
-
-def variables_value(raw: object, base: Base) -> Value:
+def variables_value(raw: object, base: Base) -> tuple[str, ...]:
     del base
     items = cast("Sequence[object]", raw) if isinstance(raw, list | tuple) else [None]
     if not all(isinstance(item, str) and _VARIABLE.fullmatch(item) for item in items):
@@ -104,14 +101,14 @@ def variables_value(raw: object, base: Base) -> Value:
     return tuple(dict.fromkeys(str(item) for item in items))
 
 
-def path_value(raw: object, base: Base) -> Value:
+def path_value(raw: object, base: Base) -> str:
     text = _text(raw)
     if not text or "\0" in text:
         raise BadValueError("must be a path")
     return base.absolute(text)
 
 
-def database_url_value(raw: object, base: Base) -> Value:
+def database_url_value(raw: object, base: Base) -> str:
     text = _text(raw)
     if not text:
         return ""
@@ -124,7 +121,7 @@ def database_url_value(raw: object, base: Base) -> Value:
     return f"sqlite:///{base.absolute(file)}"
 
 
-def triggers_value(raw: object, base: Base) -> Value:
+def triggers_value(raw: object, base: Base) -> tuple[str, ...]:
     del base
     items = cast("Sequence[object]", raw) if isinstance(raw, list | tuple) else [None]
     if not all(isinstance(item, str) for item in items):
@@ -141,17 +138,17 @@ def _trigger(name: str) -> str:
     return known
 
 
-def whole_number(lowest: int, highest: int) -> Callable[[object, Base], Value]:
-    def read(raw: object, base: Base) -> Value:
+def whole_number(lowest: int, highest: int, words: str) -> ValueKind[int]:
+    def read(raw: object, base: Base) -> int:
         del base
         if not isinstance(raw, int) or isinstance(raw, bool) or not lowest <= raw <= highest:
             raise BadValueError(f"must be a whole number from {lowest} to {highest}")
         return raw
 
-    return read
+    return ValueKind(words, read, number_from_text)
 
 
-def size_value(raw: object, base: Base) -> Value:
+def size_value(raw: object, base: Base) -> int:
     del base
     if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0:
         return raw
@@ -161,7 +158,7 @@ def size_value(raw: object, base: Base) -> Value:
     return int(float(match[1]) * _UNITS[match[2].upper()])
 
 
-def age_value(raw: object, base: Base) -> Value:
+def age_value(raw: object, base: Base) -> int:
     del base
     if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= _LONGEST_AGE:
         return raw
@@ -171,7 +168,7 @@ def age_value(raw: object, base: Base) -> Value:
     return int(match[1]) * _PERIODS[match[2]]
 
 
-def amount_value(raw: object, base: Base) -> Value:
+def amount_value(raw: object, base: Base) -> float:
     del base
     number = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else math.nan
     if not 0 <= number <= _MOST_MONEY:
@@ -179,8 +176,8 @@ def amount_value(raw: object, base: Base) -> Value:
     return float(number)
 
 
-def web_address_value(raw: object, base: Base) -> Value:
-    text = str(text_value(raw, base))
+def web_address_value(raw: object, base: Base) -> str:
+    text = text_value(raw, base)
     if text and not text.startswith(("https://", "http://")):
         raise BadValueError("must begin with https:// or http://")
     # The text is not repeated: it may hold a password.
@@ -204,12 +201,12 @@ def shown_address(value: Value) -> Value:
     return _QUERY.sub("?...", _USER.sub("//...@", str(value)))
 
 
-def text_value(raw: object, base: Base) -> Value:
+def text_value(raw: object, base: Base) -> str:
     del base
     return _text(raw)
 
 
-def seconds_value(raw: object, base: Base) -> Value:
+def seconds_value(raw: object, base: Base) -> float:
     del base
     number = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else math.nan
     if not 0 < number <= LONGEST_TIMEOUT:

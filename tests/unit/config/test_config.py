@@ -317,12 +317,6 @@ def test_an_unknown_key_has_no_origin_but_a_suggestion(world: World) -> None:
     assert (caught.value.kind, caught.value.suggestion) == ("unknown-key", "tool.timeout")
 
 
-def test_every_setting_has_exactly_one_key() -> None:
-    fields = list(config.Settings.__struct_fields__)
-
-    assert fields == [key.field for key in config.KEYS]
-
-
 def test_every_key_is_in_the_reference() -> None:
     page = Path(__file__).parents[3] / "docs" / "reference" / "configuration.md"
     text = page.read_text()

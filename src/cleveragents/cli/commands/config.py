@@ -6,7 +6,7 @@ from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
-from cleveragents.config import as_text, describe_keys, find_key, set_value, shown
+from cleveragents.config import as_text, describe_keys, find_key, set_value
 
 
 @click.group("config", cls=LazyGroup)
@@ -44,7 +44,7 @@ def list_keys(app: App) -> None:
 def get(app: App, key: str) -> None:
     """Show one value and where it comes from."""
     found = find_key(key, "`config get`")
-    value, origin = shown(found, app.settings.value(key)), app.settings.origin(key)
+    value, origin = found.shown(app.settings.value(key)), app.settings.origin(key)
     app.show(
         CommandResult(
             data={"key": found.name, "value": value, "origin": origin, "doc": found.doc},
@@ -81,7 +81,7 @@ def set_key(app: App, key: str, value: str, *, project: bool) -> None:
     )
     app.report(
         CommandResult(
-            data={"key": key, "value": shown(find_key(key, ""), value), "file": written},
+            data={"key": key, "value": find_key(key, "").shown(value), "file": written},
             messages=[f"{key} is set in {written}"],
         )
     )
