@@ -19,6 +19,7 @@ from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.plan import Plan
 from cleveragents.infrastructure.clock import SystemClock
+from cleveragents.infrastructure.database.fence import HeldLeases
 from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
 # --- given --------------------------------------------------------------------------------------
@@ -220,7 +221,7 @@ def damage(context: Context, name: str) -> None:
 @when("somebody else holds the lock")
 def hold_lock(context: Context) -> None:
     # To the kernel, another open file is as good as another process.
-    locks = FilePlanLocks(str(context.world.agents.data_dir / "locks"), SystemClock())
+    locks = FilePlanLocks(str(context.world.agents.data_dir / "locks"), SystemClock(), HeldLeases())
     holder = ExitStack()
     holder.enter_context(locks.hold(context.plan_id, "execute"))
     context.add_cleanup(holder.close)

@@ -12,6 +12,7 @@ from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.infrastructure.database.engine import Database
+from cleveragents.infrastructure.database.fence import HeldLeases
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
@@ -58,7 +59,7 @@ def home(tmp_path: Path) -> Path:
         created_at=NOW,
     )
     database = Database(str(tmp_path / ".cleveragents" / "cleveragents.db"))
-    with SqlUnitOfWorkFactory(database)() as uow:
+    with SqlUnitOfWorkFactory(database, HeldLeases())() as uow:
         uow.plans.add(plan)
         uow.decisions.add(root)
         uow.commit()

@@ -119,7 +119,7 @@ def test_a_migration_that_is_killed_leaves_nothing_and_can_be_repeated(
 
 BROKEN_REVISION = """
 from alembic import op
-revision = "0003"
+revision = "0004"
 down_revision = "{previous}"
 
 def upgrade():
@@ -141,7 +141,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
         connection.commit()
         before = list(connection.iterdump())
     extra.mkdir()
-    (extra / "0003_broken.py").write_text(BROKEN_REVISION.format(previous=REVISIONS[-1]))
+    (extra / "0004_broken.py").write_text(BROKEN_REVISION.format(previous=REVISIONS[-1]))
     monkeypatch.setattr(migrate, "alembic_config", lambda: config_with(extra))
 
     with pytest.raises(sqlite3.OperationalError, match="syntax error"):
@@ -165,7 +165,7 @@ def test_an_error_of_a_migration_is_told_as_ours(
 ) -> None:
     extra = tmp_path / "versions"
     extra.mkdir()
-    (extra / "0003_broken.py").write_text(BROKEN_REVISION.format(previous=REVISIONS[-1]))
+    (extra / "0004_broken.py").write_text(BROKEN_REVISION.format(previous=REVISIONS[-1]))
     monkeypatch.setattr(migrate, "alembic_config", lambda: config_with(extra))
 
     with pytest.raises(DatabaseUnusableError):

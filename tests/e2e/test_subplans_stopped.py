@@ -13,6 +13,7 @@ from tests.support.world import PlanHandle, World, shell, wait_for
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.clock import SystemClock
+from cleveragents.infrastructure.database.fence import HeldLeases
 from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
 
@@ -143,7 +144,7 @@ def test_a_child_that_cannot_be_stopped_is_named_with_its_owner_and_nothing_chan
     world: World, how: str
 ) -> None:
     loose = Loose(world, world.beside)
-    locks = FilePlanLocks(str(world.agents.data_dir / "locks"), SystemClock())
+    locks = FilePlanLocks(str(world.agents.data_dir / "locks"), SystemClock(), HeldLeases())
     before = world.records()
     with locks.hold(PlanId(loose.child.id), "checkpoint create"):
         told = refused(loose.revert(how), "plan-locked", 1)

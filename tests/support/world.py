@@ -150,9 +150,17 @@ class World:
 
     def records(self) -> list[str]:
         """The whole database and every snapshot as text, to show that nothing changed."""
-        files = [self.agents.data_dir / "cleveragents.db"]
-        files += sorted((self.agents.data_dir / "snapshots").glob("*.db"))
-        return [line for file in files for line in _dump(file)]
+        files = sorted((self.agents.data_dir / "snapshots").glob("*.db"))
+        return [*self.metadata(), *(line for file in files for line in _dump(file))]
+
+    def metadata(self) -> list[str]:
+        """What is on record of all plans, without how often somebody had their locks."""
+        with closing(sqlite3.connect(":memory:")) as copy:
+            with closing(sqlite3.connect(self.agents.data_dir / "cleveragents.db")) as database:
+                database.backup(copy)
+            copy.execute("UPDATE plans SET lease_epoch = 0")
+            copy.commit()
+            return list(copy.iterdump())
 
     def plan_count(self) -> int:
         return len(self.agents("plan", "list").ok().data["plans"])

@@ -11,6 +11,7 @@ from cleveragents.container.tools import SQLITE, ToolWiring
 if TYPE_CHECKING:
     from cleveragents.infrastructure.clock import UlidSource
     from cleveragents.infrastructure.database.engine import Database
+    from cleveragents.infrastructure.database.fence import HeldLeases
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
     from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
@@ -23,7 +24,7 @@ class StoreWiring(ToolWiring):
     def _unit_of_work(self) -> "SqlUnitOfWorkFactory":
         from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
-        return SqlUnitOfWorkFactory(self._database)
+        return SqlUnitOfWorkFactory(self._database, self._leases)
 
     @cached_property
     def _database(self) -> "Database":
@@ -69,7 +70,13 @@ class StoreWiring(ToolWiring):
     def _locks(self) -> "FilePlanLocks":
         from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
-        return FilePlanLocks(self._in_data_dir("locks"), self._clock)
+        return FilePlanLocks(self._in_data_dir("locks"), self._clock, self._leases)
+
+    @cached_property
+    def _leases(self) -> "HeldLeases":
+        from cleveragents.infrastructure.database.fence import HeldLeases
+
+        return HeldLeases()
 
     @cached_property
     def _ids(self) -> "UlidSource":

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.leases import EveryLease
 
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.infrastructure.database.engine import Database
@@ -22,7 +23,7 @@ from fakes import Faults  # pyright: ignore[reportMissingImports]
 def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new database, made once; the tests work on copies."""
     path = tmp_path_factory.mktemp("migrated") / "c.db"
-    with SqlUnitOfWorkFactory(Database(str(path))).reading():
+    with SqlUnitOfWorkFactory(Database(str(path)), EveryLease()).reading():
         pass
     return path
 
@@ -37,7 +38,7 @@ def path(tmp_path: Path, migrated: Path) -> Path:
 
 @pytest.fixture
 def database(path: Path) -> SqlUnitOfWorkFactory:
-    return SqlUnitOfWorkFactory(Database(str(path)))
+    return SqlUnitOfWorkFactory(Database(str(path)), EveryLease())
 
 
 @pytest.fixture(params=["sqlite", "memory"])

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.leases import EveryLease
 from uow_values import FULL_CALL, FULL_FORK, FULL_GROUP, FULL_RESOURCE, PLAN, ROOT_DECISION, fill
 
 from cleveragents.application.ports.runtime import UnitOfWork
@@ -52,7 +53,7 @@ def test_nothing_can_be_stored_without_what_it_belongs_to(
 def test_a_new_database_is_for_its_owner_only(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "c.db"
 
-    fill(SqlUnitOfWorkFactory(Database(str(path))))
+    fill(SqlUnitOfWorkFactory(Database(str(path)), EveryLease()))
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -75,7 +76,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(
 def test_an_empty_file_is_a_database_that_has_not_begun(tmp_path: Path) -> None:
     path = tmp_path / "c.db"
     path.touch()
-    database = SqlUnitOfWorkFactory(Database(str(path)))
+    database = SqlUnitOfWorkFactory(Database(str(path)), EveryLease())
 
     fill(database)
 
@@ -93,7 +94,7 @@ def test_a_damaged_database_is_told_as_such(
         file.seek(4096)
         file.write(b"\xff" * (size - 4096))
 
-    new_process = SqlUnitOfWorkFactory(Database(str(path)))
+    new_process = SqlUnitOfWorkFactory(Database(str(path)), EveryLease())
     with pytest.raises(DatabaseUnusableError) as caught, new_process.reading() as uow:
         uow.plans.list()
     assert str(path) in caught.value.message

@@ -238,7 +238,7 @@ def test_deleting_a_group_takes_everything_of_it_and_nothing_else(
 
     with database() as uow:
         gone = {FULL_GROUP.group_id: "too old", GroupId(ulid(999)): "never was"}
-        uow.checkpoints.delete(gone, WHEN)
+        uow.checkpoints.delete(PLAN, gone, WHEN)
         uow.commit()
 
     for table in ("checkpoint_groups", "checkpoints", "checkpoint_resource_states"):
@@ -252,7 +252,7 @@ def test_deleting_a_group_takes_everything_of_it_and_nothing_else(
 def test_a_deleted_group_is_remembered_by_every_name_it_had(factory: UnitOfWorkFactory) -> None:
     fill(factory)
     with factory() as uow:
-        uow.checkpoints.delete({FULL_GROUP.group_id: "too old"}, WHEN)
+        uow.checkpoints.delete(PLAN, {FULL_GROUP.group_id: "too old"}, WHEN)
         uow.commit()
 
     expected = PrunedCheckpoint(group_id=FULL_GROUP.group_id, reason="too old", pruned_at=WHEN)

@@ -176,7 +176,7 @@ def test_an_effect_is_replaced_whole_and_can_be_removed(factory: UnitOfWorkFacto
     changed = replace(FULL_EFFECT, effect_id=EFFECT.effect_id, stands_for=None, position=EARLIER)
 
     with factory() as uow:
-        uow.effects.remove(FULL_EFFECT.effect_id)
+        uow.effects.remove(FULL_EFFECT)
         uow.effects.put(changed)
         uow.commit()
 

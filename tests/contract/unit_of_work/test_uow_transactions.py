@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.support.leases import EveryLease
 from uow_values import (
     BARE_PLAN,
     CHILD,
@@ -30,7 +31,7 @@ def test_leaving_without_a_commit_undoes_everything(factory: UnitOfWorkFactory) 
     with factory() as uow:
         uow.plans.save(replace(BARE_PLAN, attempt=99))
         uow.plans.add(replace(BARE_PLAN, plan_id=OTHER_PLAN))
-        uow.checkpoints.delete({FULL_GROUP.group_id: "too old"}, WHEN)
+        uow.checkpoints.delete(PLAN, {FULL_GROUP.group_id: "too old"}, WHEN)
 
     with factory.reading() as uow:
         assert list(uow.plans.list()) == [FULL_PLAN]
@@ -75,7 +76,7 @@ def test_ctrl_c_right_after_the_beginning_leaves_nothing_open(
     path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = Database(str(path))
-    factory = SqlUnitOfWorkFactory(file)
+    factory = SqlUnitOfWorkFactory(file, EveryLease())
     real = file.connection()
     begin = factory.reading if kind == "reading" else factory
     with monkeypatch.context() as patch:
@@ -104,7 +105,7 @@ def test_what_one_process_commits_another_one_finds(
 ) -> None:
     fill(database)
 
-    with SqlUnitOfWorkFactory(Database(str(path))).reading() as uow:
+    with SqlUnitOfWorkFactory(Database(str(path)), EveryLease()).reading() as uow:
         assert uow.plans.get(PLAN) == FULL_PLAN
 
 
@@ -140,13 +141,13 @@ def test_a_view_stays_the_same_while_others_write(
 def test_reading_never_waits_for_a_writer(
     path: Path, other: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(SqlUnitOfWorkFactory(Database(str(path))))
+    fill(SqlUnitOfWorkFactory(Database(str(path)), EveryLease()))
     other.execute("BEGIN IMMEDIATE")
     other.execute("UPDATE plans SET attempt = 77")
     monkeypatch.setattr(engine, "BUSY_SECONDS", 0.0)
 
     # A new process, which must get past opening the file as well.
-    with SqlUnitOfWorkFactory(Database(str(path))).reading() as uow:
+    with SqlUnitOfWorkFactory(Database(str(path)), EveryLease()).reading() as uow:
         assert uow.plans.get(PLAN).attempt == 3
 
 
@@ -178,7 +179,7 @@ def test_a_database_in_use_is_told_as_such_after_the_waiting_time(
     path: Path, other: sqlite3.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(engine, "BUSY_SECONDS", 0.05)
-    database = SqlUnitOfWorkFactory(Database(str(path)))
+    database = SqlUnitOfWorkFactory(Database(str(path)), EveryLease())
     other.execute("BEGIN IMMEDIATE")
 
     with pytest.raises(DatabaseBusyError) as caught, database():

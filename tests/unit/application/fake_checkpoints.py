@@ -60,10 +60,11 @@ class MemoryCheckpoints:
             gone = group.group_id in superseded
             self._tables.groups[group.group_id] = replace(group, superseded=gone)
 
-    def delete(self, removed: Mapping[GroupId, str], now: datetime) -> None:
+    def delete(self, plan_id: PlanId, removed: Mapping[GroupId, str], now: datetime) -> None:
         for group_id, reason in removed.items():
             group = self._tables.groups.pop(group_id, None)
             if group is not None:
+                assert group.plan_id == plan_id
                 gone = PrunedCheckpoint(group_id=group_id, reason=reason, pruned_at=now)
                 self._tables.pruned[group_id] = (group, gone)
 

@@ -100,6 +100,9 @@ class MemoryPlans:
             raise PlanNotFoundError(plan_id)
         return self._corrected(self._tables.plans[plan_id])
 
+    def refuse_overtaken(self, plan_id: PlanId) -> None:
+        """There is one process only."""
+
     def starting_with(self, prefix: str) -> Sequence[PlanId]:
         return sorted(PlanId(key) for key in self._tables.plans if key.startswith(prefix))
 
@@ -227,8 +230,8 @@ class MemoryEffects:
         assert effect.decision_id in self._tables.decisions
         self._tables.effects[effect.effect_id] = effect
 
-    def remove(self, effect_id: EffectId) -> None:
-        self._tables.effects.pop(effect_id, None)
+    def remove(self, effect: Effect) -> None:
+        self._tables.effects.pop(effect.effect_id, None)
 
     def get(self, effect_id: EffectId) -> Effect:
         if effect_id not in self._tables.effects:

@@ -13,6 +13,7 @@ import pytest
 
 from cleveragents.domain.ids import PlanId
 from cleveragents.infrastructure.clock import UlidSource
+from cleveragents.infrastructure.database.fence import HeldLeases
 from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
 # Nobody else's: taking over a dead owner's lock ends whatever on this machine works for that plan.
@@ -27,15 +28,16 @@ class Noon:
 
 @pytest.fixture
 def locks(tmp_path: Path) -> FilePlanLocks:
-    return FilePlanLocks(str(tmp_path / "locks"), Noon())
+    return FilePlanLocks(str(tmp_path / "locks"), Noon(), HeldLeases())
 
 
 HOLD = """
 import os, sys
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.database.fence import HeldLeases
 from cleveragents.infrastructure.clock import SystemClock
 from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
-with FilePlanLocks(sys.argv[1], SystemClock()).hold(PlanId(sys.argv[2]), "execute"):
+with FilePlanLocks(sys.argv[1], SystemClock(), HeldLeases()).hold(PlanId(sys.argv[2]), "execute"):
     if sys.argv[3:] == ["fork"] and os.fork() == 0:
         os.close(0)
         import time

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from cleveragents.domain.errors import PlanLockedError
 from cleveragents.infrastructure.clock import SystemClock
+from cleveragents.infrastructure.database.fence import HeldLeases
 from cleveragents.infrastructure.locks.lock_owners import ourselves
 from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
@@ -44,7 +45,7 @@ def refusal(locks: FilePlanLocks) -> PlanLockedError:
 
 
 def test_an_owner_gives_signs_of_life(tmp_path: Path) -> None:
-    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock(), beat=0.02)
+    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock(), HeldLeases(), beat=0.02)
     with locks.hold(PLAN, "execute"), locks.hold(OTHER, "execute"):
         for plan in (PLAN, OTHER):
             file = tmp_path / "locks" / plan
@@ -59,7 +60,9 @@ def test_an_owner_gives_signs_of_life(tmp_path: Path) -> None:
 def test_an_owner_that_is_stopped_is_never_overtaken_and_the_way_out_is_told(
     tmp_path: Path,
 ) -> None:
-    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock(), beat=0.01, expiry=0.05)
+    locks = FilePlanLocks(
+        str(tmp_path / "locks"), SystemClock(), HeldLeases(), beat=0.01, expiry=0.05
+    )
     with another_process(tmp_path) as process:
         os.kill(process.pid, signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
@@ -81,7 +84,9 @@ def test_an_owner_that_is_stopped_is_never_overtaken_and_the_way_out_is_told(
 
 
 def test_an_owner_that_hangs_is_never_overtaken_either(tmp_path: Path) -> None:
-    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock(), beat=0.01, expiry=0.05)
+    locks = FilePlanLocks(
+        str(tmp_path / "locks"), SystemClock(), HeldLeases(), beat=0.01, expiry=0.05
+    )
     with another_process(tmp_path) as process:
         heard_of(tmp_path / "locks" / PLAN, 4000)  # before its next sign of life
 
@@ -142,7 +147,7 @@ def test_another_container_of_this_machine_lets_go_with_the_kernel(
 
 
 def test_an_owner_far_away_keeps_its_lock_as_long_as_it_is_heard_of(tmp_path: Path) -> None:
-    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock())
+    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock(), HeldLeases())
     file = signed(tmp_path, host="faraway", boot="theirs", pid=4_000_000)
     heard_of(file, 40)
 
@@ -159,7 +164,7 @@ def test_an_owner_far_away_keeps_its_lock_as_long_as_it_is_heard_of(tmp_path: Pa
 def test_an_owner_far_away_that_was_silent_too_long_is_taken_for_dead(
     tmp_path: Path, *, kernel_knows_it: bool
 ) -> None:
-    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock())
+    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock(), HeldLeases())
     file = signed(tmp_path, host="faraway", boot="theirs")
     heard_of(file, 61)
     with file.open("r+b") as theirs:
@@ -172,7 +177,7 @@ def test_an_owner_far_away_that_was_silent_too_long_is_taken_for_dead(
 
 
 def test_a_clock_that_goes_back_takes_no_lock_away(tmp_path: Path) -> None:
-    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock())
+    locks = FilePlanLocks(str(tmp_path / "locks"), SystemClock(), HeldLeases())
     file = signed(tmp_path, host="faraway", boot="theirs")
     heard_of(file, -10_000)
 
@@ -182,9 +187,10 @@ def test_a_clock_that_goes_back_takes_no_lock_away(tmp_path: Path) -> None:
 OVERTAKEN = """
 import sys, time
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.database.fence import HeldLeases
 from cleveragents.infrastructure.clock import SystemClock
 from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
-locks = FilePlanLocks(sys.argv[1], SystemClock(), beat=0.1)
+locks = FilePlanLocks(sys.argv[1], SystemClock(), HeldLeases(), beat=0.1)
 try:
     with locks.hold(PlanId(sys.argv[2]), "execute"):
         print("held", flush=True)
@@ -204,7 +210,7 @@ def test_an_owner_that_was_taken_for_dead_stops_at_once_when_it_comes_back(tmp_p
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "held\n"
-    locks = FilePlanLocks(str(folder), SystemClock())
+    locks = FilePlanLocks(str(folder), SystemClock(), HeldLeases())
     os.kill(process.pid, signal.SIGSTOP)
     os.waitid(os.P_PID, process.pid, os.WSTOPPED)
     # It is somewhere else, as far as anybody can tell, and has been silent for long.
@@ -240,7 +246,7 @@ class Crowd:
             thread.join()
 
     def _take(self) -> None:
-        locks = FilePlanLocks(self._folder, SystemClock())
+        locks = FilePlanLocks(self._folder, SystemClock(), HeldLeases())
         with suppress(PlanLockedError), locks.hold(PLAN, "resume"):
             self._enter(1)
             time.sleep(0.05)

@@ -12,6 +12,7 @@ from lock_world import OTHER, PLAN, Noon, another_process, locks
 from msgspec.structs import replace
 
 from cleveragents.domain.errors import DataDirError, PlanLockedError
+from cleveragents.infrastructure.database.fence import HeldLeases
 from cleveragents.infrastructure.locks.lock_owners import is_alive, ourselves, read_owner
 from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
@@ -139,7 +140,7 @@ def test_without_proc_a_number_that_lives_is_taken_for_the_owner(
 
 def test_a_folder_that_cannot_be_made_is_told_as_such(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    locks = FilePlanLocks(str(tmp_path / "file" / "locks"), Noon())
+    locks = FilePlanLocks(str(tmp_path / "file" / "locks"), Noon(), HeldLeases())
 
     with pytest.raises(DataDirError), locks.hold(PLAN, "execute"):
         pass

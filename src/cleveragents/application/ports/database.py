@@ -1,6 +1,7 @@
 """The needs of the use cases for what is on record, one repository per kind of row."""
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
@@ -23,9 +24,21 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.retention import GroupOutline, StateCounts
 
 
+class Leases(Protocol):
+    def held(self, plan_id: PlanId) -> AbstractContextManager[None]:
+        """The lock is ours: until the end of the block only this process writes the plan's records,
+        and whoever could before cannot any more."""
+        ...
+
+
 class PlanRepository(Protocol):
     def add(self, plan: Plan) -> None: ...
     def save(self, plan: Plan) -> None: ...
+    def refuse_overtaken(self, plan_id: PlanId) -> None:
+        """Raise PlanOvertakenError if another process has taken the plan over: to be asked before
+        files are changed for which no record is written first."""
+        ...
+
     def get(self, plan_id: PlanId) -> Plan:
         """Raises PlanNotFoundError."""
         ...
@@ -113,8 +126,8 @@ class CheckpointRepository(Protocol):
         ...
 
     def mark_superseded(self, plan_id: PlanId, superseded: Collection[GroupId]) -> None: ...
-    def delete(self, removed: Mapping[GroupId, str], now: datetime) -> None:
-        """Groups by id, each with the reason, which is remembered beside the id."""
+    def delete(self, plan_id: PlanId, removed: Mapping[GroupId, str], now: datetime) -> None:
+        """Groups of the plan by id, each with the reason, which is remembered beside the id."""
         ...
 
     def pruned(self, plan_id: PlanId, name: str) -> PrunedCheckpoint | None:
@@ -136,7 +149,7 @@ class EffectRepository(Protocol):
         """Add it, or replace what is known of it."""
         ...
 
-    def remove(self, effect_id: EffectId) -> None: ...
+    def remove(self, effect: Effect) -> None: ...
     def get(self, effect_id: EffectId) -> Effect:
         """One that is known to be there."""
         ...

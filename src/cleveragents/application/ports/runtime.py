@@ -85,7 +85,8 @@ class PlanLocks(Protocol):
 
 
 class UnitOfWork(Protocol):
-    """One transaction: leaving it undoes it, only `commit` keeps it."""
+    """One transaction: leaving it undoes it, only `commit` keeps it. Whatever writes raises
+    PlanOvertakenError if another process has taken the plan over."""
 
     @property
     def plans(self) -> PlanRepository: ...

@@ -18,6 +18,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── PlanAppliedError           plan-applied
 ├── PlanCancelledError         plan-cancelled
 ├── PlanLockedError            plan-locked
+├── PlanOvertakenError         plan-overtaken
 ├── ChildSettledError          child-settled
 ├── ChildApplyError            child-apply
 ├── SubplansFailedError        subplans-failed

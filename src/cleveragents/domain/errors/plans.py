@@ -134,6 +134,19 @@ class PlanLockedError(PlanError):
         )
 
 
+class PlanOvertakenError(PlanError):
+    """This process was taken for dead, and another one goes on with the plan."""
+
+    code = "plan-overtaken"
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(
+            f"plan {plan_id} was taken over by another process: this one was silent too long,"
+            " and stops without writing anything more",
+            f"see how the plan stands with `agents plan status {plan_id}`",
+        )
+
+
 class ChildSettledError(PlanError):
     """A child plan to which nothing more can be done by itself."""
 

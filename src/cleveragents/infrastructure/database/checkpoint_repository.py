@@ -1,6 +1,5 @@
 """Checkpoint groups, their checkpoints and their resource states as rows."""
 
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -16,6 +15,7 @@ from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import DatabaseUnusableError
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
 from cleveragents.domain.retention import GroupOutline, StateCounts
+from cleveragents.infrastructure.database.fence import FencedRows
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
@@ -50,17 +50,15 @@ SELECT COUNT(*), COALESCE(MAX(groups), 0) FROM
 _SIZE_OF_GROUP = "(SELECT SUM(c.size_bytes) FROM checkpoints c WHERE c.group_id = g.group_id)"
 
 
-class SqlCheckpoints:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
+class SqlCheckpoints(FencedRows):
     def add(self, group: CheckpointGroup) -> None:
-        insert(self._connection, "checkpoint_groups", _group_values(group))
+        writing = self._fence.writing(group.plan_id)
+        insert(writing, "checkpoint_groups", _group_values(group))
         for checkpoint in group.checkpoints:
-            insert(self._connection, "checkpoints", _checkpoint_values(checkpoint))
+            insert(writing, "checkpoints", _checkpoint_values(checkpoint))
         for state in group.resource_states:
             insert(
-                self._connection,
+                writing,
                 "checkpoint_resource_states",
                 {
                     "group_id": group.group_id,
@@ -111,20 +109,22 @@ class SqlCheckpoints:
         return None if row is None else PlanId(row[0])
 
     def mark_superseded(self, plan_id: PlanId, superseded: Collection[GroupId]) -> None:
-        wanted = set(superseded)
-        set_flag(self._connection, "checkpoint_groups", "group_id", "superseded", plan_id, wanted)
+        writing, wanted = self._fence.writing(plan_id), set(superseded)
+        set_flag(writing, "checkpoint_groups", "group_id", "superseded", plan_id, wanted)
 
-    def delete(self, removed: Mapping[GroupId, str], now: datetime) -> None:
+    def delete(self, plan_id: PlanId, removed: Mapping[GroupId, str], now: datetime) -> None:
+        writing = self._fence.writing(plan_id)
         # What is left of them tells people later that they are gone, and not mistyped.
-        self._connection.executemany(
+        writing.executemany(
             "INSERT INTO pruned_checkpoints (checkpoint_id, group_id, plan_id, label, reason,"
             " pruned_at) SELECT c.checkpoint_id, g.group_id, g.plan_id, g.label, ?, ? FROM"
             " checkpoints c JOIN checkpoint_groups g ON g.group_id = c.group_id"
-            " WHERE g.group_id = ?",
-            [(reason, to_text(now), key) for key, reason in removed.items()],
+            " WHERE g.group_id = ? AND g.plan_id = ?",
+            [(reason, to_text(now), key, plan_id) for key, reason in removed.items()],
         )
-        self._connection.executemany(
-            "DELETE FROM checkpoint_groups WHERE group_id = ?", [(key,) for key in removed]
+        writing.executemany(
+            "DELETE FROM checkpoint_groups WHERE group_id = ? AND plan_id = ?",
+            [(key, plan_id) for key in removed],
         )
 
     def pruned(self, plan_id: PlanId, name: str) -> PrunedCheckpoint | None:

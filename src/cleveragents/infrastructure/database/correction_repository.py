@@ -1,6 +1,5 @@
 """Corrections and what they superseded as rows."""
 
-import sqlite3
 from collections.abc import Collection, Sequence
 
 from cleveragents.domain.correction import (
@@ -14,6 +13,7 @@ from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import CorrectionNotFoundError, DatabaseUnusableError
 from cleveragents.domain.ids import CorrectionId, DecisionId, GroupId, PlanId
 from cleveragents.infrastructure.database.action_codec import step_from_json, step_to_json
+from cleveragents.infrastructure.database.fence import FencedRows
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
@@ -26,15 +26,13 @@ from cleveragents.infrastructure.database.rows import (
 )
 
 
-class SqlCorrections:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
+class SqlCorrections(FencedRows):
     def add(self, correction: Correction) -> None:
-        insert(self._connection, "corrections", _values(correction))
+        insert(self._fence.writing(correction.plan_id), "corrections", _values(correction))
 
     def save(self, correction: Correction) -> None:
-        if update(self._connection, "corrections", "correction_id", _values(correction)) != 1:
+        writing = self._fence.writing(correction.plan_id)
+        if update(writing, "corrections", "correction_id", _values(correction)) != 1:
             raise DatabaseUnusableError("", f"correction {correction.correction_id} is missing")
 
     def get(self, correction_id: CorrectionId) -> Correction:
@@ -52,9 +50,10 @@ class SqlCorrections:
         return [_correction(row) for row in rows]
 
     def supersede(self, plan_id: PlanId, items: Collection[Supersession]) -> None:
+        writing = self._fence.writing(plan_id)
         for item in items:
             insert(
-                self._connection,
+                writing,
                 "supersessions",
                 {
                     "correction_id": item.correction_id,
@@ -79,9 +78,10 @@ class SqlCorrections:
         ]
 
     def let_stand(self, plan_id: PlanId, items: Collection[Unchecked]) -> None:
+        writing = self._fence.writing(plan_id)
         for item in items:
             insert(
-                self._connection,
+                writing,
                 "unchecked_decisions",
                 {
                     "decision_id": item.decision_id,

@@ -1,6 +1,5 @@
 """Decisions, who used whose output, tool calls and timelines as rows."""
 
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 
 from cleveragents.domain.changes import ChangeKind, FileChange
@@ -19,6 +18,7 @@ from cleveragents.domain.errors import DecisionNotFoundError
 from cleveragents.domain.footprint import Footprint, Reach, Touched
 from cleveragents.domain.ids import DecisionId, PlanId, ToolCallId
 from cleveragents.infrastructure.database.action_codec import step_from_json, step_to_json
+from cleveragents.infrastructure.database.fence import FencedRows
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
@@ -35,15 +35,12 @@ SELECT d.*, s.step_json, s.actor_state_json FROM decisions d
 LEFT JOIN decided_steps s ON s.decision_id = d.decision_id"""
 
 
-class SqlDecisions:
+class SqlDecisions(FencedRows):
     """Also who used whose output."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
 
     def add(self, decision: Decision) -> None:
         insert(
-            self._connection,
+            self._fence.writing(decision.plan_id),
             "decisions",
             {
                 "decision_id": decision.decision_id,
@@ -70,7 +67,7 @@ class SqlDecisions:
 
     def _add_decided(self, decision: Decision, decided: Decided) -> None:
         insert(
-            self._connection,
+            self._fence.writing(decision.plan_id),
             "decided_steps",
             {
                 "decision_id": decision.decision_id,
@@ -103,12 +100,11 @@ class SqlDecisions:
         return [_decision(row) for row in rows]
 
     def mark_superseded(self, plan_id: PlanId, superseded: Collection[DecisionId]) -> None:
-        set_flag(
-            self._connection, "decisions", "decision_id", "superseded", plan_id, set(superseded)
-        )
+        writing, wanted = self._fence.writing(plan_id), set(superseded)
+        set_flag(writing, "decisions", "decision_id", "superseded", plan_id, wanted)
 
     def depend(self, plan_id: PlanId, dependencies: Collection[Dependency]) -> None:
-        self._connection.executemany(
+        self._fence.writing(plan_id).executemany(
             "INSERT OR IGNORE INTO decision_dependencies (plan_id, decision_id, depends_on, why)"
             " VALUES (?, ?, ?, ?)",
             [(plan_id, item.decision_id, item.depends_on, item.why) for item in dependencies],
@@ -132,13 +128,10 @@ class SqlDecisions:
         ]
 
 
-class SqlToolCalls:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
+class SqlToolCalls(FencedRows):
     def add(self, call: ToolCall) -> None:
         insert(
-            self._connection,
+            self._fence.writing(call.plan_id),
             "tool_calls",
             {
                 "call_id": call.call_id,
@@ -170,16 +163,14 @@ class SqlToolCalls:
         return [_tool_call(row) for row in rows]
 
     def mark_undone(self, plan_id: PlanId, undone: Collection[str]) -> None:
-        set_flag(self._connection, "tool_calls", "call_id", "undone", plan_id, set(undone))
+        writing, wanted = self._fence.writing(plan_id), set(undone)
+        set_flag(writing, "tool_calls", "call_id", "undone", plan_id, wanted)
 
 
-class SqlTimelines:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
+class SqlTimelines(FencedRows):
     def add(self, plan_id: PlanId, fork: Fork) -> None:
         insert(
-            self._connection,
+            self._fence.writing(plan_id),
             "timelines",
             {
                 "plan_id": plan_id,

@@ -1,12 +1,12 @@
 """The ledger of outside effects as rows."""
 
-import sqlite3
 from collections.abc import Sequence
 
 from cleveragents.domain.decision import Position, ToolResult
 from cleveragents.domain.effects import Effect, EffectState
 from cleveragents.domain.errors import DatabaseUnusableError
 from cleveragents.domain.ids import DecisionId, EffectId, PlanId
+from cleveragents.infrastructure.database.fence import FencedRows
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
@@ -20,17 +20,15 @@ from cleveragents.infrastructure.database.rows import (
 )
 
 
-class SqlEffects:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
+class SqlEffects(FencedRows):
     def put(self, effect: Effect) -> None:
-        values = _values(effect)
-        if update(self._connection, "effects", "effect_id", values) == 0:
-            insert(self._connection, "effects", values)
+        writing, values = self._fence.writing(effect.plan_id), _values(effect)
+        if update(writing, "effects", "effect_id", values) == 0:
+            insert(writing, "effects", values)
 
-    def remove(self, effect_id: EffectId) -> None:
-        self._connection.execute("DELETE FROM effects WHERE effect_id = ?", (effect_id,))
+    def remove(self, effect: Effect) -> None:
+        writing = self._fence.writing(effect.plan_id)
+        writing.execute("DELETE FROM effects WHERE effect_id = ?", (effect.effect_id,))
 
     def get(self, effect_id: EffectId) -> Effect:
         row = self._connection.execute(

@@ -18,7 +18,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.infrastructure.database.rows import DamagedRowError
 
-REVISIONS = ("0002",)
+REVISIONS = ("0003",)
 """Every schema revision this version knows, oldest first. A test compares it with Alembic's own.
 What came before the first of them was never released."""
 

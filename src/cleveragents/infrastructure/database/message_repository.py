@@ -1,10 +1,10 @@
 """What actors remember as rows: each message once, named by its content and its parent."""
 
-import sqlite3
 from collections.abc import Collection, Sequence
 
 from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.database.fence import FencedRows
 
 # Depth first along the parents; `far` brings the oldest to the top.
 _CHAIN = """
@@ -18,12 +18,9 @@ WITH RECURSIVE chain(key, parent, body, far) AS (
 _PARENTS = "SELECT key, parent FROM actor_messages WHERE plan_id = ?"
 
 
-class SqlMessages:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
+class SqlMessages(FencedRows):
     def add(self, plan_id: PlanId, messages: Collection[Message]) -> None:
-        self._connection.executemany(
+        self._fence.writing(plan_id).executemany(
             "INSERT OR IGNORE INTO actor_messages (plan_id, key, parent, body) VALUES (?, ?, ?, ?)",
             [(plan_id, item.key, item.parent, item.body) for item in messages],
         )
@@ -43,7 +40,7 @@ class SqlMessages:
                 needed.add(current)
                 current = parents.get(current)
         gone = [(plan_id, key) for key in parents if key not in needed]
-        self._connection.executemany(
+        self._fence.writing(plan_id).executemany(
             "DELETE FROM actor_messages WHERE plan_id = ? AND key = ?", gone
         )
         return len(gone)

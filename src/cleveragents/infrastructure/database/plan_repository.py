@@ -1,6 +1,5 @@
 """Plans and their resources as rows."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import asdict, replace
@@ -25,6 +24,7 @@ from cleveragents.infrastructure.database.action_codec import (
     action_to_json,
     step_from_json,
 )
+from cleveragents.infrastructure.database.fence import FencedRows
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
@@ -63,23 +63,26 @@ _OF_ALL = _PLACED_STEPS.format(corrected="", decided="")
 _OF_ONE = _PLACED_STEPS.format(corrected="AND c.plan_id = ?", decided="AND s.plan_id = ?")
 
 
-class SqlPlans:
+class SqlPlans(FencedRows):
     """A plan's action has the steps that its actor decided, and those that corrections put in the
     place of others."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
 
     def add(self, plan: Plan) -> None:
         # Ids are made from the time, which may go back; only one transaction adds at a time.
         (last,) = self._connection.execute(_LAST).fetchone()
-        insert(self._connection, "plans", {**_plan_values(plan), "ordinal": last + 1})
+        once = {"ordinal": last + 1, "lease_epoch": 0}
+        making = self._fence.making(plan.plan_id)
+        insert(making, "plans", {**_plan_values(plan), **once})
         action = {"plan_id": plan.plan_id, "action_json": action_to_json(plan.action)}
-        insert(self._connection, "plan_actions", action)
+        insert(making, "plan_actions", action)
 
     def save(self, plan: Plan) -> None:
-        if update(self._connection, "plans", "plan_id", _plan_values(plan)) != 1:
+        writing = self._fence.writing(plan.plan_id)
+        if update(writing, "plans", "plan_id", _plan_values(plan)) != 1:
             raise PlanNotFoundError(plan.plan_id)
+
+    def refuse_overtaken(self, plan_id: PlanId) -> None:
+        self._fence.refuse_overtaken(plan_id)
 
     def get(self, plan_id: PlanId) -> Plan:
         row = self._connection.execute(f"{_WITH_ACTION} WHERE p.plan_id = ?", (plan_id,)).fetchone()
@@ -115,16 +118,14 @@ class SqlPlans:
         ]
 
 
-class SqlResources:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
+class SqlResources(FencedRows):
     def add(self, resource: PlanResource) -> None:
-        insert(self._connection, "plan_resources", _resource_values(resource))
+        writing = self._fence.writing(resource.plan_id)
+        insert(writing, "plan_resources", _resource_values(resource))
 
     def save(self, resource: PlanResource) -> None:
-        values = _resource_values(resource)
-        if update(self._connection, "plan_resources", "resource_id", values) != 1:
+        writing, values = self._fence.writing(resource.plan_id), _resource_values(resource)
+        if update(writing, "plan_resources", "resource_id", values) != 1:
             raise DatabaseUnusableError("", f"resource {resource.resource_id} is missing")
 
     def of_plan(self, plan_id: PlanId) -> Sequence[PlanResource]:

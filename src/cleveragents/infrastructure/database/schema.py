@@ -44,6 +44,7 @@ plans = Table(
     Column("created_at", Text, nullable=False),
     Column("started_at", Text),
     Column("finished_at", Text),
+    Column("lease_epoch", Integer, nullable=False),
 )
 
 # Beside the plan and not in it: to change a row, SQLite goes over all of it. A plan's row changes

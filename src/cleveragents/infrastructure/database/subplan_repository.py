@@ -15,6 +15,7 @@ from cleveragents.domain.subplan import (
     ConflictKind,
     MergeOutcome,
 )
+from cleveragents.infrastructure.database.fence import FencedRows
 from cleveragents.infrastructure.database.rows import (
     Row,
     from_json,
@@ -25,15 +26,13 @@ from cleveragents.infrastructure.database.rows import (
 )
 
 
-class SqlSubplans:
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
+class SqlSubplans(FencedRows):
     def add(self, child: ChildPlan) -> None:
-        insert(self._connection, "subplans", _values(child))
+        insert(self._fence.writing(child.parent_id), "subplans", _values(child))
 
     def save(self, child: ChildPlan) -> None:
-        if update(self._connection, "subplans", "plan_id", _values(child)) != 1:
+        writing = self._fence.writing(child.parent_id)
+        if update(writing, "subplans", "plan_id", _values(child)) != 1:
             raise PlanNotFoundError(child.plan_id)
 
     def get(self, plan_id: PlanId) -> ChildPlan | None:

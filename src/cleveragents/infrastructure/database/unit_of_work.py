@@ -13,53 +13,75 @@ from cleveragents.infrastructure.database.decision_repository import (
 )
 from cleveragents.infrastructure.database.effect_repository import SqlEffects
 from cleveragents.infrastructure.database.engine import Database
+from cleveragents.infrastructure.database.fence import Fence, HeldLeases
 from cleveragents.infrastructure.database.message_repository import SqlMessages
 from cleveragents.infrastructure.database.plan_repository import SqlPlans, SqlResources
 from cleveragents.infrastructure.database.subplan_repository import SqlSubplans
 
 
 class SqlUnitOfWork:
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, fence: Fence) -> None:
         self._connection = connection
-        self.plans = SqlPlans(connection)
-        self.resources = SqlResources(connection)
-        self.decisions = SqlDecisions(connection)
-        self.tool_calls = SqlToolCalls(connection)
-        self.checkpoints = SqlCheckpoints(connection)
-        self.timelines = SqlTimelines(connection)
-        self.effects = SqlEffects(connection)
-        self.subplans = SqlSubplans(connection)
-        self.corrections = SqlCorrections(connection)
-        self.messages = SqlMessages(connection)
+        self._fence = fence
+        self.plans = SqlPlans(connection, fence)
+        self.resources = SqlResources(connection, fence)
+        self.decisions = SqlDecisions(connection, fence)
+        self.tool_calls = SqlToolCalls(connection, fence)
+        self.checkpoints = SqlCheckpoints(connection, fence)
+        self.timelines = SqlTimelines(connection, fence)
+        self.effects = SqlEffects(connection, fence)
+        self.subplans = SqlSubplans(connection, fence)
+        self.corrections = SqlCorrections(connection, fence)
+        self.messages = SqlMessages(connection, fence)
+
+    def raise_epochs(self) -> None:
+        self._fence.raise_epochs()
 
     def commit(self) -> None:
-        self._connection.execute("COMMIT")
+        self._fence.commit()
         # What follows in the same block is a transaction again, and is undone without a commit.
         self._connection.execute("BEGIN")
 
 
 class SqlUnitOfWorkFactory:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, leases: HeldLeases) -> None:
         self._database = database
+        self._leases = leases
 
     @contextmanager
     def __call__(self) -> Generator[SqlUnitOfWork]:
         # IMMEDIATE: a transaction that reads first and writes later would otherwise fail at once
         # when another process wrote in between, busy timeout or not.
         with self._database.writer, self._transaction("BEGIN IMMEDIATE") as uow:
+            uow.raise_epochs()
             yield uow
 
     def reading(self) -> AbstractContextManager[SqlUnitOfWork]:
-        return self._transaction("BEGIN")
+        return self._raising() if self._leases.to_raise() else self._transaction("BEGIN")
+
+    @contextmanager
+    def _raising(self) -> Generator[SqlUnitOfWork]:
+        """The first one under a lock raises the plan's epoch, and so has to be one that may write.
+
+        It is not worth a sync of its own: a power cut that takes it back takes all processes along
+        that it could keep from writing, and the next commit brings both to the disk.
+        """
+        connection = self._database.connection()
+        connection.execute("PRAGMA synchronous = NORMAL")
+        try:
+            with self() as uow:
+                yield uow
+        finally:
+            connection.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
     def _transaction(self, begin: str) -> Generator[SqlUnitOfWork]:
         with self._database.translated():
             connection = self._database.connection()
+            fence = Fence(connection, self._leases)
             try:
                 # In here, because Ctrl-C can come right after it.
                 connection.execute(begin)
-                yield SqlUnitOfWork(connection)
+                yield SqlUnitOfWork(connection, fence)
             finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                fence.end()

@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from msgspec import Struct
 
+from cleveragents.application.ports.database import Leases
 from cleveragents.application.ports.runtime import Clock
 from cleveragents.domain.errors import (
     DataDirError,
@@ -47,12 +48,14 @@ class FilePlanLocks:
         self,
         folder: str,
         clock: Clock,
+        leases: Leases,
         *,
         beat: float = BEAT_SECONDS,
         expiry: float = EXPIRY_SECONDS,
     ) -> None:
         self._folder = folder
         self._clock = clock
+        self._leases = leases
         self._beat = beat
         self._expiry = expiry
         self._heartbeats = Heartbeats(_stop_at_once, beat)
@@ -65,6 +68,7 @@ class FilePlanLocks:
             letting_go.callback(os.close, taken.held.descriptor)
             letting_go.callback(os.ftruncate, taken.held.descriptor, 0)
             letting_go.callback(self._heartbeats.start(taken.held))
+            letting_go.enter_context(self._leases.held(plan_id))
             # Its owner died, maybe in the middle of a step. What that had started would go on
             # writing while we undo and repeat it.
             if taken.over and not end_processes(mark_of(plan_id, "")):

@@ -307,7 +307,8 @@ class CheckpointService:
         if plan.head in group.names():
             raise CheckpointNeededError(group.group_id, plan.plan_id, "the plan stands on it")
         with self._unit_of_work() as uow:
-            uow.checkpoints.delete({group.group_id: "deleted by hand"}, self._clock.now())
+            removed = {group.group_id: "deleted by hand"}
+            uow.checkpoints.delete(plan.plan_id, removed, self._clock.now())
             uow.commit()
         return self.sweep(plan.plan_id)
 

@@ -72,7 +72,7 @@ class Pruning:
         with self._unit_of_work() as uow:
             pinned = {**_standing(uow, plan), **_compared(uow, plan), **pins(plan)}
             found = self._explained(plan, uow.checkpoints.outlines(plan.plan_id), pinned)
-            uow.checkpoints.delete(found.decision.removed, self._clock.now())
+            uow.checkpoints.delete(plan.plan_id, found.decision.removed, self._clock.now())
             uow.commit()
         return found
 
@@ -87,7 +87,7 @@ class Pruning:
         outlines = uow.checkpoints.outlines(plan.plan_id, counts_only=rule.counts_only)
         pinned = {**_compared(uow, plan), **pins(plan), **also}
         removed = self._explained(plan, outlines, pinned).decision.removed
-        uow.checkpoints.delete(removed, self._clock.now())
+        uow.checkpoints.delete(plan.plan_id, removed, self._clock.now())
         return removed
 
     def _has_room(self, uow: UnitOfWork, plan: Plan, rule: CheckpointRetentionPolicy) -> bool:

@@ -47,7 +47,7 @@ class EffectLedger:
     def forget(self, effect: Effect) -> None:
         """The tool could not even be started, so nothing happened."""
         with self._unit_of_work() as uow:
-            uow.effects.remove(effect.effect_id)
+            uow.effects.remove(effect)
             uow.commit()
 
     def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:

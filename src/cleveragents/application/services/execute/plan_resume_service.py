@@ -25,6 +25,7 @@ from cleveragents.domain.errors import (
     EffectUncertainError,
     InterruptedPlanError,
     PlanError,
+    PlanOvertakenError,
     PlanStateError,
 )
 from cleveragents.domain.events import SandboxCreating
@@ -95,7 +96,7 @@ class PlanResumeService:
             except KeyboardInterrupt:
                 doubtful = self._undo_running_step(plan_id)
                 raise InterruptedPlanError(plan_id, doubtful) from None
-            except (DatabaseBusyError, DatabaseUnusableError):
+            except (DatabaseBusyError, DatabaseUnusableError, PlanOvertakenError):
                 raise
             except (EffectUncertainError, EffectDoneError):
                 raise  # the executor has stored that the plan waits
@@ -168,7 +169,9 @@ class PlanResumeService:
         doubtful = [
             text for effect in self._executor.mark_uncertain(plan_id) for text in effect.effects
         ]
-        plan = self._load(plan_id)
+        with self._unit_of_work.reading() as uow:
+            uow.plans.refuse_overtaken(plan_id)  # what the sandboxes hold would not be ours to undo
+            plan = uow.plans.get(plan_id)
         if plan.state is State.PROCESSING:
             plan = self._rollbacks.return_to_boundary(plan)
             with self._unit_of_work() as uow:

@@ -13,6 +13,7 @@ class StepBoundary:
     def return_to(self, plan_id: PlanId) -> None:
         """Every sandbox as it was when the step began; what the step left there is not kept."""
         with self._unit_of_work.reading() as uow:
+            uow.plans.refuse_overtaken(plan_id)
             found = uow.resources.of_plan(plan_id)
         ready = [resource for resource in found if resource.status is SandboxStatus.READY]
         together = all(resource.checkpointable for resource in ready)

@@ -19,6 +19,7 @@ from cleveragents.domain.errors import (
     InterruptedPlanError,
     PlanError,
     PlanLockedError,
+    PlanOvertakenError,
     SubplansFailedError,
 )
 from cleveragents.domain.ids import PlanId
@@ -26,7 +27,12 @@ from cleveragents.domain.plan import Plan, PlanFailure, State
 from cleveragents.domain.subplan import ChildPlan
 
 # Nothing that trying again would change, and nothing that may be written down as the child's.
-_NOT_ITS_OWN = (PlanLockedError, DatabaseBusyError, DatabaseUnusableError)
+_NOT_ITS_OWN = (
+    PlanLockedError,
+    PlanOvertakenError,
+    DatabaseBusyError,
+    DatabaseUnusableError,
+)
 RunPlan = Callable[[PlanId, EffectChoice], Plan]
 
 

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
+revision = "0003"
 down_revision = None
 
 
@@ -349,6 +349,7 @@ def _create_plans() -> None:
         _text("error_json", null=True),
         *(_text(name) for name in ("applied_json", "created_at")),
         *(_text(name, null=True) for name in ("started_at", "finished_at")),
+        sa.Column("lease_epoch", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("plan_id", name=op.f("pk_plans")),
         sa.UniqueConstraint("ordinal", name=op.f("uq_plans_ordinal")),
     )
