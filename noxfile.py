@@ -251,7 +251,7 @@ def unit(session: nox.Session) -> None:
 @nox.session
 def contract(session: nox.Session) -> None:
     """One suite per port, on real git and real SQLite."""
-    _suite(session, "tests/contract")
+    _suite(session, "tests/contract", "tests/conformance")
 
 
 @nox.session

@@ -24,11 +24,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import zstandard
-from workers import database_workers, git_views
+from workers import adapters_in
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 
@@ -53,7 +53,7 @@ class World:
             resource_id=TREE,
             plan_id=PLAN,
             name="code",
-            type=ResourceType.GIT_CHECKOUT,
+            type=GIT_CHECKOUT.type,
             location=str(self.project),
             base=self.git("rev-parse", "HEAD", cwd=self.project).strip(),
             sandbox_path=str(self.sandbox),
@@ -68,9 +68,7 @@ class World:
 
     def new_store(self) -> CheckpointManager:
         """As in a new process: nothing is known and nothing is watched."""
-        return CheckpointManager(
-            str(self.top / "snapshots"), str(self.top / "scratch"), database_workers(), git_views()
-        )
+        return CheckpointManager(adapters_in(self.top))
 
     def directory(self, name: str) -> dict[str, str]:
         return {"GIT_DIR": str(self.top / name), "GIT_WORK_TREE": str(self.sandbox)}

@@ -21,11 +21,11 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from workers import database_workers, git_views
+from workers import adapters_in
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import SQLITE
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
 SIZES = (1, 100, 1024)
@@ -54,14 +54,12 @@ def _measure(top: Path, megabytes: int) -> None:
         resource_id=ResourceId("01J00000000000000000000003"),
         plan_id=PlanId("01J00000000000000000000001"),
         name="db",
-        type=ResourceType.SQLITE,
+        type=SQLITE.type,
         location=str(path),
         base="",
         sandbox_path=str(path),
     )
-    store = CheckpointManager(
-        str(top / "snapshots"), str(top / "scratch"), database_workers(), git_views()
-    )
+    store = CheckpointManager(adapters_in(top))
     first = _timed(lambda: store.capture(resource))
     _round(store, resource, path, top / "copy.db")
     rounds = [_round(store, resource, path, top / "copy.db") for _ in range(ROUNDS)]

@@ -162,6 +162,7 @@ class Branch:
         self._ids: Any = container._ids  # noqa: SLF001
         plan = container.plan_queries.list().plans[0].plan_id
         parent = container.checkpoint_service.sandboxes(plan)[0]
+        self._adapter: Any = container._adapters.of(parent)  # noqa: SLF001
         self._parent = replace(parent, boundary=self._snapshots.capture(parent).ref)
         self._plan = plan
 
@@ -188,10 +189,10 @@ class Branch:
         self.place.parent.mkdir(parents=True, exist_ok=True)
 
     def make(self) -> None:
-        self._copied = self._sandboxes.branch(self._parent, self._child)
+        self._copied = self._adapter.branches.copy(self._parent, self._child)
 
     def inherit_snapshot(self) -> None:
-        self._snapshots.inherit_snapshot(self._parent, self._child, self._copied)
+        self._adapter.snapshots.inherit_snapshot(self._parent, self._child, self._copied)
 
 
 def make_project(path: Path, count: int) -> Path:

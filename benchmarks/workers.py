@@ -1,21 +1,19 @@
-"""Owns the processes in which SQLite and git run for the benchmarks, as the container has them."""
+"""The adapters of resources as the container has them, for the benchmarks."""
 
 import os
 import tempfile
+from pathlib import Path
 
 from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.processes.own_work import OwnWork
-from cleveragents.infrastructure.sandbox.git.inside import GitInside
-from cleveragents.infrastructure.sandbox.git.views import GitViews
+from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
+from cleveragents.infrastructure.sandbox.workbench import Workbench
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
-def database_workers() -> DatabaseWorkers:
-    return DatabaseWorkers(_own_work)
-
-
-def git_views() -> GitViews:
-    return GitViews(GitInside(_own_work(), tempfile.gettempdir()))
+def adapters_in(data_dir: Path) -> ResourceAdapters:
+    workers = DatabaseWorkers(_own_work)
+    return ResourceAdapters(Workbench(str(data_dir), lambda: "here", _own_work, lambda: workers))
 
 
 def _own_work() -> OwnWork:

@@ -4,12 +4,12 @@ import json
 import sys
 from pathlib import Path
 
-from workers import database_workers, git_views
+from workers import adapters_in
 
 from benchmarks.peers.places import PeerError, Place, bytes_on_disk
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 
@@ -35,16 +35,14 @@ class Engine:
             resource_id=TREE,
             plan_id=PLAN,
             name="code",
-            type=ResourceType.GIT_CHECKOUT,
+            type=GIT_CHECKOUT.type,
             location=str(place.project),
             base=base,
             sandbox_path=str(self.tree),
             details={"git_dir": str(place.project / ".git")},
         )
         make_repository(self._resource)
-        self._manager = CheckpointManager(
-            str(self._snapshots), str(place.store / "scratch"), database_workers(), git_views()
-        )
+        self._manager = CheckpointManager(adapters_in(place.store))
 
     def snapshot(self) -> str:
         return self._manager.capture(self._resource).ref

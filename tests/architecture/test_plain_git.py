@@ -42,10 +42,10 @@ PLAIN = {
     ),
     "git/views.of_files": "where the user's git-lfs keeps its contents",
     "leftovers._git": "references of the user's repository; sandboxes are looked at inside",
-    "moved_projects._common": "whether a folder that the user named is a repository",
-    "moved_projects._is_it": "whether it is the one that a plan was made on",
-    "moved_projects.hold": "our references in the user's repository",
-    "moved_projects.relocate": "where the user's repository is",
+    "git/location._common": "whether a folder that the user named is a repository",
+    "git/location.is_at": "whether it is the one that a plan was made on",
+    "git/location.hold": "our references in the user's repository",
+    "git/location.moved": "where the user's repository is",
 }
 
 

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.support.runners import database_workers, git_views
+from tests.support.runners import adapters_in, database_workers
 from tests.support.trees import Tree, facts
 
-from cleveragents.domain.action import ResourceSpec, ResourceType
+from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import FS_DIRECTORY
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
-from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
+from cleveragents.infrastructure.sandbox.sandboxes import SandboxesByType
 
 PLAN = PlanId("01J00000000000000000000001")
 RESOURCE = ResourceId("01J00000000000000000000003")
@@ -29,28 +29,19 @@ class FolderWorld:
         self.root = root
         self.project = root / "my project"
         self.project.mkdir(parents=True)
-        data = root / "data"
         self.workers = database_workers()
-        self.snapshots = CheckpointManager(
-            str(data / "snapshots"), str(data / "scratch"), self.workers, git_views(data)
-        )
-        self.registry = SandboxRegistry(
-            str(data / "sandboxes"),
-            str(data / "scratch"),
-            self.snapshots.folders,
-            self.snapshots.databases,
-            self.workers,
-            (Pins(lambda: "here"), git_views(data)),
-        )
+        self.adapters = adapters_in(root / "data", self.workers)
+        self.snapshots = CheckpointManager(self.adapters)
+        self.registry = SandboxesByType(self.adapters)
         self.resource = self._resource(())
 
     def _resource(self, exclude: tuple[str, ...]) -> PlanResource:
-        place = self.registry.path_for(PLAN, "assets", ResourceType.FS_DIRECTORY)
+        place = self.registry.path_for(PLAN, "assets", FS_DIRECTORY.type)
         return PlanResource(
             resource_id=RESOURCE,
             plan_id=PLAN,
             name="assets",
-            type=ResourceType.FS_DIRECTORY,
+            type=FS_DIRECTORY.type,
             location=str(self.project),
             base="folder:test",
             sandbox_path=place,
@@ -64,7 +55,7 @@ class FolderWorld:
     def inspect(self, location: Path | None = None, exclude: tuple[str, ...] = ()):
         spec = ResourceSpec(
             name="assets",
-            type=ResourceType.FS_DIRECTORY,
+            type=FS_DIRECTORY.type,
             location=str(location or self.project),
             exclude=exclude,
         )

@@ -6,17 +6,17 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers, git_views
+from tests.support.runners import adapters_in, database_workers
 
-from cleveragents.domain.action import ResourceSpec, ResourceType
+from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
-from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
+from cleveragents.infrastructure.sandbox.sandboxes import SandboxesByType
 
 PLAN = PlanId("01J00000000000000000000001")
 OTHER_PLAN = PlanId("01J00000000000000000000002")
@@ -109,20 +109,9 @@ class World:
         self.sandboxes = root / "data" / "sandboxes"
         self.scratch = root / "data" / "scratch"
         self.workers = database_workers()
-        self.snapshots = CheckpointManager(
-            str(root / "data" / "snapshots"),
-            str(self.scratch),
-            self.workers,
-            git_views(self.scratch),
-        )
-        self.registry = SandboxRegistry(
-            str(self.sandboxes),
-            str(self.scratch),
-            self.snapshots.folders,
-            self.snapshots.databases,
-            self.workers,
-            (Pins(lambda: "here"), git_views(self.scratch)),
-        )
+        self.adapters = adapters_in(root / "data", self.workers)
+        self.snapshots = CheckpointManager(self.adapters)
+        self.registry = SandboxesByType(self.adapters)
 
     def project(self, name: str = "my project", **files: str) -> Project:
         path = self.root / name
@@ -134,7 +123,7 @@ class World:
 
     def spec(self, location: Path, name: str = "code", include: tuple[str, ...] = ()):
         return ResourceSpec(
-            name=name, type=ResourceType.GIT_CHECKOUT, location=str(location), include=include
+            name=name, type=GIT_CHECKOUT.type, location=str(location), include=include
         )
 
     def inspected(
@@ -152,10 +141,10 @@ class World:
             resource_id=_RESOURCE,
             plan_id=plan_id,
             name=name,
-            type=ResourceType.GIT_CHECKOUT,
+            type=GIT_CHECKOUT.type,
             location=found.location,
             base=found.base,
-            sandbox_path=self.registry.path_for(plan_id, name, ResourceType.GIT_CHECKOUT),
+            sandbox_path=self.registry.path_for(plan_id, name, GIT_CHECKOUT.type),
             include=include,
             details=found.details,
         )

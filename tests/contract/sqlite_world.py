@@ -8,15 +8,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers, git_views
+from tests.support.runners import adapters_in, database_workers
 
-from cleveragents.domain.action import ResourceSpec, ResourceType
+from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import SQLITE
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
-from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
+from cleveragents.infrastructure.sandbox.sandboxes import SandboxesByType
 
 PLAN = PlanId("01J00000000000000000000001")
 JOURNALS = ["delete", "wal"]
@@ -29,17 +29,9 @@ class World:
         self.folder.mkdir()
         self.path = self.folder / "app ?#%.db"
         self.workers = database_workers()
-        self.snapshots = CheckpointManager(
-            str(top / "data/snapshots"), str(top / "data/scratch"), self.workers, git_views(top)
-        )
-        self.registry = SandboxRegistry(
-            str(top / "data/sandboxes"),
-            str(top / "data/scratch"),
-            self.snapshots.folders,
-            self.snapshots.databases,
-            self.workers,
-            (Pins(lambda: "here"), git_views(top)),
-        )
+        self.adapters = adapters_in(top / "data", self.workers)
+        self.snapshots = CheckpointManager(self.adapters)
+        self.registry = SandboxesByType(self.adapters)
 
     def make(self, journal: str = "delete") -> None:
         self.sql(
@@ -53,7 +45,7 @@ class World:
             return [row for statement in statements for row in db.execute(statement).fetchall()]
 
     def inspect(self, path: Path | None = None):
-        spec = ResourceSpec(name="db", type=ResourceType.SQLITE, location=str(path or self.path))
+        spec = ResourceSpec(name="db", type=SQLITE.type, location=str(path or self.path))
         return self.registry.inspect(spec, PLAN, include_uncommitted=False)
 
     def planned(self) -> PlanResource:
@@ -62,10 +54,10 @@ class World:
             resource_id=ResourceId("01J00000000000000000000003"),
             plan_id=PLAN,
             name="db",
-            type=ResourceType.SQLITE,
+            type=SQLITE.type,
             location=found.location,
             base=found.base,
-            sandbox_path=self.registry.path_for(PLAN, "db", ResourceType.SQLITE, found.location),
+            sandbox_path=self.registry.path_for(PLAN, "db", SQLITE.type, found.location),
             details=found.details,
         )
 

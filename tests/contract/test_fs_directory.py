@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from fs_world import PLAN, FolderWorld, tree, world
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
+from cleveragents.domain.resource_kinds import FS_DIRECTORY
 
 __all__ = ["world"]
 
@@ -124,7 +124,7 @@ def test_a_sandbox_is_an_exact_copy_with_modes_times_links_and_any_name(world: F
 def test_the_sandbox_is_private_and_where_it_was_said_to_be(world: FolderWorld) -> None:
     world.in_project("echo a > a")
     world.begin()
-    place = world.registry.path_for(PLAN, "assets", ResourceType.FS_DIRECTORY)
+    place = world.registry.path_for(PLAN, "assets", FS_DIRECTORY.type)
     assert world.resource.sandbox_path == place
     assert stat.S_IMODE(Path(place).parent.stat().st_mode) == 0o700
     world.registry.check(world.resource)

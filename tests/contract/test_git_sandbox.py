@@ -7,24 +7,22 @@ from pathlib import Path
 import pytest
 from git_world import OTHER_PLAN, PLAN, Project, World, changed, hook_ran, hostile, world
 from msgspec.structs import replace
-from tests.support.runners import git_views
+from tests.support.runners import adapters_in
 
 from cleveragents.application.ports.runtime import Sandboxes
-from cleveragents.domain.action import ResourceSpec, ResourceType
+from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
-from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT, POSTGRES
+from cleveragents.infrastructure.sandbox.sandboxes import SandboxesByType
 
 __all__ = ["world"]
 
 
 def test_the_registry_meets_the_port_and_knows_its_types(world: World) -> None:
     port: Sandboxes = world.registry
-    assert port.path_for(PLAN, "code", ResourceType.GIT_CHECKOUT) == str(
-        world.sandboxes / PLAN / "code"
-    )
-    spec = ResourceSpec(name="db", type=ResourceType.POSTGRES, location="postgresql://x")
+    assert port.path_for(PLAN, "code", GIT_CHECKOUT.type) == str(world.sandboxes / PLAN / "code")
+    spec = ResourceSpec(name="db", type=POSTGRES.type, location="postgresql://x")
     with pytest.raises(ResourceError) as caught:
         port.inspect(spec, PLAN, include_uncommitted=False)
     assert "postgres" in caught.value.message
@@ -304,14 +302,7 @@ def test_releasing_lets_go_of_the_base(world: World) -> None:
 
 def test_the_registry_makes_its_folders_when_they_are_needed(world: World) -> None:
     project = world.project()
-    registry = SandboxRegistry(
-        str(world.root / "x/y"),
-        str(world.root / "x/z"),
-        world.snapshots.folders,
-        world.snapshots.databases,
-        world.workers,
-        (Pins(lambda: "here"), git_views(world.root / "x/z")),
-    )
+    registry = SandboxesByType(adapters_in(world.root / "x", world.workers))
     assert not (world.root / "x").exists()
     found = registry.inspect(world.spec(project.path), PLAN, include_uncommitted=True)
     assert found.base == project.head

@@ -12,9 +12,9 @@ import pytest
 from fs_world import FolderWorld
 
 from cleveragents.application.ports.runtime import Expected
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import SQLITE
 from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
 
 MIB = 1 << 20
@@ -81,7 +81,7 @@ def test_the_first_snapshot_of_a_database_takes_no_room_and_stays_apart(disk: Pa
         resource_id=ResourceId("01J00000000000000000000004"),
         plan_id=PlanId("01J00000000000000000000002"),
         name="db",
-        type=ResourceType.SQLITE,
+        type=SQLITE.type,
         location=str(path),
         base="",
         sandbox_path=str(path),

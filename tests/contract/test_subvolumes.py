@@ -24,6 +24,8 @@ from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.infrastructure.files import read_path as examine
 from cleveragents.infrastructure.files.copy.btrfs import make_branchable
+from cleveragents.infrastructure.sandbox.branching import Copied
+from cleveragents.infrastructure.sandbox.folder.adapter import FolderAdapter
 
 CHILD = PlanId("01J00000000000000000000009")
 FIRST_INODE = 256  # of every subvolume, and of no other folder
@@ -62,6 +64,17 @@ def child_of(parent: PlanResource, sandbox: str) -> PlanResource:
     )
 
 
+def adapter(world: FolderWorld) -> FolderAdapter:
+    found = world.adapters.of(world.resource)
+    assert isinstance(found, FolderAdapter)
+    return found
+
+
+def copy(world: FolderWorld, parent: PlanResource, child: PlanResource) -> Copied:
+    """The first half of a branch, before its snapshot."""
+    return adapter(world).branches.copy(parent, child)
+
+
 def branched(world: FolderWorld) -> PlanResource:
     parent = world.resource
     return child_of(parent, world.registry.path_for(CHILD, parent.name, parent.type))
@@ -75,7 +88,7 @@ def test_a_branch_takes_no_room_and_stays_apart(btrfs: Path, world: FolderWorld)
     # The journal of the snapshots is written back by a thread, which takes room too.
     world.snapshots.close()
     before = used(btrfs)
-    copied = world.registry.branch(replace(world.resource, boundary=boundary), child)
+    copied = copy(world, replace(world.resource, boundary=boundary), child)
     assert used(btrfs) - before < FILES * 1000 // 2
 
     place = Path(child.sandbox_path)
@@ -96,11 +109,11 @@ def test_the_first_snapshot_of_a_branch_reads_nothing(
     time.sleep(0.1)
     parent = world.snapshots.capture(world.resource)
     child = branched(world)
-    copied = world.registry.branch(replace(world.resource, boundary=parent.ref), child)
+    copied = copy(world, replace(world.resource, boundary=parent.ref), child)
     read: list[bytes] = []
     monkeypatch.setattr(examine, "_look_at_file", lambda _, path, __: read.append(path))
     assert (
-        world.snapshots.inherit_snapshot(world.resource, child, copied).state_hash
+        adapter(world).snapshots.inherit_snapshot(world.resource, child, copied).state_hash
         == parent.state_hash
     )
     assert read == []
@@ -114,7 +127,7 @@ def test_what_a_snapshot_would_have_otherwise_is_copied(world: FolderWorld, insi
     else:
         os.mkfifo(world.sandbox / "pipe")
     child = branched(world)
-    assert world.registry.branch(world.resource, child) == {}
+    assert copy(world, world.resource, child) == {}
     place = Path(child.sandbox_path)
     assert not (place / "pipe").exists()
     (world.sandbox / "pipe").unlink(missing_ok=True)
@@ -126,7 +139,7 @@ def test_a_sandbox_that_is_no_subvolume_is_copied(world: FolderWorld) -> None:
     subprocess.run(["cp", "-a", str(world.sandbox), str(moved)], check=True)
     parent = replace(world.resource, sandbox_path=str(moved))
     child = branched(world)
-    assert world.registry.branch(parent, child)
+    assert copy(world, parent, child)
     assert os.lstat(child.sandbox_path).st_ino != FIRST_INODE
     assert tree_of(Path(child.sandbox_path)) == tree_of(moved)
 

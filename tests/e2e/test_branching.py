@@ -13,9 +13,12 @@ from tests.support.world import World, shell
 
 from cleveragents.application.ports.runtime import Sandboxes, SnapshotStore
 from cleveragents.container import Container
+from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.infrastructure.files import read_path as examine
+from cleveragents.infrastructure.sandbox.branching import Copied
+from cleveragents.infrastructure.sandbox.git.adapter import GitAdapter
 from cleveragents.infrastructure.sandbox.git.command import Git
 
 
@@ -25,6 +28,7 @@ class Family:
     def __init__(self, container: Container, parent: PlanResource) -> None:
         self.sandboxes: Sandboxes = container._sandboxes
         self.snapshots: SnapshotStore = container._snapshots
+        self._adapter = container._adapters.of(parent)
         self.parent = parent
         plan_id = PlanId(container._ids.new())
         self.child = replace(
@@ -41,6 +45,15 @@ class Family:
                 "sandbox_branch": f"cleveragents/plan-{plan_id}",
             },
         )
+
+    def copy(self) -> Copied:
+        """The first half of a branch, before its snapshot."""
+        assert isinstance(self._adapter, GitAdapter)
+        return self._adapter.branches.copy(self.parent, self.child)
+
+    def inherit(self, copied: Copied) -> Snapshot:
+        assert isinstance(self._adapter, GitAdapter)
+        return self._adapter.snapshots.inherit_snapshot(self.parent, self.child, copied)
 
     @property
     def place(self) -> Path:
@@ -105,7 +118,7 @@ def test_the_first_snapshot_reads_nothing_that_is_proven(
     family: MakeFamily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = family(CHANGES)
-    copied = made.sandboxes.branch(made.parent, made.child)
+    copied = made.copy()
     read: list[bytes] = []
     real = examine._look_at_file
 
@@ -115,7 +128,7 @@ def test_the_first_snapshot_reads_nothing_that_is_proven(
 
     monkeypatch.setattr(examine, "_look_at_file", noted)
     time.sleep(0.15)  # what was made just now might change without showing it, and would be read
-    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
+    adopted = made.inherit(copied)
     assert read == []
     other = replace(made.child, resource_id=ResourceId("01J0000000000000000000000Z"))
     assert made.snapshots.capture(other).state_hash == adopted.state_hash
@@ -125,18 +138,18 @@ def test_the_first_snapshot_asks_git_nothing(
     family: MakeFamily, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = family(CHANGES)
-    copied = made.sandboxes.branch(made.parent, made.child)
+    copied = made.copy()
     asked: list[object] = []
     monkeypatch.setattr(Git, "run", lambda *args, **_: asked.append(args))
-    made.snapshots.inherit_snapshot(made.parent, made.child, copied)
+    made.inherit(copied)
     assert asked == []
 
 
 def test_what_only_the_parents_repository_has_is_in_the_childs_snapshot(family: MakeFamily) -> None:
     commit = "git -c user.name=A -c user.email=a@b commit -qam own; git tag own"
     made = family(f"echo own >> README.md; {commit}")
-    copied = made.sandboxes.branch(made.parent, made.child)
-    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
+    copied = made.copy()
+    adopted = made.inherit(copied)
     own = _git(made.child, "rev-parse", "own")
 
     shutil.rmtree(f"{made.place}.git")
@@ -150,21 +163,21 @@ def test_a_parent_that_moved_on_since_its_snapshot_is_read(family: MakeFamily) -
     made = family(CHANGES)
     _git(made.parent, "tag", "later")
     _git(made.parent, "add", "-A")
-    copied = made.sandboxes.branch(made.parent, made.child)
-    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
+    copied = made.copy()
+    adopted = made.inherit(copied)
     other = replace(made.child, resource_id=ResourceId("01J0000000000000000000000Z"))
     assert made.snapshots.capture(other).state_hash == adopted.state_hash
 
 
 def test_a_copy_that_was_changed_before_its_first_snapshot_is_read(family: MakeFamily) -> None:
     made = family(CHANGES)
-    copied = made.sandboxes.branch(made.parent, made.child)
+    copied = made.copy()
     file = made.place / "src/app.py"
     before = file.stat()
     file.write_bytes(b"X" * before.st_size)
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
-    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
+    adopted = made.inherit(copied)
 
     file.unlink()
     restored = made.snapshots.restore(made.child, adopted.ref)
@@ -176,9 +189,9 @@ def test_an_original_that_is_not_what_its_entry_says_is_not_trusted(family: Make
     made = family(CHANGES)
     file = Path(made.parent.sandbox_path, "src/app.py")
     file.write_text("changed behind our back\n")
-    copied = made.sandboxes.branch(made.parent, made.child)
+    copied = made.copy()
 
-    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
+    adopted = made.inherit(copied)
 
     (made.place / "src/app.py").unlink()
     made.snapshots.restore(made.child, adopted.ref)
@@ -188,9 +201,9 @@ def test_an_original_that_is_not_what_its_entry_says_is_not_trusted(family: Make
 def test_a_tree_too_deep_for_the_fast_copy_is_copied_the_careful_way(family: MakeFamily) -> None:
     name = "d" * 200
     made = family("; ".join([f"mkdir {name}", f"cd {name}"] * 25) + "; echo deep > file")
-    copied = made.sandboxes.branch(made.parent, made.child)
+    copied = made.copy()
     assert copied == {}
-    adopted = made.snapshots.inherit_snapshot(made.parent, made.child, copied)
+    adopted = made.inherit(copied)
     other = replace(made.child, resource_id=ResourceId("01J0000000000000000000000Z"))
     assert made.snapshots.capture(other).state_hash == adopted.state_hash
 

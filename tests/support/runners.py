@@ -10,6 +10,8 @@ from cleveragents.infrastructure.processes.own_work import OwnWork
 from cleveragents.infrastructure.processes.runner import ProcessRunner
 from cleveragents.infrastructure.sandbox.git.inside import GitInside
 from cleveragents.infrastructure.sandbox.git.views import GitViews
+from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
+from cleveragents.infrastructure.sandbox.workbench import Workbench
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
@@ -25,6 +27,21 @@ def database_workers() -> DatabaseWorkers:
     environ = {"PATH": os.environ.get("PATH", os.defpath)}
     own_work = OwnWork(Confiner(environ=environ, scratch=tempfile.gettempdir()))
     return DatabaseWorkers(lambda: own_work)
+
+
+def workbench(
+    data_dir: Path | str, workers: DatabaseWorkers | None = None, limit_bytes: int = 0
+) -> Workbench:
+    """With the environment as it is when something is started. `workers` are closed by whoever
+    has made them."""
+    data = str(data_dir)
+    own_work = OwnWork(Confiner(environ=os.environ, scratch=f"{data}/scratch"))
+    made = workers or database_workers()
+    return Workbench(data, lambda: "here", lambda: own_work, lambda: made, limit_bytes)
+
+
+def adapters_in(data_dir: Path | str, workers: DatabaseWorkers | None = None) -> ResourceAdapters:
+    return ResourceAdapters(workbench(data_dir, workers))
 
 
 def git_views(scratch: Path | str) -> GitViews:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import FS_DIRECTORY
 from cleveragents.infrastructure.files.entry import (
     SUM_MODULUS,
     ManifestRow,
@@ -91,7 +91,7 @@ def _state(seen: dict[bytes, ManifestRow]) -> dict[bytes, tuple[int, int, bytes,
     return {path: (s.kind, s.mode, s.hash, s.target) for path, s in seen.items()}
 
 
-class _Unreadable(NoExtraState):
+class _Unreadable(NoExtraState, frozen=True):
     """What is read last, so that everything was done in vain."""
 
     def read(self, before: Before | None) -> ExtraRecord | None:
@@ -110,7 +110,7 @@ class StoredTree:
             resource_id=ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW"),
             plan_id=PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
             name="folder",
-            type=ResourceType.FS_DIRECTORY,
+            type=FS_DIRECTORY.type,
             location=str(top),
             base="",
             sandbox_path=str(self.root),

@@ -82,11 +82,8 @@ class Container(StoreWiring):
     @cached_property
     def plan_diff_service(self) -> "PlanDiffService":
         from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
-        from cleveragents.infrastructure.sandbox.snapshot_diff import SnapshotComparison
 
-        scratch = self._in_data_dir("scratch")
-        comparison = SnapshotComparison(self._snapshots, scratch, self._databases)
-        return PlanDiffService(self._unit_of_work, self._sandboxes, comparison)
+        return PlanDiffService(self._unit_of_work, self._sandboxes)
 
     @cached_property
     def checkpoint_service(self) -> "CheckpointService":
@@ -143,7 +140,7 @@ class Container(StoreWiring):
     def _projects(self) -> "ProjectLocations":
         from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
 
-        return ProjectLocations(self._cwd, self._pins)
+        return ProjectLocations(self._adapters, self._cwd)
 
     @cached_property
     def sandbox_rebuilding(self) -> "SandboxRebuilding":
@@ -238,7 +235,7 @@ class Container(StoreWiring):
         from cleveragents.application.services.maintenance.doctor_service import DoctorService
         from cleveragents.infrastructure.sandbox.leftovers import SandboxLeftovers
 
-        left = SandboxLeftovers(self._in_data_dir("sandboxes"), self._pins, self._git_inside)
+        left = SandboxLeftovers(self._adapters.bench)
         return DoctorService(
             self._unit_of_work,
             (self.sandbox_rebuilding, left, self._projects, self.project_care),
@@ -306,7 +303,7 @@ class Container(StoreWiring):
         from cleveragents.application.services.subplans.runner import SubplanRunner
         from cleveragents.application.services.subplans.spawner import SubplanSpawner
         from cleveragents.application.services.subplans.subplan_service import SubplanService
-        from cleveragents.infrastructure.merging.registry import SandboxMerges
+        from cleveragents.infrastructure.sandbox.merges import SandboxMerges
 
         workplace = (self._sandboxes, self._snapshots, self.subplan_care)
         chronicle = (self._clock, self._ids)
@@ -320,12 +317,7 @@ class Container(StoreWiring):
             lambda plan_id, choice: self.plan_resume_service.run(plan_id, choice),
             self._events,
         )
-        merges = SandboxMerges(
-            self._snapshots.checkouts,
-            self._snapshots.folders,
-            self._snapshots.databases,
-            self._git_inside,
-        )
+        merges = SandboxMerges(self._adapters)
         merger = SubplanMerger(
             self._unit_of_work,
             self.checkpoint_service,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
     from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
     from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-    from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
-    from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
+    from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
+    from cleveragents.infrastructure.sandbox.sandboxes import SandboxesByType
 
 
 class StoreWiring(ToolWiring):
@@ -35,36 +35,31 @@ class StoreWiring(ToolWiring):
         return Database(path, self.data_folder.prepare)
 
     @cached_property
-    def _sandboxes(self) -> "SandboxRegistry":
-        from cleveragents.infrastructure.sandbox.registry import SandboxRegistry
+    def _adapters(self) -> "ResourceAdapters":
+        from cleveragents.infrastructure.database.installation import SqlInstallation
+        from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
+        from cleveragents.infrastructure.sandbox.workbench import Workbench
 
-        return SandboxRegistry(
-            self._in_data_dir("sandboxes"),
-            self._in_data_dir("scratch"),
-            self._snapshots.folders,
-            self._snapshots.databases,
-            self._databases,
-            (self._pins, self._git_views),
+        bench = Workbench(
+            self._settings.data_dir,
+            SqlInstallation(self._database).name,
+            lambda: self._own_work,
+            lambda: self._databases,
+            self._settings.store_max_size,
         )
+        return ResourceAdapters(bench)
 
     @cached_property
-    def _pins(self) -> "Pins":
-        from cleveragents.infrastructure.database.installation import SqlInstallation
-        from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
+    def _sandboxes(self) -> "SandboxesByType":
+        from cleveragents.infrastructure.sandbox.sandboxes import SandboxesByType
 
-        return Pins(SqlInstallation(self._database).name)
+        return SandboxesByType(self._adapters)
 
     @cached_property
     def _snapshots(self) -> "CheckpointManager":
         from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
-        return CheckpointManager(
-            self._in_data_dir("snapshots"),
-            self._in_data_dir("scratch"),
-            self._databases,
-            self._git_views,
-            self._settings.store_max_size,
-        )
+        return CheckpointManager(self._adapters)
 
     @cached_property
     def _locks(self) -> "FilePlanLocks":

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.files.data_folder import DataFolder
     from cleveragents.infrastructure.processes.own_work import OwnWork
     from cleveragents.infrastructure.processes.runner import ProcessRunner
-    from cleveragents.infrastructure.sandbox.git.inside import GitInside
-    from cleveragents.infrastructure.sandbox.git.views import GitViews
     from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 SQLITE = "sqlite:///"
@@ -134,18 +132,6 @@ class ToolWiring(ABC):
         from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
         return DatabaseWorkers(lambda: self._own_work)
-
-    @cached_property
-    def _git_views(self) -> "GitViews":
-        from cleveragents.infrastructure.sandbox.git.views import GitViews
-
-        return GitViews(self._git_inside)
-
-    @cached_property
-    def _git_inside(self) -> "GitInside":
-        from cleveragents.infrastructure.sandbox.git.inside import GitInside
-
-        return GitInside(self._own_work, self._in_data_dir("scratch"))
 
     @cached_property
     def _own_work(self) -> "OwnWork":

@@ -8,19 +8,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cleveragents.domain.confinement import Confinement
+from cleveragents.domain.resource_kinds import ResourceKind, ResourceType, kind_of
 
 JsonMap = Mapping[str, Any]
 
 
-class ResourceType(StrEnum):
-    GIT_CHECKOUT = "git-checkout"
-    FS_DIRECTORY = "fs-directory"
-    SQLITE = "sqlite"
-    POSTGRES = "postgres"
-
-
 class ResourceSpec(Struct, frozen=True, kw_only=True):
-    """One resource as the action names it; `location` is a path, or a URL for postgres."""
+    """One resource as the action names it; `location` is what its `path` or `url` says."""
 
     name: str
     type: ResourceType
@@ -28,6 +22,10 @@ class ResourceSpec(Struct, frozen=True, kw_only=True):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     checkpointable: bool = True
+
+    @property
+    def kind(self) -> ResourceKind:
+        return kind_of(self.type)
 
 
 class RollbackPolicy(Struct, frozen=True, kw_only=True):

@@ -8,12 +8,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from msgspec.structs import replace
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import ResourceError
 from cleveragents.domain.resource import CUT_OUT, PlanResource
-
-_HOLDERS = (ResourceType.GIT_CHECKOUT, ResourceType.FS_DIRECTORY)
-_ENDS = ("-wal", "-shm", "-journal")
+from cleveragents.domain.resource_kinds import kinds
 
 
 def cut_out(resources: Sequence[PlanResource]) -> Sequence[PlanResource]:
@@ -22,12 +19,13 @@ def cut_out(resources: Sequence[PlanResource]) -> Sequence[PlanResource]:
 
 
 def overlap_notices(resources: Iterable[PlanResource]) -> Sequence[str]:
+    ends = [end for kind in kinds() for end in kind.beside]
     return [
         f"{outer.name}: {path} belongs to `{owner}`; what steps write there in the sandbox of"
         f" `{outer.name}` is not applied, what they write in that of `{owner}` is"
         for outer in resources
         for path, owner in outer.cut_out.items()
-        if not any(path == f"{other}{end}" for other in outer.cut_out for end in _ENDS)
+        if not any(path == f"{other}{end}" for other in outer.cut_out for end in ends)
     ]
 
 
@@ -41,11 +39,10 @@ def _without_inner(outer: PlanResource, resources: Sequence[PlanResource]) -> Pl
     cut: dict[str, str] = {}
     for inner in resources:
         inside = inner.location.removeprefix(f"{outer.location.rstrip('/')}/")
-        if outer.type not in _HOLDERS or inside == inner.location:
+        if not outer.kind.is_folder or inside == inner.location:
             continue
         _refuse_in_submodule(outer, inner, inside)
-        ends = _ENDS if inner.type is ResourceType.SQLITE else ()
-        cut |= {f"{inside}{end}": inner.name for end in ("", *ends)}
+        cut |= {f"{inside}{end}": inner.name for end in ("", *inner.kind.beside)}
     return replace(outer, details={**outer.details, CUT_OUT: cut}) if cut else outer
 
 

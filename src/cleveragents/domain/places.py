@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import ResourceType, kind_of
 
 
 class PlacedPlan(Struct, frozen=True, kw_only=True):
@@ -23,12 +23,11 @@ def place_of(resources: Iterable[PlanResource]) -> str | None:
 
 
 def folder_of(type_: ResourceType, location: str) -> str | None:
-    """Of one resource; a database belongs to the folder it is in, one on a server to none."""
-    if type_ is ResourceType.POSTGRES:
+    """Of one resource; a file belongs to the folder it is in, what is on a server to none."""
+    kind = kind_of(type_)
+    if kind.key == "url":
         return None
-    if type_ is ResourceType.SQLITE:
-        return location.rpartition("/")[0] or "/"
-    return location
+    return location if kind.is_folder else location.rpartition("/")[0] or "/"
 
 
 def latest_of(plans: Sequence[PlacedPlan], around: Iterable[str]) -> PlacedPlan | None:

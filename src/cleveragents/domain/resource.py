@@ -7,13 +7,13 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.confinement import (
     Confinement,
     confinement_from_map,
     confinement_to_map,
 )
 from cleveragents.domain.ids import PlanId, ResourceId
+from cleveragents.domain.resource_kinds import ResourceKind, ResourceType, kind_of
 
 _INTENT = "apply"
 _NEEDED = "apply_needs"
@@ -83,8 +83,8 @@ class PlanResource(Struct, frozen=True, kw_only=True):
         return replace(self, details={**self.details, **told})
 
     @property
-    def strategy(self) -> str:
-        return {ResourceType.GIT_CHECKOUT: "git clone"}.get(self.type, "copy")
+    def kind(self) -> ResourceKind:
+        return kind_of(self.type)
 
     def ready(self, base: str) -> "PlanResource":
         return replace(self, status=SandboxStatus.READY, base_snapshot=base, boundary=base)

@@ -4,11 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import PathOutsideSandboxError, UsageError
 from cleveragents.domain.resource import PlanResource
-
-_DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
 
 
 class Selection(Struct, frozen=True, kw_only=True):
@@ -38,7 +35,7 @@ def select(texts: Iterable[str], resources: Sequence[PlanResource]) -> Selection
     for text in texts:
         resource, path = _located(text, resources)
         chosen.setdefault(resource.name, [])
-        if path and resource.type not in _DATABASES:
+        if path and resource.kind.is_folder:
             chosen[resource.name].append(path)
         else:
             whole.add(resource.name)
@@ -55,9 +52,9 @@ def _located(text: str, resources: Sequence[PlanResource]) -> tuple[PlanResource
     before, colon, after = text.partition(":")
     if colon and before in named:
         return named[before], _normal(after)
-    if text in named and named[text].type in _DATABASES:
+    if text in named and not named[text].kind.is_folder:
         return named[text], ""
-    trees = [resource for resource in resources if resource.type not in _DATABASES]
+    trees = [resource for resource in resources if resource.kind.is_folder]
     if len(trees) == 1:
         return trees[0], _normal(text)
     if text in named:

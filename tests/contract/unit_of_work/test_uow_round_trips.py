@@ -35,7 +35,7 @@ from uow_values import (
 )
 
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
-from cleveragents.domain.action import ResourceType, Step
+from cleveragents.domain.action import Step
 from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.changes import ChangeKind
 from cleveragents.domain.checkpoint import CheckpointReason
@@ -273,7 +273,7 @@ def test_types_come_back_too(database: SqlUnitOfWorkFactory) -> None:
         (plan.head, CheckpointId),
         (plan.rollback_target, GroupId),
         (plan.state, State),
-        (resource.type, ResourceType),
+        (resource.type, str),
         (resource.status, SandboxStatus),
         (resource.checkpointable, bool),
         (decision.superseded, bool),

@@ -10,7 +10,6 @@ from cleveragents.domain.action import (
     Action,
     Parameter,
     ResourceSpec,
-    ResourceType,
     RollbackPolicy,
     Step,
     ToolSpec,
@@ -55,6 +54,7 @@ from cleveragents.domain.ids import (
 )
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
 from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.resource_kinds import FS_DIRECTORY, GIT_CHECKOUT
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
@@ -76,7 +76,7 @@ ACTION = Action(
     resources=(
         ResourceSpec(
             name="code",
-            type=ResourceType.GIT_CHECKOUT,
+            type=GIT_CHECKOUT.type,
             location="/p",
             include=(".env",),
             exclude=("target/",),
@@ -121,7 +121,7 @@ FULL_RESOURCE = PlanResource(
     resource_id=CODE,
     plan_id=PLAN,
     name="code",
-    type=ResourceType.FS_DIRECTORY,
+    type=FS_DIRECTORY.type,
     location="/p ü",
     base="abc",
     sandbox_path="/s",
@@ -137,7 +137,7 @@ BARE_RESOURCE = PlanResource(
     resource_id=DOCS,
     plan_id=PLAN,
     name="docs",
-    type=ResourceType.GIT_CHECKOUT,
+    type=GIT_CHECKOUT.type,
     location="/d",
     base="",
     sandbox_path="",

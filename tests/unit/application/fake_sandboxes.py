@@ -8,7 +8,7 @@ from fakes import Faults
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Expected, Restored
-from cleveragents.domain.action import ResourceSpec, ResourceType
+from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
@@ -21,6 +21,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import Damage, PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource_kinds import ResourceType
 
 Files = dict[str, str]
 
@@ -72,24 +73,22 @@ class MemorySnapshots:
         return self._taken(resource)
 
     def known(self, resource: PlanResource, ref: str) -> Snapshot:
-        return Snapshot(
-            ref=ref, state_hash=hash_files(self._content(resource, ref)), sandbox_ref=""
-        )
+        return Snapshot(ref=ref, state_hash=hash_files(self.content(resource, ref)), sandbox_ref="")
 
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
-        return self._restored(resource, self._content(resource, ref))
+        return self._restored(resource, self.content(resource, ref))
 
     def newest(self, resource: PlanResource) -> str:
         return self.latest[resource.resource_id]
 
     def refuse_damaged(self, resource: PlanResource, ref: str) -> None:
-        self._refuse_damage(resource, ref, hash_files(self._content(resource, ref)))
+        self._refuse_damage(resource, ref, hash_files(self.content(resource, ref)))
 
     def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
-        return self._restored(resource, self._content(resource, how.snapshot))
+        return self._restored(resource, self.content(resource, how.snapshot))
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
-        wanted = self._content(resource, ref)
+        wanted = self.content(resource, ref)
         files = self._disk.sandboxes[resource.sandbox_path]
         rest = {path: text for path, text in files.items() if path not in paths}
         chosen = {path: text for path, text in wanted.items() if path in paths}
@@ -99,14 +98,14 @@ class MemorySnapshots:
         self, resource: PlanResource, ref: str, paths: Collection[str] = ()
     ) -> tuple[FileChange, ...]:
         changes = differences(
-            self._disk.sandboxes[resource.sandbox_path], self._content(resource, ref)
+            self._disk.sandboxes[resource.sandbox_path], self.content(resource, ref)
         )
         return tuple(change for change in changes if not paths or change.path in paths)
 
     def unknown_paths(
         self, resource: PlanResource, ref: str, paths: Collection[str]
     ) -> Mapping[str, str | None]:
-        known = self._content(resource, ref) | self._disk.sandboxes[resource.sandbox_path]
+        known = self.content(resource, ref) | self._disk.sandboxes[resource.sandbox_path]
         return {path: min(known) for path in paths if path not in known}
 
     def _restored(self, resource: PlanResource, wanted: Files) -> Restored:
@@ -129,7 +128,7 @@ class MemorySnapshots:
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
         self._refuse_damage(resource, ref, state_hash)
-        if self.damaged_files.intersection(paths or self._content(resource, ref)):
+        if self.damaged_files.intersection(paths or self.content(resource, ref)):
             raise SnapshotDamagedError(resource.name, "the content of a file is lost")
 
     def damages(
@@ -145,16 +144,11 @@ class MemorySnapshots:
 
     def _refuse_damage(self, resource: PlanResource, ref: str, state_hash: str) -> None:
         self._faults.reach("verify")
-        if ref in self.damaged or hash_files(self._content(resource, ref)) != state_hash:
+        if ref in self.damaged or hash_files(self.content(resource, ref)) != state_hash:
             raise SnapshotDamagedError(resource.name, "its hash differs")
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
-        return differences(self._content(resource, old), self._content(resource, new))
-
-    def inherit_snapshot(
-        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
-    ) -> Snapshot:
-        return self.capture(child)
+        return differences(self.content(resource, old), self.content(resource, new))
 
     def release(self, resource: PlanResource) -> None:
         """Nothing is kept."""
@@ -181,15 +175,11 @@ class MemorySnapshots:
         self._faults.reach("forget")
         self.forgotten.append(plan_id)
 
-    def _content(self, resource: PlanResource, ref: str) -> Files:
+    def content(self, resource: PlanResource, ref: str) -> Files:
         versions = self.versions.get(resource.resource_id, {})
         if ref not in versions:
             raise SnapshotDamagedError(resource.name, f"{ref} is not there")
         return versions[ref]
-
-    def since(self, resource: PlanResource, ref: str) -> ResourceDiff:
-        old = self._content(resource, ref)
-        return _as_diff(old, self._disk.sandboxes[resource.sandbox_path], ())
 
     def _taken(self, resource: PlanResource) -> Snapshot:
         files = dict(self._disk.sandboxes[resource.sandbox_path])
@@ -214,7 +204,8 @@ class MemorySnapshots:
 
 
 class MemorySandboxes:
-    def __init__(self, disk: MemoryDisk, faults: Faults) -> None:
+    def __init__(self, disk: MemoryDisk, faults: Faults, snapshots: MemorySnapshots) -> None:
+        self._snapshots = snapshots
         self._disk = disk
         self._faults = faults
         self.released: list[str] = []
@@ -239,10 +230,14 @@ class MemorySandboxes:
         self._disk.sandboxes[resource.sandbox_path] = dict(self._disk.projects[resource.location])
         self._faults.reach(f"created {resource.name}")
 
-    def branch(self, parent: PlanResource, child: PlanResource) -> Mapping[bytes, object]:
+    def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
         self._faults.reach("branch")
         self._disk.sandboxes[child.sandbox_path] = dict(self._disk.sandboxes[parent.sandbox_path])
-        return {}
+        return self._snapshots.capture(child)
+
+    def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        old = self._snapshots.content(resource, ref)
+        return _as_diff(old, self._disk.sandboxes[resource.sandbox_path], ())
 
     def make_durable(self, resources: Collection[PlanResource]) -> None:
         self._faults.reach("make durable")

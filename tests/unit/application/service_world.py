@@ -32,7 +32,7 @@ from cleveragents.application.services.rollback.rollback_service import Rollback
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
-from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
+from cleveragents.domain.action import Action, ResourceSpec, Step
 from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.checkpoint import (
     DEFAULT_TRIGGERS,
@@ -46,6 +46,7 @@ from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.ids import CorrectionId, GroupId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import CleanupPolicy, PlanResource
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.files.whereabouts import CurrentFolder
 
 DEFAULT_TIMEOUT = 60.0
@@ -63,9 +64,7 @@ def look() -> Step:
 
 
 def resource(name: str, **fields: Any) -> ResourceSpec:
-    return ResourceSpec(
-        name=name, type=ResourceType.GIT_CHECKOUT, location=f"/projects/{name}", **fields
-    )
+    return ResourceSpec(name=name, type=GIT_CHECKOUT.type, location=f"/projects/{name}", **fields)
 
 
 CODE, DOCS = resource("code"), resource("docs")
@@ -98,7 +97,7 @@ class ServiceWorld:
         self.database = MemoryDatabase(self.faults)
         self.disk = MemoryDisk()
         self.snapshots = MemorySnapshots(self.disk, self.faults)
-        self.sandboxes = MemorySandboxes(self.disk, self.faults)
+        self.sandboxes = MemorySandboxes(self.disk, self.faults, self.snapshots)
         self.tools = MemoryTools(self.disk, self.faults)
         self.listed = ListActor()
         self.actor: Actor = decider or self.listed
@@ -170,7 +169,7 @@ class ServiceWorld:
         self.queries = PlanQueries(
             self.database, self.locks, self.clock, CurrentFolder("/"), self.sandboxes
         )
-        self.diffs = PlanDiffService(self.database, self.sandboxes, self.snapshots)
+        self.diffs = PlanDiffService(self.database, self.sandboxes)
 
     # --- doing ----------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from service_world import CODE, DOCS, OPTIONS, TWO_PLACES, ServiceWorld, after, append
 
 from cleveragents.application.services.apply.apply_service import ApplyQuestion
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Trigger
 from cleveragents.domain.errors import (
     ApplyConflictError,
@@ -26,6 +25,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.plan import Phase, State
 from cleveragents.domain.resource import SandboxStatus
+from cleveragents.domain.resource_kinds import SQLITE
 
 CONFLICT = ApplyConflictError("p", "docs", ["one.txt"], "both changed it")
 REFUSED = ApplyRefusedError("a merge is going on", "finish it")
@@ -87,7 +87,7 @@ def _intends(tables: Tables) -> bool:
 
 
 def test_databases_are_changed_last() -> None:
-    first = replace(CODE, name="db", location="/projects/db", type=ResourceType.SQLITE)
+    first = replace(CODE, name="db", location="/projects/db", type=SQLITE.type)
     world = ServiceWorld(append("a"), append("b", "db"), resources=(first, CODE))
     world.run()
 

@@ -4,7 +4,6 @@ import pytest
 from msgspec.structs import replace
 from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, after, resource
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.decision import DecisionType
 from cleveragents.domain.errors import (
     DatabaseBusyError,
@@ -17,6 +16,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Phase, State
 from cleveragents.domain.resource import SandboxStatus
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 
 UNUSABLE = ResourceError("it is no repository", "run git init")
 
@@ -50,7 +50,7 @@ def test_a_resource_is_stored_with_what_was_found_out_about_it() -> None:
     world = ServiceWorld(resources=(spec,))
 
     (stored,) = world.resources
-    assert stored.type is ResourceType.GIT_CHECKOUT
+    assert stored.type is GIT_CHECKOUT.type
     assert (stored.location, stored.base) == ("/projects/code", "base")
     assert stored.sandbox_path == f"/sandboxes/{world.plan_id}/code"
     assert (stored.include, stored.exclude, stored.checkpointable) == (

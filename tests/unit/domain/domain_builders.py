@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from cleveragents.domain.action import Action, ResourceType, Step
+from cleveragents.domain.action import Action, Step
 from cleveragents.domain.checkpoint import (
     PLAN_STATE,
     Checkpoint,
@@ -16,6 +16,7 @@ from cleveragents.domain.decision import Position
 from cleveragents.domain.ids import CheckpointId, GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 
 NOW = datetime(2025, 3, 1, 12, 0, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=5)
@@ -55,7 +56,7 @@ def a_resource(resource_id: ResourceId = CODE, **fields: Any) -> PlanResource:
         "resource_id": resource_id,
         "plan_id": PLAN,
         "name": "code" if resource_id == CODE else "docs",
-        "type": ResourceType.GIT_CHECKOUT,
+        "type": GIT_CHECKOUT.type,
         "location": "/project",
         "base": "base",
         "sandbox_path": f"/sandboxes/{resource_id}",

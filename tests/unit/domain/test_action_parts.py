@@ -6,7 +6,6 @@ from cleveragents.domain.action import (
     Action,
     ActorSpec,
     ResourceSpec,
-    ResourceType,
     RollbackPolicy,
     ServerSpec,
     Step,
@@ -15,10 +14,11 @@ from cleveragents.domain.action import (
     Validation,
 )
 from cleveragents.domain.confinement import Confinement
+from cleveragents.domain.resource_kinds import FS_DIRECTORY, GIT_CHECKOUT
 
 FIRST, SECOND, THIRD = (Step(name=name, tool="file.write") for name in ("one", "two", "three"))
-CODE = ResourceSpec(name="code", type=ResourceType.GIT_CHECKOUT, location="/code")
-DOCS = ResourceSpec(name="docs", type=ResourceType.FS_DIRECTORY, location="/docs")
+CODE = ResourceSpec(name="code", type=GIT_CHECKOUT.type, location="/code")
+DOCS = ResourceSpec(name="docs", type=FS_DIRECTORY.type, location="/docs")
 JUDGE = ToolSpec(name="judge", validation=Validation.REQUIRED)
 SEARCH = ServerSpec(name="search", command=("serve",), resource="code")
 WHOLE = Action(

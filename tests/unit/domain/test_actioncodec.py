@@ -14,7 +14,6 @@ from cleveragents.domain.action import (
     MergeStrategy,
     Parameter,
     ResourceSpec,
-    ResourceType,
     RollbackPolicy,
     ServerSpec,
     Step,
@@ -24,6 +23,7 @@ from cleveragents.domain.action import (
     Validation,
 )
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
+from cleveragents.domain.resource_kinds import kinds
 from cleveragents.infrastructure.database.action_codec import (
     action_from_json,
     action_to_json,
@@ -46,7 +46,7 @@ JSON = st.recursive(
 RESOURCES = st.builds(
     ResourceSpec,
     name=NAMES,
-    type=st.sampled_from(ResourceType),
+    type=st.sampled_from([kind.type for kind in kinds()]),
     location=NAMES,
     include=MANY,
     exclude=MANY,

@@ -2,9 +2,15 @@
 
 import pytest
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.places import PlacedPlan, folder_of, latest_of
+from cleveragents.domain.resource_kinds import (
+    FS_DIRECTORY,
+    GIT_CHECKOUT,
+    POSTGRES,
+    SQLITE,
+    ResourceType,
+)
 
 FIRST, SECOND, THIRD = (PlanId(f"01J{'0' * 22}{n}") for n in "123")
 
@@ -16,11 +22,11 @@ def placed(plan_id: PlanId, place: str | None) -> PlacedPlan:
 @pytest.mark.parametrize(
     ("type_", "location", "place"),
     [
-        (ResourceType.GIT_CHECKOUT, "/home/u/shop", "/home/u/shop"),
-        (ResourceType.FS_DIRECTORY, "/home/u/pages", "/home/u/pages"),
-        (ResourceType.SQLITE, "/home/u/data/app.db", "/home/u/data"),
-        (ResourceType.SQLITE, "/app.db", "/"),
-        (ResourceType.POSTGRES, "postgresql://u@h/d", None),
+        (GIT_CHECKOUT.type, "/home/u/shop", "/home/u/shop"),
+        (FS_DIRECTORY.type, "/home/u/pages", "/home/u/pages"),
+        (SQLITE.type, "/home/u/data/app.db", "/home/u/data"),
+        (SQLITE.type, "/app.db", "/"),
+        (POSTGRES.type, "postgresql://u@h/d", None),
     ],
 )
 def test_a_resource_says_its_folder(type_: ResourceType, location: str, place: str | None) -> None:

@@ -2,8 +2,8 @@
 
 from domain_builders import a_resource
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.resource import SandboxStatus
+from cleveragents.domain.resource_kinds import FS_DIRECTORY
 
 
 def test_a_sandbox_that_was_made_begins_at_its_first_boundary() -> None:
@@ -41,5 +41,5 @@ def test_a_removed_sandbox_is_only_marked() -> None:
 
 
 def test_a_git_checkout_is_worked_on_in_a_clone_and_other_things_in_a_copy() -> None:
-    assert a_resource().strategy == "git clone"
-    assert a_resource(type=ResourceType.FS_DIRECTORY).strategy == "copy"
+    assert a_resource().kind.strategy == "git clone"
+    assert a_resource(type=FS_DIRECTORY.type).kind.strategy == "copy"

@@ -3,14 +3,14 @@
 import pytest
 from domain_builders import PLAN, ulid
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import PathOutsideSandboxError, UsageError
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import FS_DIRECTORY, GIT_CHECKOUT, SQLITE, ResourceType
 from cleveragents.domain.selection import Selection, select
 
 
-def a_resource(name: str, type_: ResourceType = ResourceType.GIT_CHECKOUT) -> PlanResource:
+def a_resource(name: str, type_: ResourceType = GIT_CHECKOUT.type) -> PlanResource:
     return PlanResource(
         resource_id=ResourceId(ulid(1)),
         plan_id=PLAN,
@@ -22,8 +22,8 @@ def a_resource(name: str, type_: ResourceType = ResourceType.GIT_CHECKOUT) -> Pl
     )
 
 
-CODE, DOCS = a_resource("code"), a_resource("docs", ResourceType.FS_DIRECTORY)
-DB = a_resource("db", ResourceType.SQLITE)
+CODE, DOCS = a_resource("code"), a_resource("docs", FS_DIRECTORY.type)
+DB = a_resource("db", SQLITE.type)
 
 
 @pytest.mark.parametrize(

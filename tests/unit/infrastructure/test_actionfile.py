@@ -9,12 +9,12 @@ from cleveragents.domain.action import (
     Action,
     Parameter,
     ResourceSpec,
-    ResourceType,
     RollbackPolicy,
     Step,
     ToolSpec,
 )
 from cleveragents.domain.errors import ActionFileError
+from cleveragents.domain.resource_kinds import FS_DIRECTORY, GIT_CHECKOUT, POSTGRES, SQLITE
 from cleveragents.infrastructure.actionfile.actors import LlmKeys
 from cleveragents.infrastructure.actionfile.sections import SECTIONS, ActionKeys
 from cleveragents.infrastructure.database.action_codec import action_from_json, action_to_json
@@ -32,19 +32,19 @@ def test_a_full_file_is_read_with_every_key(world: World) -> None:
         resources=(
             ResourceSpec(
                 name="code",
-                type=ResourceType.GIT_CHECKOUT,
+                type=GIT_CHECKOUT.type,
                 location="/base",
                 include=(".env", "node_modules"),
                 exclude=("target/",),
             ),
             ResourceSpec(
                 name="assets",
-                type=ResourceType.FS_DIRECTORY,
+                type=FS_DIRECTORY.type,
                 location="/base/assets",
                 checkpointable=False,
             ),
-            ResourceSpec(name="db", type=ResourceType.SQLITE, location="/abs/app.db"),
-            ResourceSpec(name="pg", type=ResourceType.POSTGRES, location="postgresql://me@host/db"),
+            ResourceSpec(name="db", type=SQLITE.type, location="/abs/app.db"),
+            ResourceSpec(name="pg", type=POSTGRES.type, location="postgresql://me@host/db"),
         ),
         rollback_policy=RollbackPolicy(enabled=False, require_checkpoints=False, max_checkpoints=5),
         max_retries_per_step=3,

@@ -9,11 +9,11 @@ from cleveragents.domain.action import (
     Action,
     Parameter,
     ResourceSpec,
-    ResourceType,
     ToolSpec,
     Validation,
 )
 from cleveragents.domain.footprint import EVERYTHING, NO_REACH, UNKNOWN, Reach
+from cleveragents.domain.resource_kinds import FS_DIRECTORY
 from cleveragents.infrastructure.tools.builtin.specs import BUILT_IN
 from cleveragents.infrastructure.tools.reach import reach_of
 
@@ -21,7 +21,7 @@ ALL = (EVERYTHING,)
 
 
 def resource(name: str, **keys: Any) -> ResourceSpec:
-    return ResourceSpec(name=name, type=ResourceType.FS_DIRECTORY, location="/", **keys)
+    return ResourceSpec(name=name, type=FS_DIRECTORY.type, location="/", **keys)
 
 
 def action(*resources: ResourceSpec) -> Action:

@@ -9,9 +9,10 @@ import pytest
 from tests.support.runners import database_workers, runner_with
 
 from cleveragents.application.ports.runtime import ToolContext
-from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step
+from cleveragents.domain.action import Action, ResourceSpec, Step
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT, SQLITE
 from cleveragents.infrastructure.tools.toolbox import ToolBox
 
 PLAN = PlanId("01J00000000000000000000001")
@@ -31,8 +32,8 @@ class Bench:
             name="a",
             description="d",
             resources=(
-                ResourceSpec(name="db", type=ResourceType.SQLITE, location=str(self.path)),
-                ResourceSpec(name="code", type=ResourceType.GIT_CHECKOUT, location=str(top)),
+                ResourceSpec(name="db", type=SQLITE.type, location=str(self.path)),
+                ResourceSpec(name="code", type=GIT_CHECKOUT.type, location=str(top)),
             ),
             steps=(),
         )

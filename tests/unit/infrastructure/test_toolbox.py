@@ -15,7 +15,6 @@ from cleveragents.domain.action import (
     Action,
     Parameter,
     ResourceSpec,
-    ResourceType,
     Step,
     ToolSpec,
 )
@@ -28,6 +27,7 @@ from cleveragents.domain.errors import (
     ToolTimeoutError,
 )
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.clock import UlidSource
 from cleveragents.infrastructure.tools.toolbox import BUILT_IN, ToolBox
 
@@ -48,7 +48,7 @@ def an_action(*resources: str, tools: tuple[ToolSpec, ...] = ()) -> Action:
         name="demo",
         description="",
         resources=tuple(
-            ResourceSpec(name=name, type=ResourceType.GIT_CHECKOUT, location="/p")
+            ResourceSpec(name=name, type=GIT_CHECKOUT.type, location="/p")
             for name in resources or ("code",)
         ),
         steps=(),

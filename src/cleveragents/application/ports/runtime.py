@@ -22,7 +22,7 @@ from cleveragents.application.ports.database import (
     ToolCallRepository,
 )
 from cleveragents.application.ports.merging import SubplanRepository
-from cleveragents.domain.action import Action, ResourceSpec, ResourceType, Step, ToolSpec
+from cleveragents.domain.action import Action, ResourceSpec, Step, ToolSpec
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
@@ -34,6 +34,7 @@ from cleveragents.domain.ids import (
     PlanId,
 )
 from cleveragents.domain.resource import PlanResource, ResourceInspection
+from cleveragents.domain.resource_kinds import ResourceType
 from cleveragents.domain.tool_schema import CallProblem
 
 
@@ -141,10 +142,10 @@ class Sandboxes(Protocol):
         """Make the sandbox; what an interrupted creation left behind is replaced."""
         ...
 
-    def branch(self, parent: PlanResource, child: PlanResource) -> Mapping[bytes, object]:
+    def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
         """Make the sandbox of a child plan from its parent's, as that is now; like `create`.
 
-        Gives back what `SnapshotStore.adopt` may want to know of the copy.
+        Gives back its first snapshot, for which what certainly is the parent's is not read again.
         """
         ...
 
@@ -169,6 +170,10 @@ class Sandboxes(Protocol):
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
         """What the sandbox holds now against what it was made from."""
+        ...
+
+    def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        """What the sandbox holds now against one of its snapshots; nothing is written."""
         ...
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
@@ -225,12 +230,6 @@ class SnapshotStore(Protocol):
 
     def known(self, resource: PlanResource, ref: str) -> Snapshot:
         """One that was captured before; what it had changed and cost is not told again."""
-        ...
-
-    def inherit_snapshot(
-        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, object]
-    ) -> Snapshot:
-        """The first capture of a child's sandbox; what certainly is its parent's is not read."""
         ...
 
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
@@ -297,12 +296,6 @@ class SnapshotStore(Protocol):
 
     def release(self, resource: PlanResource) -> None:
         """Let go of what is kept in memory for the next look at the sandbox."""
-        ...
-
-
-class SnapshotDiffs(Protocol):
-    def since(self, resource: PlanResource, ref: str) -> ResourceDiff:
-        """What the sandbox holds now against the snapshot; nothing is written."""
         ...
 
 

@@ -115,7 +115,7 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
             {
                 "resource": r.name,
                 "type": r.type,
-                "strategy": r.strategy,
+                "strategy": r.kind.strategy,
                 "path": r.sandbox_path,
                 "status": r.status,
             }

@@ -22,7 +22,6 @@ from cleveragents.domain.effects import RESULT_NAMES
 from cleveragents.domain.subplan import MOST_LEVELS, in_a_circle
 from cleveragents.infrastructure.actionfile.model import Mistakes
 from cleveragents.infrastructure.actionfile.sections import (
-    POSTGRES_URL,
     ActionKeys,
     ResourceKeys,
     ServerKeys,
@@ -127,11 +126,11 @@ class ActionRules:
                 self._mistakes.add("needs a path after the `=`", f"--resource {name}")
 
     def _resource(self, name: str, keys: ResourceKeys) -> ResourceSpec:
-        location = self._overrides.get(name, keys.values.get(keys.located_by, ""))
-        if keys.located_by == "path":
+        location = self._overrides.get(name, keys.values.get(keys.kind.key, ""))
+        if keys.kind.key == "path":
             location = self._absolute(location)
-        elif location and not re.match(POSTGRES_URL, location, re.DOTALL):
-            keys.find("must begin with postgresql://", "url")
+        elif location and not re.match(keys.kind.url_pattern, location, re.DOTALL):
+            keys.find(f"must begin with {keys.kind.url_start}", "url")
         values = {key: value for key, value in keys.everything().items() if key not in _WHERE}
         return ResourceSpec(name=name, location=location, **values)
 

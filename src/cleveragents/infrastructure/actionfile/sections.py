@@ -9,11 +9,11 @@ from cleveragents.domain.action import (
     ActorSpec,
     MergeStrategy,
     Parameter,
-    ResourceType,
     RollbackPolicy,
     Validation,
 )
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
+from cleveragents.domain.resource_kinds import ResourceKind, kind_of
 from cleveragents.domain.tool_schema import TYPES
 from cleveragents.infrastructure.actionfile.actors import ACTOR, actor_schema
 from cleveragents.infrastructure.actionfile.model import (
@@ -31,6 +31,7 @@ from cleveragents.infrastructure.actionfile.model import (
     reference,
     required,
 )
+from cleveragents.infrastructure.actionfile.resource_types import RESOURCE_TYPE, located_schema
 from cleveragents.infrastructure.actionfile.values import (
     ABSOLUTE_PATH,
     ACTION_NAME,
@@ -55,8 +56,6 @@ from cleveragents.infrastructure.tools.reach import PLACEHOLDER
 
 # Longer waits overflow the system's own timers.
 LONGEST_TIMEOUT = 604_800
-POSTGRES_URL = r"^postgres(ql)?(\+\w+)?://.+"
-_FOLDERS = (ResourceType.GIT_CHECKOUT, ResourceType.FS_DIRECTORY)
 
 T = TypeVar("T")
 
@@ -77,24 +76,9 @@ def _made(keys: type[Section], make: Callable[..., T]) -> Rule[T]:
 
 class ResourceKeys(Section):
     definition = "resource"
-    more_schema = {
-        "if": {"properties": {"type": {"const": ResourceType.POSTGRES.value}}},
-        "then": {
-            "required": ["url"],
-            "not": {"required": ["path"]},
-            "properties": {"url": {"pattern": POSTGRES_URL}},
-        },
-        "else": {"required": ["path"], "not": {"required": ["url"]}},
-        "allOf": [
-            {
-                "if": {"required": [key]},
-                "then": {"properties": {"type": {"enum": [kind.value for kind in _FOLDERS]}}},
-            }
-            for key in ("include", "exclude")
-        ],
-    }
+    more_schema = located_schema()
 
-    type = required(one_of(ResourceType), "What kind of thing it is.")
+    type = required(RESOURCE_TYPE, "What kind of thing it is.")
     path = key(TEXT, "Where it is, relative to where `plan use` runs; `~` is the home folder.")
     url = key(TEXT, "Of a postgres database: postgresql://...")
     include = listed(INSIDE_PATH, "Ignored paths that the sandbox needs.")
@@ -102,21 +86,20 @@ class ResourceKeys(Section):
     checkpointable = key(BOOLEAN, "Whether checkpoints are taken of it.", default=True)
 
     @property
-    def located_by(self) -> str:
-        """The key that says where it is."""
-        return "url" if self.type is ResourceType.POSTGRES else "path"
+    def kind(self) -> ResourceKind:
+        return kind_of(self.type)
 
     def check(self) -> None:
         if not self.are_right("type"):
             return
-        needed, other = ("url", "path") if self.located_by == "url" else ("path", "url")
+        needed, other = ("url", "path") if self.kind.key == "url" else ("path", "url")
         if needed not in self.values and self.are_right(needed):
             missing = f"this key is required for {self.type}"
             self.find(NO_VALUE + TILDE if needed in self.raw else missing, needed)
         if other in self.values:
             self.find(f"is not for {self.type}; use `{needed}`", other)
         for name in ("include", "exclude"):
-            if self.values.get(name) and self.type not in _FOLDERS:
+            if self.values.get(name) and not self.kind.is_folder:
                 self.find(f"is only for folders, not for {self.type}", name)
 
 

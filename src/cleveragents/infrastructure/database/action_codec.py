@@ -9,7 +9,6 @@ from cleveragents.domain.action import (
     MergeStrategy,
     Parameter,
     ResourceSpec,
-    ResourceType,
     RollbackPolicy,
     ServerSpec,
     Step,
@@ -19,6 +18,7 @@ from cleveragents.domain.action import (
     Validation,
 )
 from cleveragents.domain.confinement import confinement_from_map, confinement_to_map
+from cleveragents.domain.resource_kinds import type_named
 
 FORMAT = 1
 
@@ -122,7 +122,7 @@ def _actor_from_map(item: dict[str, Any]) -> ActorSpec:
 def _resource_to_map(spec: ResourceSpec) -> dict[str, Any]:
     return {
         "name": spec.name,
-        "type": spec.type.value,
+        "type": spec.type,
         "location": spec.location,
         "include": spec.include,
         "exclude": spec.exclude,
@@ -133,7 +133,7 @@ def _resource_to_map(spec: ResourceSpec) -> dict[str, Any]:
 def _resource_from_map(item: dict[str, Any]) -> ResourceSpec:
     return ResourceSpec(
         name=item["name"],
-        type=ResourceType(item["type"]),
+        type=type_named(item["type"]),
         location=item["location"],
         include=tuple(item["include"]),
         exclude=tuple(item["exclude"]),

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import asdict, replace
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.actor_protocol import PlacedStep, grown
 from cleveragents.domain.errors import (
     DatabaseUnusableError,
@@ -19,6 +18,7 @@ from cleveragents.domain.ids import (
 from cleveragents.domain.places import PlacedPlan, folder_of
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
 from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.resource_kinds import type_named
 from cleveragents.infrastructure.database.action_codec import (
     action_from_json,
     action_to_json,
@@ -112,7 +112,7 @@ class SqlPlans(FencedRows):
             PlacedPlan(
                 plan_id=PlanId(row["plan_id"]),
                 action=row["action_name"],
-                place=row["type"] and folder_of(ResourceType(row["type"]), row["location"]),
+                place=row["type"] and folder_of(type_named(row["type"]), row["location"]),
             )
             for row in self._connection.execute(_PLACES)
         ]
@@ -237,7 +237,7 @@ def _resource(row: Row) -> PlanResource:
         resource_id=ResourceId(row["resource_id"]),
         plan_id=PlanId(row["plan_id"]),
         name=row["name"],
-        type=ResourceType(row["type"]),
+        type=type_named(row["type"]),
         location=row["location"],
         base=row["base"],
         sandbox_path=row["sandbox_path"],

@@ -1,1 +1,1 @@
-"""Isolated copies of resources, and the snapshots of them."""
+"""Isolated copies of resources: what is done to each type of them, and the registry of types."""

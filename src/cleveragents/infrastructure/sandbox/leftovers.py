@@ -8,7 +8,6 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.doctor import Leftover, LeftoverKind
 from cleveragents.domain.errors import PlanError
@@ -17,7 +16,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.clock import machine_started_ns
 from cleveragents.infrastructure.files.lent_modes import LENT
 from cleveragents.infrastructure.sandbox.git.command import Git, Start, start_plainly
-from cleveragents.infrastructure.sandbox.git.inside import GitInside, InsideSession, View
+from cleveragents.infrastructure.sandbox.git.inside import InsideSession, View
 from cleveragents.infrastructure.sandbox.git.lfs import lfs_in
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import REPOSITORY, GitFolder
 from cleveragents.infrastructure.sandbox.git.repository.pins import (
@@ -36,6 +35,7 @@ from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
 from cleveragents.infrastructure.sandbox.git.submodules.checked_out import modules_in
 from cleveragents.infrastructure.sandbox.git.submodules.records import submodules_of
 from cleveragents.infrastructure.sandbox.location import remove_sandbox
+from cleveragents.infrastructure.sandbox.workbench import Workbench
 
 _ULID_LENGTH = 26
 # Longer than it takes to make a plan: its pins come first, and then it is on record.
@@ -43,13 +43,13 @@ _YOUNG_SECONDS = 3600
 
 
 class SandboxLeftovers:
-    def __init__(self, sandboxes_dir: str, pins: Pins, inside: GitInside) -> None:
-        self._sandboxes = Path(sandboxes_dir)
-        self._pins = pins
-        self._inside = inside
+    def __init__(self, bench: Workbench) -> None:
+        self._sandboxes = Path(bench.sandboxes)
+        self._pins = Pins(bench.installation)
+        self._inside = bench.git_inside
 
     def found(self, resources: Collection[PlanResource]) -> Sequence[Leftover]:
-        checkouts = [r for r in resources if r.type is ResourceType.GIT_CHECKOUT]
+        checkouts = [r for r in resources if r.kind.has_repository]
         repositories = sorted({place for r in checkouts for place in _repositories(r)})
         paths = {str(r.plan_id): r.sandbox_path for r in checkouts}
         bases = dict(base for r in checkouts for base in self._bases(r))

@@ -3,10 +3,12 @@
 import os
 import shutil
 import stat
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from cleveragents.domain.action import ResourceType
+from msgspec.structs import replace
+
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.lent_modes import note_beside
@@ -22,10 +24,41 @@ class SandboxFolders:
         return resource.rebuilding is None and is_there(self._sandboxes, resource)
 
 
+class PlainLocation:
+    """Of a file or folder that nothing tells from another one: a `ResourceLocation` of types whose
+    sandboxes stand on nothing but themselves. `is_one` says whether such a thing is at a place."""
+
+    def __init__(self, is_one: Callable[[str], bool]) -> None:
+        self._is_one = is_one
+
+    def is_grounded(self, resource: PlanResource) -> bool:  # noqa: ARG002 - it needs no ground
+        return True
+
+    def hold(self, resource: PlanResource) -> None:
+        """Nothing of it is needed."""
+
+    def is_at(self, resource: PlanResource, place: str) -> bool:  # noqa: ARG002 - whichever it is
+        return self._is_one(place)
+
+    def is_surely_at(self, resource: PlanResource, place: str) -> bool:  # noqa: ARG002
+        return False
+
+    def near(self, resource: PlanResource, cwd: str) -> Iterator[str]:  # noqa: ARG002
+        return iter(())
+
+    def moved(self, resource: PlanResource, place: str) -> PlanResource:
+        return replace(resource, location=place)
+
+    def written_places(self, resource: PlanResource) -> Iterator[str]:
+        # Not a database itself: closing that would end the locks that SQLite has on it.
+        is_folder = resource.kind.is_folder
+        yield resource.location if is_folder else os.path.dirname(resource.location)
+
+
 def own_folder(resource: PlanResource) -> Path:
-    """The folder that is the sandbox; a database is in one of its own."""
+    """The folder that is the sandbox; a file is in one of its own."""
     path = Path(resource.sandbox_path)
-    return path.parent if resource.type is ResourceType.SQLITE else path
+    return path if resource.kind.is_folder else path.parent
 
 
 def is_there(sandboxes: Path, resource: PlanResource) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import ToolContext
-from cleveragents.domain.action import Action, ResourceType, Step, ToolSpec
+from cleveragents.domain.action import Action, Step, ToolSpec
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import (
     ToolArgumentError,
@@ -19,6 +19,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.footprint import Reach
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
+from cleveragents.domain.resource_kinds import SQLITE
 from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.domain.tool_schema import CallProblem, fits
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
@@ -224,15 +225,15 @@ def _type_problems(spec: ToolSpec, action: Action, name: str) -> list[str]:
     resource = action.resource(name)
     if spec.command or resource is None:
         return []
-    is_database = resource.type is ResourceType.SQLITE
-    if spec.name in _FILE_TOOLS and is_database:
+    kind = resource.kind
+    if spec.name in _FILE_TOOLS and kind.is_database:
         return [f"`{name}` is a database; use sql.query and sql.execute on it"]
-    if spec.name in GIT_TOOLS and resource.type is not ResourceType.GIT_CHECKOUT:
-        known = [r.name for r in action.resources if r.type is ResourceType.GIT_CHECKOUT]
+    if spec.name in GIT_TOOLS and not kind.has_repository:
+        known = [item.name for item in action.resources if item.kind.has_repository]
         hint = f"there is {', '.join(known)}" if known else "there is none of type git-checkout"
         return [f"`{spec.name}` needs a checkout, and `{name}` is of type {resource.type}; {hint}"]
-    if spec.name in SQL_TOOLS and not is_database:
-        known = [item.name for item in action.resources if item.type is ResourceType.SQLITE]
+    if spec.name in SQL_TOOLS and resource.type != SQLITE.type:
+        known = [item.name for item in action.resources if item.type == SQLITE.type]
         hint = f"there is {', '.join(known)}" if known else "there is none of type sqlite"
         return [f"`{spec.name}` needs a database, and `{name}` is of type {resource.type}; {hint}"]
     return []

@@ -11,9 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.runners import git_inside
 
-from cleveragents.domain.action import MergeStrategy, ResourceType
+from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import FS_DIRECTORY
 from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
 from cleveragents.infrastructure.merging.path_merge import Merged, MergeTrees, PathMerge
@@ -34,7 +35,7 @@ class Bench:
             resource_id=ResourceId("01J00000000000000000000003"),
             plan_id=PlanId("01J00000000000000000000001"),
             name="code",
-            type=ResourceType.FS_DIRECTORY,
+            type=FS_DIRECTORY.type,
             location=str(scratch),
             base="",
             sandbox_path=str(scratch),

@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.support.runners import database_workers, git_views
+from tests.support.runners import adapters_in
 
 from cleveragents.application.ports.runtime import Expected
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 
@@ -50,7 +51,7 @@ class World:
             resource_id=TREE,
             plan_id=PLAN,
             name="code",
-            type=ResourceType.GIT_CHECKOUT,
+            type=GIT_CHECKOUT.type,
             location=str(self.project),
             base=base,
             sandbox_path=str(self.sandbox),
@@ -60,13 +61,15 @@ class World:
         self.store = self.new_process()
 
     def new_process(self) -> CheckpointManager:
-        self.store = CheckpointManager(
-            str(self.top / "snapshots"),
-            str(self.top / "scratch"),
-            database_workers(),
-            git_views(self.top),
-        )
+        self.adapters = adapters_in(self.top)
+        self.store = CheckpointManager(self.adapters)
         return self.store
+
+    @property
+    def trees(self) -> TreeEngine:
+        engine = self.adapters.of(self.resource).snapshots
+        assert isinstance(engine, TreeEngine)
+        return engine
 
     def excluding(self, *patterns: str) -> None:
         self.resource = replace(self.resource, exclude=patterns)

@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers, git_views
+from tests.support.runners import adapters_in, database_workers
 
 from cleveragents.application.ports.runtime import Expected
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import SQLITE
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
@@ -34,15 +34,13 @@ class Database:
             resource_id=FILE,
             plan_id=PLAN,
             name="db",
-            type=ResourceType.SQLITE,
+            type=SQLITE.type,
             location=str(self.path),
             base="",
             sandbox_path=str(self.path),
         )
         self.workers = database_workers()
-        self.store = CheckpointManager(
-            str(top / "snapshots"), str(top / "scratch"), self.workers, git_views(top)
-        )
+        self.store = CheckpointManager(adapters_in(top, self.workers))
 
     def sql(self, *statements: str) -> None:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as db:

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Expected
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import FS_DIRECTORY, SQLITE, ResourceType
 
 MIB = 1 << 20
 PAGE = 4096
@@ -61,7 +61,7 @@ def test_a_folder_with_a_file_that_the_checkout_has_too(checkout, name: str) -> 
     data = (checkout.sandbox / name).read_bytes()
     (folder / "same").write_bytes(data)
     (folder / "larger").write_bytes(data + b"\0" * 5 * MIB)
-    other = _beside(checkout, ResourceType.FS_DIRECTORY, folder)
+    other = _beside(checkout, FS_DIRECTORY.type, folder)
     _comes_back(checkout, other, lambda: [path.unlink() for path in folder.iterdir()])
     assert (folder / "same").read_bytes() == data
     assert (folder / "larger").read_bytes() == data + b"\0" * 5 * MIB
@@ -92,7 +92,7 @@ def test_a_database_with_a_page_that_the_checkout_has_as_a_file(tmp_path, make_w
         (tmp_path / f"page{at}").write_bytes(pages[at : at + PAGE])
     checkout = make_world(f"cp {tmp_path}/page* .")
     checkout.capture()
-    other = _beside(checkout, ResourceType.SQLITE, place)
+    other = _beside(checkout, SQLITE.type, place)
     checkout.store.capture(other)
     fill("b")
     taken = checkout.store.capture(other)
@@ -106,7 +106,7 @@ def test_damage_to_what_a_folder_stored_is_no_damage_of_the_checkout(checkout) -
     folder = checkout.top / "folder"
     folder.mkdir()
     (folder / "same").write_text("license\n")
-    other = _beside(checkout, ResourceType.FS_DIRECTORY, folder)
+    other = _beside(checkout, FS_DIRECTORY.type, folder)
     first, taken = checkout.capture(), checkout.store.capture(other)
     with closing(sqlite3.connect(checkout.database)) as db, db:
         assert db.execute("UPDATE contents SET data=x'00' WHERE size=8").rowcount == 1

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from pages_world import PLAN, Database, database
-from tests.support.runners import git_views
+from tests.support.runners import workbench
 
 from cleveragents.domain.errors import (
     RestoreFailedError,
@@ -23,6 +23,7 @@ from cleveragents.domain.errors import (
     StoreFullError,
 )
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
 from cleveragents.infrastructure.snapshots.pages import database_file as pages_file
 
 __all__ = ["database"]
@@ -115,13 +116,12 @@ def test_a_database_beyond_the_limit_of_the_store_is_refused_before_it_is_stored
 ) -> None:
     limit = database.path.stat().st_size // 2
     place = database.top / "small"
-    store = CheckpointManager(
-        str(place), str(database.top / "scratch"), database.workers, git_views(place), limit
-    )
+    bench = workbench(place, database.workers, limit)
+    store = CheckpointManager(ResourceAdapters(bench))
     with pytest.raises(StoreFullError):
         store.capture(database.resource)
     store.close()
-    assert not list(place.glob("*.base*"))
+    assert not list((place / "snapshots").glob("*.base*"))
 
 
 def _restore(database: Database, ref: str) -> None:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from pages_world import FILE, PLAN, Database, database
-from tests.support.runners import database_workers, git_views
+from tests.support.runners import adapters_in
 
 from cleveragents.application.ports.runtime import Expected
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource_kinds import FS_DIRECTORY
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.git.repository.state import GitBlobs
 from cleveragents.infrastructure.snapshots.pages.base_copy import BasePages
@@ -39,14 +39,12 @@ class Folder:
             resource_id=ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAY"),
             plan_id=PLAN,
             name="assets",
-            type=ResourceType.FS_DIRECTORY,
+            type=FS_DIRECTORY.type,
             location=str(self.sandbox),
             base="",
             sandbox_path=str(self.sandbox),
         )
-        self.store = CheckpointManager(
-            str(top / "snapshots"), str(top / "scratch"), database_workers(), git_views(top)
-        )
+        self.store = CheckpointManager(adapters_in(top))
 
     def capture(self) -> Snapshot:
         return self.store.capture(self.resource)

@@ -98,7 +98,7 @@ def test_of_a_path_that_comes_and_goes_the_last_counts(world, poured) -> None:
     if poured:
         _pour(world)
         assert _ask(world, "SELECT COUNT(*) FROM entries WHERE kind = 0") == 0
-    with world.store.checkouts.reading(world.resource) as reader:
+    with world.trees.reading(world.resource) as reader:
         present = reader.session.present
         assert sorted(present.below(b"made")) == [b"made/one", b"made/stays"]
         assert sorted(present.children(b"made")) == [b"made/one", b"made/stays"]

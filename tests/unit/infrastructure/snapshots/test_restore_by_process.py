@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.runners import database_workers, git_views
+from tests.support.runners import workbench
 
 from cleveragents.infrastructure.confinement.syscalls import prctl
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
+from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
 
 NOBODY = 65534
 PR_SET_DUMPABLE = 4
@@ -119,9 +120,9 @@ def test_scratch_on_another_file_system(world) -> None:
     world.work("rm -r src a.txt link; mkdir link")
     scratch = tempfile.mkdtemp(dir=shm)
     try:
-        world.store = CheckpointManager(
-            str(world.top / "snapshots"), scratch, database_workers(), git_views(scratch)
-        )
+        bench = workbench(world.top)
+        bench.scratch = scratch
+        world.store = CheckpointManager(ResourceAdapters(bench))
         world.restore(first.ref)
     finally:
         shutil.rmtree(scratch)

@@ -43,7 +43,7 @@ def test_rows_that_do_not_come_to_the_hash_are_refused_before_anything_changes(
     world, two_states
 ) -> None:
     first, present, before = two_states
-    with world.store.checkouts.reading(world.resource) as reader:
+    with world.trees.reading(world.resource) as reader:
         database = reader.session.versions.db
         for table in ("versions", "recent_paths"):
             database.execute(f"UPDATE {table} SET mode=511 WHERE path=? AND seq=1", (b"a.txt",))

@@ -8,14 +8,15 @@ import subprocess
 import pytest
 from msgspec.structs import replace
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import (
     DatabaseBusyError,
     DatabaseTooNewError,
+    ResourceError,
     SandboxMissingError,
     SnapshotDamagedError,
     SnapshotFailedError,
 )
+from cleveragents.domain.resource_kinds import POSTGRES
 from cleveragents.infrastructure.snapshots.store import plan_store
 
 # --- damage and refusal -------------------------------------------------------------------------
@@ -112,8 +113,8 @@ def test_a_locked_store_is_busy(world, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_type_without_engine_is_refused(world) -> None:
-    world.resource = replace(world.resource, type=ResourceType.POSTGRES)
-    with pytest.raises(SnapshotFailedError):
+    world.resource = replace(world.resource, type=POSTGRES.type)
+    with pytest.raises(ResourceError):
         world.capture()
 
 

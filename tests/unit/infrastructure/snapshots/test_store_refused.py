@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError, SnapshotFailedError
+from cleveragents.domain.resource_kinds import SQLITE
 from cleveragents.infrastructure.snapshots.store.disk_limits import (
     bytes_of_others,
     hint_for,
@@ -83,9 +83,7 @@ def test_a_base_copy_that_cannot_be_stored_is_told_and_leaves_nothing(world) -> 
         db.execute("CREATE TABLE t (b BLOB)")
         db.execute("INSERT INTO t VALUES (randomblob(4000000))")
         db.commit()
-    resource = replace(
-        world.resource, type=ResourceType.SQLITE, name="db", sandbox_path=str(database)
-    )
+    resource = replace(world.resource, type=SQLITE.type, name="db", sandbox_path=str(database))
     with largest_file(2 * MIB), pytest.raises(SnapshotFailedError, match="first snapshot of `db`"):
         world.store.capture(resource)
     assert not list((world.top / "snapshots").glob("*.base*"))

@@ -22,7 +22,6 @@ from cleveragents.application.services.rollback.unchecked_steps import (
     unchecked_steps,
 )
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.apply import ApplyOptions, PreparedApply, intended, trespassers
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
@@ -51,7 +50,6 @@ class ApplyQuestion(Struct, frozen=True, kw_only=True):
 
 
 Confirm = Callable[[ApplyQuestion], bool]
-_DATABASES = (ResourceType.SQLITE, ResourceType.POSTGRES)
 
 
 class ApplyResult(Struct, frozen=True, kw_only=True):
@@ -232,7 +230,7 @@ class ApplyService:
             found = uow.resources.of_plan(plan_id)
         ready = [resource for resource in found if resource.status is SandboxStatus.READY]
         # Databases last: a failed write there must find the rest still easy to put back.
-        return sorted(ready, key=lambda resource: resource.type in _DATABASES)
+        return sorted(ready, key=lambda resource: not resource.kind.is_folder)
 
     def _unchecked(self, plan: Plan) -> tuple[UncheckedStep, ...]:
         with self._unit_of_work.reading() as uow:

@@ -1,6 +1,6 @@
 """What a plan would change in the project, or has changed."""
 
-from cleveragents.application.ports.runtime import Sandboxes, SnapshotDiffs, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import Sandboxes, UnitOfWorkFactory
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import CorrectionNotFoundError
 from cleveragents.domain.ids import CorrectionId, PlanId
@@ -9,12 +9,9 @@ from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
 class PlanDiffService:
-    def __init__(
-        self, unit_of_work: UnitOfWorkFactory, sandboxes: Sandboxes, snapshots: SnapshotDiffs
-    ) -> None:
+    def __init__(self, unit_of_work: UnitOfWorkFactory, sandboxes: Sandboxes) -> None:
         self._unit_of_work = unit_of_work
         self._sandboxes = sandboxes
-        self._snapshots = snapshots
 
     def diff(self, plan_id: PlanId) -> dict[str, ResourceDiff]:
         """By resource; for an applied plan what was applied, although its sandbox may be gone."""
@@ -43,7 +40,7 @@ class PlanDiffService:
             state = before.state_of(resource.resource_id)
             if state is not None:
                 self._sandboxes.check(resource)
-                diffs[resource.name] = self._snapshots.since(resource, state.snapshot)
+                diffs[resource.name] = self._sandboxes.diff_since(resource, state.snapshot)
         return diffs
 
     def _diff_of(self, resource: PlanResource) -> ResourceDiff:

@@ -13,7 +13,6 @@ from cleveragents.application.ports.runtime import (
 )
 from cleveragents.application.ports.sandboxes import RebuildingStore, UnusableSandboxes
 from cleveragents.application.services.subplans.sandboxes import children_stopped, descendants
-from cleveragents.domain.action import ResourceType
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import (
     PlanError,
@@ -114,7 +113,7 @@ class SandboxRebuilding:
 
     def _deeper(self, resource: PlanResource) -> Damage | None:
         """A repository that looks whole may not be; its snapshot shows that, as it needs all."""
-        if resource.type is not ResourceType.GIT_CHECKOUT or not resource.checkpointable:
+        if not resource.kind.has_repository or not resource.checkpointable:
             return None
         try:
             self._snapshots.capture(resource)

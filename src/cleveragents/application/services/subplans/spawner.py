@@ -113,8 +113,7 @@ class SubplanSpawner:
     def _make_sandbox(self, parent: PlanResource, resource: PlanResource) -> PlanResource:
         """The resource as it is to be on record once its sandbox is on the disk."""
         self._events.emit(SandboxCreating(resource=resource.name))
-        copied = self._sandboxes.branch(parent, resource)
-        base = self._snapshots.inherit_snapshot(parent, resource, copied)
+        base = self._sandboxes.branch(parent, resource)
         details = {**resource.details, BRANCHED_AT: parent.boundary}
         return replace(resource.ready(base.ref), details=details)
 

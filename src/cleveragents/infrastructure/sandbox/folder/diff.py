@@ -1,12 +1,18 @@
 """The difference between two states of a folder as people see it: counts, and a patch."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import AbstractContextManager, suppress
+from typing import Any, NamedTuple, Protocol
 
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import Entry, Kind, parent_of, shown
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.sandbox.folder.patch import hunks, lines_of, quoted
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
+from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 
 Content = Callable[[Entry], bytes]
 # Beyond these a patch helps nobody: a larger file is only named, a longer patch ends early.
@@ -14,6 +20,10 @@ _FILE_BYTES = 1024 * 1024
 _PATCH_CHARS = 4 * 1024 * 1024
 _STORED_CHARS = 256 * 1024
 _SNIFFED = 8000
+
+
+class TreeReading(Protocol):
+    def reading(self, resource: PlanResource) -> AbstractContextManager[TreeReader]: ...
 
 
 class _DiffPart(NamedTuple):
@@ -42,6 +52,23 @@ def diff_of(
         patch=_bounded(lines, _PATCH_CHARS),
         left_behind=tuple(left_behind),
     )
+
+
+def diff_since(snapshots: TreeReading, resource: PlanResource, ref: str) -> ResourceDiff:
+    """What the sandbox holds now against one of its snapshots."""
+    with snapshots.reading(resource) as reader, open_sandbox(resource) as anchor:
+        return diff_of(reader.since(ref), reader.content, contents_of(anchor))
+
+
+def contents_of(anchor: RootedFolder) -> Callable[[Entry], bytes]:
+    """Reads files of the sandbox; one that has just gone is as good as empty."""
+
+    def content(entry: Entry) -> bytes:
+        with suppress(OSError), os.fdopen(anchor.open(entry.path), "rb") as file:
+            return file.read(entry.size)
+        return b""
+
+    return content
 
 
 def stored(diff: ResourceDiff) -> dict[str, Any]:

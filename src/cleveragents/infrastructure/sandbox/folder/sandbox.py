@@ -4,7 +4,6 @@ Nothing in the real folder is written here; nested repositories are files like a
 """
 
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,9 +16,7 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
-from cleveragents.infrastructure.files.entry import Entry
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.folder.apply.prepare import (
     FolderSnapshots,
@@ -28,7 +25,7 @@ from cleveragents.infrastructure.sandbox.folder.apply.prepare import (
     without_holders,
 )
 from cleveragents.infrastructure.sandbox.folder.apply.staging import PREFIX
-from cleveragents.infrastructure.sandbox.folder.diff import diff_of, recalled
+from cleveragents.infrastructure.sandbox.folder.diff import contents_of, diff_of, recalled
 from cleveragents.infrastructure.sandbox.folder.inspect import checked_folder, inspect_folder
 from cleveragents.infrastructure.sandbox.location import is_there, make_parent, remove_sandbox
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
@@ -90,6 +87,9 @@ class FsDirectories:
         """A capture reads everything."""
         return True
 
+    def has_repository(self, resource: PlanResource) -> bool:  # noqa: ARG002 - it needs none
+        return True
+
     def release(self, resource: PlanResource) -> None:
         """Nothing was pinned."""
 
@@ -103,17 +103,6 @@ class FsDirectories:
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
         return recalled(resource.details["apply"]["diff"])
-
-
-def contents_of(anchor: RootedFolder) -> Callable[[Entry], bytes]:
-    """Reads files of the sandbox; one that has just gone is as good as empty."""
-
-    def content(entry: Entry) -> bytes:
-        with suppress(OSError), os.fdopen(anchor.open(entry.path), "rb") as file:
-            return file.read(entry.size)
-        return b""
-
-    return content
 
 
 def _stages(project: Path) -> frozenset[bytes]:

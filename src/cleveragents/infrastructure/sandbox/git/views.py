@@ -6,7 +6,7 @@ is looked for in the sandbox too. So all of this is held inside (ADR 0046).
 """
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from cleveragents.infrastructure.sandbox.git.repository.own_repository import (
     objects_of,
     require_sandbox,
 )
-from cleveragents.infrastructure.sandbox.git.trees import GitTrees, TreesInside
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees, TreesInside, nul_ended
 
 # Objects that go with the room need not survive anything.
 _PASSING = {**UNSYNCED, "core.looseCompression": "0"}
@@ -46,6 +46,16 @@ class GitView(Struct, frozen=True, kw_only=True):
 class GitViews:
     def __init__(self, inside: GitInside) -> None:
         self._inside = inside
+
+    def ignored(self, resource: PlanResource, paths: Sequence[bytes]) -> frozenset[bytes]:
+        """Those of the paths that the project itself ignores."""
+        if not paths:
+            return frozenset()
+        with self.of_files(resource) as view:
+            asked = view.git.run(
+                "check-ignore", "-z", "--stdin", input=nul_ended(list(paths)), check=False
+            )
+        return frozenset(asked.stdout.split(b"\0")[:-1])
 
     @contextmanager
     def of_files(self, resource: PlanResource) -> Generator[GitView]:

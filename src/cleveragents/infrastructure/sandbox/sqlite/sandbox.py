@@ -127,6 +127,9 @@ class SqliteDatabases:
         """A capture reads everything."""
         return True
 
+    def has_repository(self, resource: PlanResource) -> bool:  # noqa: ARG002 - it needs none
+        return True
+
     def release(self, resource: PlanResource) -> None:
         """Nothing was pinned."""
 
@@ -142,8 +145,24 @@ class SqliteDatabases:
         ):
             return diff_of_databases(self._workers, base, place_of(resource), strangers)
 
+    def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        with private_folder(self._scratch) as folder:
+            draft = os.path.join(folder, "before.db")
+            with self._snapshots.copy_of(resource, ref, draft) as before:
+                return diff_of_databases(self._workers, before, place_of(resource))
+
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
         return recalled(resource.details["apply"]["diff"])
+
+
+class DatabaseBranches:
+    def __init__(self, snapshots: DatabaseSnapshots) -> None:
+        self._snapshots = snapshots
+
+    def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
+        branch_consistent(parent, child, self._snapshots)
+        # Read as a whole: a copy of a database need not be the same bytes.
+        return self._snapshots.capture(child)
 
 
 def copy_consistent(source: str, resource: PlanResource) -> None:

@@ -55,14 +55,6 @@ class PagesEngine:
         with self._reading(resource) as session:
             return _snapshot(session.snapshot(ref), 0, ())
 
-    def inherit_snapshot(
-        self,
-        parent: PlanResource,  # noqa: ARG002 - a copy of a database need not be the same bytes
-        child: PlanResource,
-        copied: Mapping[bytes, object],  # noqa: ARG002
-    ) -> Snapshot:
-        return self.capture(child)
-
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
         del together  # a database has no times that anybody goes by
         with self._working(resource) as session:

@@ -4,7 +4,6 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
 
 from msgspec import Struct
 
@@ -14,6 +13,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource, Rebuilding
+from cleveragents.infrastructure.files.copy.copy_proof import CopyProof
 from cleveragents.infrastructure.files.entry import Entry, shown
 from cleveragents.infrastructure.files.read_path import examine_file, examine_mapped, read_path
 from cleveragents.infrastructure.snapshots.boots import boots_of
@@ -107,7 +107,7 @@ class TreeEngine:
         return Snapshot(ref=ref, state_hash=row.state_hash, sandbox_ref=row.sandbox_ref)
 
     def inherit_snapshot(
-        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, Any]
+        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, CopyProof]
     ) -> Snapshot:
         if copied:
             wait_until_old(copied)

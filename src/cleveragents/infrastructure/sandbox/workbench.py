@@ -1,0 +1,56 @@
+"""What adapters of resources are made with: folders of the store, and what several types share."""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cleveragents.infrastructure.processes.own_work import OwnWork
+    from cleveragents.infrastructure.sandbox.git.inside import GitInside
+    from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
+    from cleveragents.infrastructure.snapshots.store.connections import Connections
+    from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
+
+
+class Workbench:
+    """`installation` is the name of this one, by which our names in repositories are told from
+    those of others; `own_work` runs programs of ours inside; `databases` ask SQLite there."""
+
+    def __init__(
+        self,
+        data_dir: str,
+        installation: Callable[[], str],
+        own_work: "Callable[[], OwnWork]",
+        databases: "Callable[[], DatabaseWorkers]",
+        limit_bytes: int = 0,
+    ) -> None:
+        self.sandboxes = f"{data_dir}/sandboxes"
+        self.snapshots = f"{data_dir}/snapshots"
+        self.scratch = f"{data_dir}/scratch"
+        self.installation = installation
+        self._own_work = own_work
+        self._databases = databases
+        self._limit_bytes = limit_bytes
+
+    @property
+    def databases(self) -> "DatabaseWorkers":
+        return self._databases()
+
+    @cached_property
+    def connections(self) -> "Connections":
+        """To the snapshot files of plans, in which all types keep theirs."""
+        from cleveragents.infrastructure.snapshots.store.connections import Connections
+
+        return Connections(self._limit_bytes)
+
+    @cached_property
+    def tracker(self) -> "Watcher":
+        from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
+
+        return Watcher(self.scratch)
+
+    @cached_property
+    def git_inside(self) -> "GitInside":
+        from cleveragents.infrastructure.sandbox.git.inside import GitInside
+
+        return GitInside(self._own_work(), self.scratch)

@@ -1,0 +1,383 @@
+"""A type of resource that the program does not have: a single text file, taken as a whole.
+
+    registry.register(NOTE, NoteAdapter)      # all that is needed for plans to work on notes
+
+It is as small as the promises allow, and shares nothing with the types there are but the folders
+it may write in and the errors it raises. Every change of a file is one rename.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from cleveragents.application.ports.merging import Decide, PreparedMerge
+from cleveragents.application.ports.runtime import Expected, Restored
+from cleveragents.domain.action import MergeStrategy, ResourceSpec
+from cleveragents.domain.apply import ApplyOptions, PreparedApply
+from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
+from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.conflicts import Side
+from cleveragents.domain.errors import (
+    ApplyConflictError,
+    ResourceError,
+    SandboxMissingError,
+    SnapshotDamagedError,
+)
+from cleveragents.domain.footprint import Footprint
+from cleveragents.domain.ids import PlanId
+from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource_kinds import ResourceKind, ResourceType
+from cleveragents.domain.subplan import Conflict, ConflictKind
+from cleveragents.infrastructure.sandbox.location import (
+    PlainLocation,
+    is_there,
+    make_parent,
+    remove_sandbox,
+)
+from cleveragents.infrastructure.sandbox.workbench import Workbench
+
+NOTE = ResourceKind(type=ResourceType("note"))
+
+
+class NoteAdapter:
+    kind = NOTE
+
+    def __init__(self, bench: Workbench) -> None:
+        self.snapshots = NoteSnapshots(Path(bench.snapshots))
+        self.sandbox = NoteSandboxes(Path(bench.sandboxes), self.snapshots)
+        self.applier = NoteApply(self.snapshots)
+        self.merge = NoteMerge(self.snapshots)
+        self.branches = self
+        self.location = PlainLocation(os.path.isfile)
+
+    def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
+        make_parent(Path(child.sandbox_path))
+        _write(child.sandbox_path, _read(parent.sandbox_path))
+        return self.snapshots.capture(child)
+
+    def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        return _diff(resource, self.snapshots.content(resource, ref), _read(resource.sandbox_path))
+
+
+class NoteSnapshots:
+    """Each in a file whose name has its number and its hash, by which it is proven."""
+
+    def __init__(self, top: Path) -> None:
+        self._top = top
+
+    def capture(self, resource: PlanResource) -> Snapshot:
+        content, before = _read(resource.sandbox_path), self._newest(resource)
+        if before is not None and _hash_in(before) == _hash(content):
+            return self.known(resource, before)
+        number = 1 + max((int(ref.partition("-")[0]) for ref in self._refs(resource)), default=0)
+        ref = f"{number}-{_hash(content)}"
+        _write(str(self._place(resource) / ref), _packed(content))
+        self._stand_on(resource, ref)
+        changes = self.changes_between(resource, before, ref) if before else ()
+        return self._snapshot(ref, changes, len(content or b""))
+
+    def known(self, resource: PlanResource, ref: str) -> Snapshot:
+        self.content(resource, ref)
+        return self._snapshot(ref, (), 0)
+
+    def content(self, resource: PlanResource, ref: str) -> bytes | None:
+        packed = _read(str(self._place(resource) / ref)) if ref else None
+        if packed is None:
+            raise SnapshotDamagedError(resource.name, f"there is no snapshot {ref}")
+        content = packed[1:] if packed[:1] == b"+" else None
+        if _hash(content) != _hash_in(ref):
+            raise SnapshotDamagedError(resource.name, f"snapshot {ref} is not what it was")
+        return content
+
+    def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
+        del together
+        changes = self.compare(resource, ref)
+        _write(resource.sandbox_path, self.content(resource, ref))
+        self._stand_on(resource, ref)
+        return Restored(snapshot=self._snapshot(ref, changes, 0), changes=changes)
+
+    def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
+        del paths
+        return self.restore(resource, ref)
+
+    def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
+        return self.restore(resource, how.snapshot)
+
+    def compare(
+        self, resource: PlanResource, ref: str, paths: Collection[str] = ()
+    ) -> tuple[FileChange, ...]:
+        del paths
+        return _changes(resource, _read(resource.sandbox_path), self.content(resource, ref))
+
+    def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
+        return _changes(resource, self.content(resource, old), self.content(resource, new))
+
+    def unknown_paths(
+        self, resource: PlanResource, ref: str, paths: Collection[str]
+    ) -> Mapping[str, str | None]:
+        del ref
+        name = Path(resource.sandbox_path).name
+        return {path: name for path in paths if path != name}
+
+    def newest(self, resource: PlanResource) -> str:
+        newest = self._newest(resource)
+        if newest is None:
+            raise SnapshotDamagedError(resource.name, "there is none")
+        return newest
+
+    def damages(
+        self, resource: PlanResource, snapshots: Collection[Expected]
+    ) -> dict[Expected, SnapshotDamagedError]:
+        found: dict[Expected, SnapshotDamagedError] = {}
+        for snapshot in snapshots:
+            try:
+                self.verify_restorable(resource, snapshot.ref, snapshot.state_hash)
+            except SnapshotDamagedError as error:
+                found[snapshot] = error
+        return found
+
+    def verify_restorable(
+        self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
+    ) -> None:
+        del paths
+        if _hash(self.content(resource, ref)) != expected:
+            raise SnapshotDamagedError(resource.name, f"snapshot {ref} is another one")
+
+    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+        going = set(self._refs(resource)) - {*refs, self._newest(resource)}
+        places = [self._place(resource) / ref for ref in going]
+        freed = sum(place.stat().st_size for place in places)
+        for place in places:
+            place.unlink()
+        return freed
+
+    def forget(self, plan_id: PlanId) -> None:
+        shutil.rmtree(self._top / f"{plan_id}.notes", ignore_errors=True)
+
+    def is_doubtful(self, resource: PlanResource) -> bool:
+        return False
+
+    def believe(self, resource: PlanResource) -> None: ...
+    def release(self, resource: PlanResource) -> None: ...
+
+    def _place(self, resource: PlanResource) -> Path:
+        place = self._top / f"{resource.store_id}.notes" / resource.resource_id
+        place.mkdir(parents=True, exist_ok=True)
+        return place
+
+    def _refs(self, resource: PlanResource) -> Iterator[str]:
+        return (place.name for place in self._place(resource).glob("[0-9]*"))
+
+    def _newest(self, resource: PlanResource) -> str | None:
+        told = _read(str(self._place(resource) / "newest"))
+        return told.decode() if told else None
+
+    def _stand_on(self, resource: PlanResource, ref: str) -> None:
+        _write(str(self._place(resource) / "newest"), ref.encode())
+
+    def _snapshot(self, ref: str, changes: tuple[FileChange, ...], size: int) -> Snapshot:
+        return Snapshot(
+            ref=ref,
+            state_hash=_hash_in(ref),
+            sandbox_ref="",
+            size_bytes=size,
+            changes=changes,
+            footprint=Footprint(whole=bool(changes)),
+        )
+
+
+class NoteSandboxes:
+    def __init__(self, sandboxes: Path, snapshots: NoteSnapshots) -> None:
+        self._sandboxes = sandboxes
+        self._snapshots = snapshots
+
+    def inspect(
+        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+    ) -> ResourceInspection:
+        if not Path(spec.location).is_file():
+            raise ResourceError(f"there is no note at {spec.location}", "correct `path`")
+        location = os.path.realpath(spec.location)
+        return ResourceInspection(location=location, base=_hash(_read(location)))
+
+    def create(self, resource: PlanResource) -> None:
+        self._clear(resource)
+        _write(resource.sandbox_path, _read(resource.location))
+
+    def check(self, resource: PlanResource) -> None:
+        if not is_there(self._sandboxes, resource):
+            raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
+
+    def make_room(self, resource: PlanResource, how: Rebuilding) -> None:
+        self._clear(resource)
+
+    def _clear(self, resource: PlanResource) -> None:
+        folder = Path(resource.sandbox_path).parent
+        remove_sandbox(self._sandboxes, folder)
+        make_parent(folder)
+        folder.mkdir(mode=0o700)
+
+    def has_repository(self, resource: PlanResource) -> bool:
+        return True
+
+    def secure(self, resource: PlanResource) -> bool:
+        return True
+
+    def remove(self, resource: PlanResource) -> None:
+        folder = Path(resource.sandbox_path).parent
+        remove_sandbox(self._sandboxes, folder)
+        with suppress(OSError):
+            folder.parent.rmdir()
+
+    def release(self, resource: PlanResource) -> None: ...
+
+    def diff(self, resource: PlanResource) -> ResourceDiff:
+        began = self._snapshots.content(resource, resource.base_snapshot or "")
+        return _diff(resource, began, _read(resource.sandbox_path))
+
+    def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
+        token = resource.intent or {}
+        return _diff(resource, _bytes(token.get("old")), _bytes(token.get("new")))
+
+
+class NoteApply:
+    """The token has both contents, so that nothing else is needed to go there and back."""
+
+    def __init__(self, snapshots: NoteSnapshots) -> None:
+        self._snapshots = snapshots
+
+    def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
+        result = self._snapshots.capture(resource)
+        began = self._snapshots.content(resource, resource.base_snapshot or "")
+        old, new = _read(resource.location), self._snapshots.content(resource, result.ref)
+        if new == began:
+            new = old
+        elif old not in (began, new):
+            self._refuse(resource)
+        return PreparedApply(
+            resource_id=resource.resource_id,
+            token={"old": _text(old), "new": _text(new)},
+            diff=_diff(resource, old, new),
+            snapshots=(result.ref,),
+        )
+
+    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
+        old, new = _bytes(prepared.token["old"]), _bytes(prepared.token["new"])
+        if _read(resource.location) not in (old, new):
+            self._refuse(resource)
+        _write(resource.location, new)
+        return f"note:{_hash(new)}"
+
+    def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        old, new = _bytes(prepared.token["old"]), _bytes(prepared.token["new"])
+        if _read(resource.location) not in (old, new):
+            return (resource.location,)
+        _write(resource.location, old)
+        return ()
+
+    def finish(self, resource: PlanResource, prepared: PreparedApply) -> None: ...
+
+    def _refuse(self, resource: PlanResource) -> None:
+        files = (Path(resource.location).name,)
+        raise ApplyConflictError(resource.plan_id, resource.name, files, "it was changed meanwhile")
+
+
+class NoteMerge:
+    def __init__(self, snapshots: NoteSnapshots) -> None:
+        self._snapshots = snapshots
+
+    def prepare(
+        self,
+        parent: PlanResource,
+        child: PlanResource,
+        strategy: MergeStrategy,
+        before: Sequence[PreparedMerge],
+        decide: Decide,
+    ) -> PreparedMerge:
+        changed = self._differ(child, child.base_snapshot, child.boundary)
+        moved_on = any(one.changes for one in before) or self._differ(
+            parent, child.branched_at, parent.boundary
+        )
+        if changed and moved_on:
+            conflict = self._conflict(parent, child)
+            wins = strategy is MergeStrategy.LAST_WINS or decide(conflict) is Side.THEIRS
+            if not wins:
+                return PreparedMerge(resource=parent.name, conflicts=(conflict,))
+        return PreparedMerge(resource=parent.name, changes=int(changed))
+
+    def carry_out(self, parent: PlanResource, child: PlanResource, prepared: PreparedMerge) -> None:
+        if prepared.changes:
+            content = self._snapshots.content(child, child.boundary or "")
+            _write(parent.sandbox_path, content)
+
+    def _differ(self, resource: PlanResource, old: str | None, new: str | None) -> bool:
+        one, two = (self._snapshots.content(resource, ref or "") for ref in (old, new))
+        return one != two
+
+    def _conflict(self, parent: PlanResource, child: PlanResource) -> Conflict:
+        return Conflict(
+            resource=parent.name,
+            path=Path(parent.sandbox_path).name,
+            kind=ConflictKind.CONTENT,
+            key=f"{parent.boundary}/{child.boundary}",
+        )
+
+
+def _read(path: str) -> bytes | None:
+    with suppress(FileNotFoundError):
+        return Path(path).read_bytes()
+    return None
+
+
+def _write(path: str, content: bytes | None) -> None:
+    """What is there is the old or the new one, whenever this is killed."""
+    if content is None:
+        Path(path).unlink(missing_ok=True)
+        return
+    Path(path).parent.mkdir(exist_ok=True, parents=True)
+    # Elsewhere than beside a sandbox that is watched, a name of its own would do.
+    draft = f"{path}.draft"
+    with Path(draft).open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(draft).replace(path)
+
+
+def _hash(content: bytes | None) -> str:
+    return hashlib.sha256(_packed(content)).hexdigest()
+
+
+def _packed(content: bytes | None) -> bytes:
+    return b"-" if content is None else b"+" + content
+
+
+def _hash_in(ref: str) -> str:
+    return ref.partition("-")[2]
+
+
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else content.decode("utf-8", "surrogateescape")
+
+
+def _bytes(text: str | None) -> bytes | None:
+    return None if text is None else text.encode("utf-8", "surrogateescape")
+
+
+def _changes(
+    resource: PlanResource, old: bytes | None, new: bytes | None
+) -> tuple[FileChange, ...]:
+    if old == new:
+        return ()
+    kind = ChangeKind.MODIFIED
+    if None in (old, new):
+        kind = ChangeKind.ADDED if old is None else ChangeKind.DELETED
+    return (FileChange(path=Path(resource.sandbox_path).name, kind=kind),)
+
+
+def _diff(resource: PlanResource, old: bytes | None, new: bytes | None) -> ResourceDiff:
+    found = _changes(resource, old, new)
+    files = (FileDiff(path=c.path, kind=c.kind, insertions=None, deletions=None) for c in found)
+    return ResourceDiff(files=tuple(files))
