@@ -12,7 +12,7 @@ from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
-from cleveragents.infrastructure.snapshots.pages.base_copy import copy_bytes
+from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
 from cleveragents.infrastructure.snapshots.pages.database_file import clear, drop_journals
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

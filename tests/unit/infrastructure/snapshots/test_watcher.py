@@ -13,7 +13,7 @@ from tests.support.watched_tree import Tree, tree
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.files.read_path import hash_only, read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
-from cleveragents.infrastructure.snapshots.changes import mapped_files
+from cleveragents.infrastructure.snapshots.changes import mmap_writers
 from cleveragents.infrastructure.snapshots.changes.mmap_writers import (
     LiveMappings,
     ProcessesWithoutMappings,
@@ -207,7 +207,7 @@ def test_a_mapping_is_found_whatever_the_root_is_called(
     tmp_path: Path, name: str, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if kernel == "without":
-        monkeypatch.setattr(mapped_files, "_REQUEST", 0)
+        monkeypatch.setattr(mmap_writers, "_REQUEST", 0)
     root = tmp_path / name
     root.mkdir()
     (root / "f").write_bytes(b"0")

@@ -2,7 +2,7 @@
 
 import os
 
-from cleveragents.infrastructure.snapshots.pages.base_copy import copy_bytes
+from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
 
 _STEP = 1024 * 1024
 _JOURNAL_MODE = 18

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from contextlib import closing, contextmanager, suppress
 from urllib.parse import quote
 
-from cleveragents.infrastructure.snapshots.pages.base_copy import copy_bytes
+from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
 
 MAGIC = b"SQLite format 3\0"
 BUSY_SECONDS = 30.0

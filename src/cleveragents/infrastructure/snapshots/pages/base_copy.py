@@ -1,14 +1,13 @@
 """The private copy of a file as it was at its first snapshot; pages that never changed are
 read from here and stored nowhere else."""
 
-import errno
-import fcntl
 import os
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from cleveragents.domain.errors import SnapshotDamagedError, StoreFullError
 from cleveragents.domain.resource import PlanResource
+from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
 from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK,
     PAGE,
@@ -18,14 +17,10 @@ from cleveragents.infrastructure.snapshots.pages.layout import (
 )
 from cleveragents.infrastructure.snapshots.store.disk_limits import bytes_of_others, refused
 
-_FICLONE = 0x40049409
 _NEW = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MENDED = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_COPY_STEP = 1 << 30
 _SUFFIX = ".base"
-# What a file system says that cannot share or copy inside the kernel.
-_CANNOT = {errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY, errno.ENOSYS, errno.EPERM}
 
 
 class BaseFile:
@@ -130,39 +125,6 @@ def forget_bases(folder: str, plan_id: str) -> None:
         for name in os.listdir(folder):
             if name.startswith(f"{plan_id}.") and name.endswith((_SUFFIX, _SUFFIX + ".new")):
                 os.unlink(os.path.join(folder, name))
-
-
-def copy_bytes(source: int, target: int, size: int) -> None:
-    """Fill an empty file; it shares its blocks with the source where the file system can."""
-    if _done(lambda: fcntl.ioctl(target, _FICLONE, source)):
-        os.ftruncate(target, size)
-        return
-    offset = 0
-    while offset < size:
-        step = min(_COPY_STEP, size - offset)
-        count = _copy_some(source, target, offset, step)
-        if not count:
-            raise OSError(errno.EIO, "the file ended while it was copied")
-        offset += count
-
-
-def _copy_some(source: int, target: int, offset: int, step: int) -> int:
-    try:
-        return os.copy_file_range(source, target, step, offset, offset)
-    except OSError as error:
-        if error.errno not in _CANNOT:
-            raise
-    return os.pwrite(target, os.pread(source, min(step, BLOCK), offset), offset)
-
-
-def _done(task: Callable[[], object]) -> bool:
-    try:
-        task()
-    except OSError as error:
-        if error.errno not in _CANNOT:
-            raise
-        return False
-    return True
 
 
 @contextmanager

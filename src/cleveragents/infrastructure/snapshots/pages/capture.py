@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.domain.errors import SnapshotFailedError
+from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
 from cleveragents.infrastructure.files.entry import SUM_MODULUS, Kind
-from cleveragents.infrastructure.snapshots.pages.base_copy import copy_bytes
 from cleveragents.infrastructure.snapshots.pages.database_file import (
     DatabaseFile,
     DatabaseMovedError,

@@ -27,7 +27,7 @@ from cleveragents.infrastructure.snapshots.pages.session import PageSession, pag
 from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.store.sweep import sweep
+from cleveragents.infrastructure.snapshots.store.sweep import sweep, used_bytes
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 
@@ -128,14 +128,14 @@ class PagesEngine:
             if session.head is None:
                 return 0
             db = session.versions.db
-            before = _used_bytes(db)
+            before = used_bytes(db)
             # The newest mirrors the present, from which the next snapshot is told apart.
             kept = {int(ref) for ref in refs if ref.isdecimal()} | {session.head.seq}
             session.versions.keep_only(kept)
             sweep(db)
         store.compact()
         with store.reading() as db:
-            return max(0, before - _used_bytes(db))
+            return max(0, before - used_bytes(db))
 
     def forget(self, plan_id: PlanId) -> None:
         PlanStore(self._snapshots_dir, plan_id, "", self._connections).remove()
@@ -236,8 +236,3 @@ def _only_meanwhile(path: str) -> Generator[None]:
         yield
     finally:
         clear(path)
-
-
-def _used_bytes(db: sqlite3.Connection) -> int:
-    pages = db.execute("PRAGMA page_count").fetchone()[0]
-    return pages * db.execute("PRAGMA page_size").fetchone()[0]

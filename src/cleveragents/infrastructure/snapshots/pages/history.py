@@ -17,6 +17,9 @@ from cleveragents.infrastructure.snapshots.pages.layout import (
     pages_in,
     state_hash,
 )
+from cleveragents.infrastructure.snapshots.store.sweep import HistoryTables, keep_snapshots
+
+_TABLES = HistoryTables("page_snapshots", "page_versions", "page")
 
 
 class FileState(Struct, frozen=True, kw_only=True):
@@ -164,23 +167,4 @@ class PageVersions(Struct, frozen=True):
 
     def keep_only(self, kept: Collection[int]) -> None:
         """Delete the snapshots not in `kept`, and the versions that none of the rest sees."""
-        self.db.execute("CREATE TEMP TABLE kept (seq INTEGER PRIMARY KEY)")
-        self.db.executemany("INSERT INTO kept VALUES (?)", [(seq,) for seq in kept])
-        self.db.execute(
-            "DELETE FROM page_snapshots WHERE tree=? AND seq NOT IN (SELECT seq FROM kept)",
-            (self.tree,),
-        )
-        self.db.execute(_DELETE_UNSEEN, (self.tree, self.tree))
-        self.db.execute("DROP TABLE kept")
-
-
-_DELETE_UNSEEN = """
-DELETE FROM page_versions WHERE tree=? AND (page, seq) IN (
-    SELECT page, seq FROM (
-        SELECT page, seq, LEAD(seq) OVER (PARTITION BY page ORDER BY seq) AS next
-        FROM page_versions WHERE tree=?
-    ) AS v WHERE NOT EXISTS (
-        SELECT 1 FROM kept WHERE kept.seq>=v.seq AND kept.seq<COALESCE(v.next, 1 << 62)
-    )
-)
-"""
+        keep_snapshots(self.db, _TABLES, self.tree, kept)

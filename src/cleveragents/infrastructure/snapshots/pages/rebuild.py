@@ -3,8 +3,8 @@
 import os
 
 from cleveragents.domain.errors import RestoreFailedError
+from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
 from cleveragents.infrastructure.files.entry import SUM_MODULUS
-from cleveragents.infrastructure.snapshots.pages.base_copy import copy_bytes
 from cleveragents.infrastructure.snapshots.pages.history import FileState
 from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK_PAGES,

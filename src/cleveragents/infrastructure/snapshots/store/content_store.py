@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.read_path import CHUNK
-from cleveragents.infrastructure.snapshots.store.codec import Codec
 from cleveragents.infrastructure.snapshots.store.content_writer import (
     TABLES,
+    Codec,
     ContentWriter,
     allocate_ids,
 )

@@ -4,18 +4,29 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import zstandard
 from msgspec import Struct, field
 
 from cleveragents.infrastructure.snapshots.store.batching import insert_all
-from cleveragents.infrastructure.snapshots.store.codec import Codec
 from cleveragents.infrastructure.snapshots.store.recent_rows import fits_recent
 
 # So much is compressed before a thread has begun.
 _LITTLE_BYTES = 64 * 1024
 _MOST_THREADS = 4
 _LEVEL = 1
+
+
+class Codec:
+    """In which form the bytes of a content are stored.
+
+    Plain numbers: a member of an enumeration takes a database twice as long to store.
+    """
+
+    RAW: Final = 0
+    ZSTD: Final = 1
+    CHUNKS: Final = 2
 
 
 def packing(contents: list[bytes]) -> Callable[[], Iterable[bytes]]:

@@ -1,8 +1,50 @@
-"""Contents that nothing names any more: found, and deleted."""
+"""What nothing needs any more: versions that no kept snapshot sees, contents that nothing names."""
 
 import sqlite3
+from collections.abc import Collection
+from typing import NamedTuple
 
 from cleveragents.infrastructure.snapshots.store.recent_rows import compact
+
+
+class HistoryTables(NamedTuple):
+    """Of paths or of pages: the state of a `key` at a snapshot is its last version up to then."""
+
+    snapshots: str
+    versions: str
+    key: str
+
+
+def keep_snapshots(
+    db: sqlite3.Connection, tables: HistoryTables, tree: int | str, kept: Collection[int]
+) -> None:
+    """Delete the snapshots not in `kept`, and the versions that none of the rest sees."""
+    db.execute("CREATE TEMP TABLE kept (seq INTEGER PRIMARY KEY)")
+    db.executemany("INSERT INTO kept VALUES (?)", [(seq,) for seq in kept])
+    db.execute(
+        f"DELETE FROM {tables.snapshots} WHERE tree=? AND seq NOT IN (SELECT seq FROM kept)",
+        (tree,),
+    )
+    db.execute(_DELETE_UNSEEN.format_map(tables._asdict()), (tree, tree))
+    db.execute("DROP TABLE kept")
+
+
+_DELETE_UNSEEN = """
+DELETE FROM {versions} WHERE tree=? AND ({key}, seq) IN (
+    SELECT {key}, seq FROM (
+        SELECT {key}, seq, LEAD(seq) OVER (PARTITION BY {key} ORDER BY seq) AS next
+        FROM {versions} WHERE tree=?
+    ) AS v WHERE NOT EXISTS (
+        SELECT 1 FROM kept WHERE kept.seq>=v.seq AND kept.seq<COALESCE(v.next, 1 << 62)
+    )
+)
+"""
+
+
+def used_bytes(db: sqlite3.Connection) -> int:
+    """Of the whole file, by which one sees what was freed."""
+    pages = db.execute("PRAGMA page_count").fetchone()[0]
+    return pages * db.execute("PRAGMA page_size").fetchone()[0]
 
 
 def sweep(db: sqlite3.Connection) -> None:

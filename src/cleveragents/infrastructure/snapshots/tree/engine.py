@@ -22,7 +22,7 @@ from cleveragents.infrastructure.snapshots.gc_pause import gc_paused
 from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.store.sweep import sweep
+from cleveragents.infrastructure.snapshots.store.sweep import sweep, used_bytes
 from cleveragents.infrastructure.snapshots.tree.diff import (
     Change,
     PathDifference,
@@ -248,7 +248,7 @@ class TreeEngine:
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
         store = self._store(resource)
         with store.writing() as db:
-            before = _used_bytes(db)
+            before = used_bytes(db)
             session = self._session(db, resource)
             if session.head is None:
                 return 0
@@ -258,7 +258,7 @@ class TreeEngine:
             sweep(db)
         store.compact()
         with store.reading() as db:
-            return max(0, before - _used_bytes(db))
+            return max(0, before - used_bytes(db))
 
     def forget(self, plan_id: PlanId) -> None:
         for key in [key for key in list(self._present) if key.plan_id == plan_id]:
@@ -349,8 +349,3 @@ def _changes(versions: Versions, changes: Sequence[Change], new_seq: int) -> tup
         return any(entry.path not in brought for entry in versions.state(new_seq, path))
 
     return file_changes(changes, old_has, new_has)
-
-
-def _used_bytes(db: sqlite3.Connection) -> int:
-    pages = db.execute("PRAGMA page_count").fetchone()[0]
-    return pages * db.execute("PRAGMA page_size").fetchone()[0]

@@ -10,7 +10,9 @@ from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import Entry, entry_of
 from cleveragents.infrastructure.snapshots.store.recent_rows import compact
+from cleveragents.infrastructure.snapshots.store.sweep import HistoryTables, keep_snapshots
 
+_TABLES = HistoryTables("snapshots", "versions", "path")
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"
 
 
@@ -117,19 +119,13 @@ class Versions(Struct, frozen=True):
     def keep_only(self, kept: Collection[int]) -> None:
         """Delete the snapshots not in `kept`, and the versions that none of the rest sees."""
         compact(self.db)
-        self.db.execute("CREATE TEMP TABLE kept (seq INTEGER PRIMARY KEY)")
-        self.db.executemany("INSERT INTO kept VALUES (?)", [(seq,) for seq in kept])
-        self.db.execute(
-            "DELETE FROM snapshots WHERE tree=? AND seq NOT IN (SELECT seq FROM kept)", (self.tree,)
-        )
-        self.db.execute(_DELETE_UNSEEN, (self.tree, self.tree))
+        keep_snapshots(self.db, _TABLES, self.tree, kept)
         # A path that begins with not being there says nothing.
         self.db.execute(
             "DELETE FROM versions AS v WHERE tree=? AND kind=0 AND NOT EXISTS (SELECT 1 FROM"
             " versions w WHERE w.tree=v.tree AND w.path=v.path AND w.seq<v.seq)",
             (self.tree,),
         )
-        self.db.execute("DROP TABLE kept")
 
     def _snapshot(self, condition: str, values: tuple[int, ...]) -> SnapshotRow | None:
         row = self.db.execute(
@@ -147,15 +143,3 @@ class Versions(Struct, frozen=True):
             identity=identity,
             sandbox_ref=sandbox_ref,
         )
-
-
-_DELETE_UNSEEN = """
-DELETE FROM versions WHERE tree=? AND (path, seq) IN (
-    SELECT path, seq FROM (
-        SELECT path, seq, LEAD(seq) OVER (PARTITION BY path ORDER BY seq) AS next
-        FROM versions WHERE tree=?
-    ) AS v WHERE NOT EXISTS (
-        SELECT 1 FROM kept WHERE kept.seq>=v.seq AND kept.seq<COALESCE(v.next, 1 << 62)
-    )
-)
-"""
