@@ -87,8 +87,7 @@ def replace_file(file: Path, text: str) -> None:
     """Whole or not at all, and durable; the file is then readable by its owner only."""
     target = file.resolve()  # a symlink stays one: it may lead to a folder kept under git
     try:
-        temporary = _write_beside(target, text)
-        temporary.replace(target)
+        _write_over(target, text)
         _sync_folder(target.parent)
     except OSError as error:
         raise _cannot("write", f"config file {file}", error) from error
@@ -113,7 +112,7 @@ def _read_text(file: Path, where: str) -> str:
         raise ConfigProblem("bad-file", "", where, "is not UTF-8 text") from error
 
 
-def _write_beside(target: Path, text: str) -> Path:
+def _write_over(target: Path, text: str) -> None:
     import tempfile  # noqa: PLC0415 - only `config set` writes
 
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{FILE}.")
@@ -123,10 +122,10 @@ def _write_beside(target: Path, text: str) -> Path:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
+        temporary.replace(target)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    return temporary
 
 
 def _sync_folder(folder: Path) -> None:
