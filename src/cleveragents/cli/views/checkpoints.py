@@ -5,10 +5,10 @@ from typing import Any
 
 from cleveragents.application.services.checkpoints.pruning import Explained
 from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
-from cleveragents.cli.views.words import clock_time, count, size, stamp, toned
+from cleveragents.cli.views.failures import damaged
+from cleveragents.cli.views.words import clock_time, count, picked, size, toned
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Checkpoint, CheckpointGroup
-from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
@@ -63,14 +63,11 @@ def _row(group: CheckpointGroup, checkpoint: Checkpoint) -> Mapping[str, Any]:
     return {
         "checkpoint_id": checkpoint.checkpoint_id,
         "group_id": group.group_id,
-        "resource": checkpoint.resource,
-        "checkpoint_type": checkpoint.checkpoint_type,
-        "label": checkpoint.label,
-        "step_index": checkpoint.step_index,
-        "decision_id": checkpoint.decision_id,
-        "state_hash": checkpoint.state_hash,
-        "size_bytes": checkpoint.size_bytes,
-        "created_at": stamp(checkpoint.created_at),
+        **picked(
+            checkpoint,
+            "resource checkpoint_type label step_index decision_id state_hash size_bytes "
+            "created_at",
+        ),
         "reason": group.reason,
         "source": group.source,
     }
@@ -79,26 +76,15 @@ def _row(group: CheckpointGroup, checkpoint: Checkpoint) -> Mapping[str, Any]:
 def shown(group: CheckpointGroup) -> CommandResult:
     return CommandResult(
         data={
-            "group_id": group.group_id,
-            "plan_id": group.plan_id,
-            "label": group.label,
-            "reason": group.reason,
-            "source": group.source,
-            "phase": group.phase,
-            "step_index": group.step_index,
-            "last_completed_step": group.last_completed_step,
-            "decision_id": group.decision_id,
-            "state_hash": group.state_hash,
-            "created_at": stamp(group.created_at),
-            "superseded": group.superseded,
+            **picked(
+                group,
+                "group_id plan_id label reason source phase step_index last_completed_step "
+                "decision_id state_hash created_at superseded",
+            ),
             "checkpoints": [
                 {
                     **_row(group, item),
-                    "plan_id": item.plan_id,
-                    "resource_id": item.resource_id,
-                    "sandbox_ref": item.sandbox_ref,
-                    "filesystem_path": item.filesystem_path,
-                    "metadata": dict(item.metadata),
+                    **picked(item, "plan_id resource_id sandbox_ref filesystem_path metadata"),
                 }
                 for item in group.checkpoints
             ],
@@ -170,17 +156,11 @@ def verified(
     if not damages:
         done = f"{count(len(whole), 'checkpoint')} verified: all of it can be restored"
         return CommandResult(data=data, messages=[done])
-    error = {
-        "code": SnapshotDamagedError.code,
-        "message": f"{len(damages)} of {len(groups)} checkpoints cannot be restored",
-        "hint": f"delete them with `agents plan checkpoint delete {plan_id} <CHECKPOINT_ID>`",
-    }
-    return CommandResult(
-        data={**data, "error": error},
-        blocks=[Grid("Damaged", ["group", "reason"], list(damages.items()))],
-        messages=[error["message"], error["hint"]],
-        status="error",
-        exit_code=1,
+    return damaged(
+        data,
+        f"{len(damages)} of {len(groups)} checkpoints cannot be restored",
+        f"delete them with `agents plan checkpoint delete {plan_id} <CHECKPOINT_ID>`",
+        Grid("Damaged", ["group", "reason"], list(damages.items())),
     )
 
 
@@ -236,10 +216,7 @@ def pruned(plan_id: PlanId, found: Explained, freed: int | None) -> CommandResul
 
 def _explained(found: Explained, item: GroupOutline) -> Mapping[str, Any]:
     return {
-        "group_id": item.group_id,
-        "label": item.label,
-        "size_bytes": item.size_bytes,
-        "created_at": stamp(item.created_at),
+        **picked(item, "group_id label size_bytes created_at"),
         "reason": _why(found, item),
     }
 

@@ -6,7 +6,7 @@ from typing import Any
 from cleveragents.application.services.subplans.queries import ChildStatus
 from cleveragents.cli.render.blocks import Cell, Grid
 from cleveragents.cli.views.conflicts import conflict_data
-from cleveragents.cli.views.words import toned
+from cleveragents.cli.views.words import picked, toned
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome
@@ -34,14 +34,7 @@ def child_data(item: ChildStatus) -> dict[str, Any]:
         data["conflicts"] = [conflict_data(conflict) for conflict in child.conflicts]
     if child.losses and child.outcome is MergeOutcome.MERGED:
         data["overwritten"] = [
-            {
-                "resource": loss.resource,
-                "path": loss.path,
-                "whose": loss.whose,
-                "lines": list(loss.lines),
-                "count": loss.count,
-            }
-            for loss in child.losses
+            picked(loss, "resource path whose lines count") for loss in child.losses
         ]
     return data
 

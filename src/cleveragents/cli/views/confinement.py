@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cleveragents.cli.render.blocks import Cell
+from cleveragents.cli.views.words import picked
 from cleveragents.domain.confinement import (
     MEANING,
     Confinement,
@@ -14,9 +15,7 @@ from cleveragents.domain.confinement import (
 
 def data(asked: Confinement, holds: Enforcement) -> Mapping[str, Any]:
     return {
-        "mode": holds.mode,
-        "by": holds.by,
-        "network": holds.network,
+        **picked(holds, "mode by network"),
         "environment": list(asked.environment),
         "write": list(asked.write),
         "enforced": list(holds.enforced),

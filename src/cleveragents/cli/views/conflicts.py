@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cleveragents.cli.render.blocks import Block, Code
+from cleveragents.cli.views.words import picked
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.subplan import ChildPlan, Conflict, MergeOutcome
 
@@ -13,21 +14,10 @@ if TYPE_CHECKING:
 
 def conflict_data(conflict: Conflict) -> Mapping[str, Any]:
     return {
-        "resource": conflict.resource,
-        "path": conflict.path,
-        "kind": conflict.kind,
-        "ours": conflict.ours,
+        **picked(conflict, "resource path kind ours"),
         "ours_by": conflict.ours_by or None,
         "theirs": conflict.theirs,
-        "hunks": [
-            {
-                "line": hunk.line,
-                "base": list(hunk.base),
-                "ours": list(hunk.ours),
-                "theirs": list(hunk.theirs),
-            }
-            for hunk in conflict.hunks
-        ],
+        "hunks": [picked(hunk, "line base ours theirs") for hunk in conflict.hunks],
         "more_hunks": conflict.more,
         "choices": ["ours", "theirs", *(["edit"] if conflict.editable else [])],
     }

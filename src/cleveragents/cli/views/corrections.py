@@ -13,7 +13,8 @@ from cleveragents.application.services.plans.plan_queries import PlanStatus
 from cleveragents.application.services.plans.prompt_service import Told
 from cleveragents.cli.render.blocks import Block, Cell, CommandResult, Fields, Grid
 from cleveragents.cli.views.plans import status
-from cleveragents.cli.views.words import count, toned
+from cleveragents.cli.views.rollbacks import reverted_grid
+from cleveragents.cli.views.words import count, picked
 from cleveragents.domain.checkpoint import RevertedFile
 from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import Decision
@@ -36,9 +37,7 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> CommandResult:
     return CommandResult(
         data={
             "dry_run": False,
-            "correction_id": correction.correction_id,
-            "guidance": correction.guidance,
-            "intervention_id": correction.intervention_id,
+            **picked(correction, "correction_id guidance intervention_id"),
             "undo_checkpoint": undo,
             **_impact_data(impact, result.files),
             "attempt": found.plan.attempt,
@@ -80,13 +79,10 @@ def appended(done: Appended, found: PlanStatus) -> CommandResult:
     correction, after = done.correction, status(found)
     return CommandResult(
         data={
-            "correction_id": correction.correction_id,
-            "plan_id": correction.plan_id,
-            "decision_id": correction.decision_id,
-            "mode": correction.mode,
-            "guidance": correction.guidance,
-            "intervention_id": correction.intervention_id,
-            "steps": list(correction.steps),
+            **picked(
+                correction,
+                "correction_id plan_id decision_id mode guidance intervention_id steps",
+            ),
             "status": after.data,
         },
         blocks=after.blocks,
@@ -128,7 +124,7 @@ def _impact_data(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> Map
         "steps": list(impact.steps),
         "child_plans": impact.child_plans,
         "whole_resources": [name for name, paths in impact.restored.items() if paths is None],
-        "changes_reverted": [{"file": item.file, "action": item.action} for item in files],
+        "changes_reverted": [picked(item, "file action") for item in files],
     }
 
 
@@ -160,12 +156,7 @@ def _impact_blocks(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> S
             ],
         ),
         Grid("Decisions", ["step", "decision", "what", "becomes", "why"], [*gone, *kept]),
-        Grid(
-            "Changes Reverted",
-            ["file", "action"],
-            [[item.file, toned(item.action)] for item in files],
-            empty="no file differed",
-        ),
+        reverted_grid(files, "no file differed"),
     ]
 
 

@@ -9,7 +9,7 @@ from cleveragents.application.services.plans.plan_queries import (
 )
 from cleveragents.cli.render.blocks import Block, Cell, Code, CommandResult, Fields, Grid
 from cleveragents.cli.views.plans import failure_block, failure_data, next_after_failure
-from cleveragents.cli.views.words import clock_time, stamp, toned
+from cleveragents.cli.views.words import clock_time, picked, toned
 from cleveragents.domain.actor_protocol import SUMMARY
 from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import ToolCall
@@ -20,22 +20,13 @@ def explained(found: ExplainedDecision) -> CommandResult:
     decision, group = found.decision, found.group
     return CommandResult(
         data={
-            "decision_id": decision.decision_id,
-            "plan_id": decision.plan_id,
-            "parent_id": decision.parent_id,
-            "type": decision.type,
-            "phase": decision.phase,
-            "step_index": decision.step_index,
-            "question": decision.question,
-            "chosen": decision.chosen,
-            "alternatives": list(decision.alternatives),
-            "rationale": decision.rationale,
-            "confidence": decision.confidence,
-            "context": dict(decision.context),
-            "attempt": decision.attempt,
-            "superseded": decision.superseded,
+            **picked(
+                decision,
+                "decision_id plan_id parent_id type phase step_index question chosen "
+                "alternatives rationale confidence context attempt superseded",
+            ),
             "unchecked": found.unchecked,
-            "created_at": stamp(decision.created_at),
+            "created_at": decision.created_at,
             "checkpoint": group.head if group else None,
             "group_id": group.group_id if group else None,
             "depends_on": [_used(item.depends_on, item.why) for item in found.depends_on],
@@ -75,15 +66,12 @@ def _dependency_grids(found: ExplainedDecision) -> Sequence[Grid]:
 
 def _correction_data(correction: Correction) -> Mapping[str, Any]:
     return {
-        "correction_id": correction.correction_id,
-        "decision_id": correction.decision_id,
-        "mode": correction.mode,
-        "status": correction.status,
-        "guidance": correction.guidance,
-        "intervention_id": correction.intervention_id,
-        "steps": list(correction.steps),
+        **picked(
+            correction,
+            "correction_id decision_id mode status guidance intervention_id steps",
+        ),
         "undo_checkpoint": correction.safety_group,
-        "created_at": stamp(correction.created_at),
+        "created_at": correction.created_at,
     }
 
 
@@ -117,17 +105,14 @@ def _decision_fields(found: ExplainedDecision) -> Fields:
 
 def _call_data(call: ToolCall) -> Mapping[str, Any]:
     return {
-        "step_index": call.step_index,
-        "tool": call.tool,
-        "status": call.status,
-        "undone": call.undone,
+        **picked(call, "step_index tool status undone"),
         "output": call.result.output,
         "values": dict(call.result.values),
         "error": call.error,
         "files": [{"path": change.path, "change": change.kind} for change in call.changes],
         "reads": call.reach.reads,
-        "started": stamp(call.started_at),
-        "finished": stamp(call.finished_at),
+        "started": call.started_at,
+        "finished": call.finished_at,
     }
 
 

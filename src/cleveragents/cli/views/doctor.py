@@ -5,7 +5,7 @@ from typing import Any
 
 from cleveragents.application.services.maintenance.doctor_service import Diagnosis, Treated
 from cleveragents.cli.render.blocks import Cell, CommandResult, Grid, Tone
-from cleveragents.cli.views.words import count
+from cleveragents.cli.views.words import count, picked
 from cleveragents.domain.doctor import Finding, Leftover, removing
 
 _TONES: dict[str, Tone] = {"mended": "good", "can be mended": "warn", "left": "bad"}
@@ -54,9 +54,7 @@ def _outcome(
 
 def _row(finding: Finding, state: str, errors: dict[Finding, str]) -> dict[str, Any]:
     return {
-        "check": finding.check,
-        "subject": finding.subject,
-        "problem": finding.problem,
+        **picked(finding, "check subject problem"),
         "remedy": errors.get(finding, finding.remedy),
         "state": state,
     }
@@ -64,9 +62,7 @@ def _row(finding: Finding, state: str, errors: dict[Finding, str]) -> dict[str, 
 
 def _stranger(item: Leftover) -> dict[str, Any]:
     return {
-        "name": item.name,
-        "repository": item.repository,
-        "plan_id": item.plan_id,
+        **picked(item, "name repository plan_id"),
         "remedy": removing(item),
     }
 

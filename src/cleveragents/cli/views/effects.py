@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cleveragents.cli.render.blocks import Cell, CommandResult, Grid
-from cleveragents.cli.views.words import clock_time, stamp, toned
+from cleveragents.cli.views.words import clock_time, picked, toned
 from cleveragents.domain.effects import Effect, EffectState, EffectVerdict
 
 if TYPE_CHECKING:
@@ -53,19 +53,14 @@ def ledger(found: "PlanEffects") -> CommandResult:
 
 def _effect_data(effect: Effect, found: "PlanEffects") -> Mapping[str, Any]:
     return {
-        "effect_id": effect.effect_id,
-        "step_index": effect.step_index,
-        "tool": effect.tool,
-        "arguments": dict(effect.arguments),
-        "effects": list(effect.effects),
-        "state": effect.state,
+        **picked(effect, "effect_id step_index tool arguments effects state"),
         "undone": effect.effect_id in found.undone,
         "compensate": effect.compensate,
         "stands_for": effect.stands_for,
         "output": effect.result.output,
         "error": effect.error,
-        "started": stamp(effect.started_at),
-        "finished": stamp(effect.finished_at),
+        "started": effect.started_at,
+        "finished": effect.finished_at,
     }
 
 
@@ -79,9 +74,7 @@ def ahead(effects: "Sequence[tuple[int, EffectGate]]") -> Sequence[Mapping[str, 
     return [
         {
             "step": index,
-            "tool": crossing.standing.tool,
-            "effects": list(crossing.standing.effects),
-            "state": crossing.standing.state,
+            **picked(crossing.standing, "tool effects state"),
             "would": crossing.passage,
         }
         for index, crossing in effects

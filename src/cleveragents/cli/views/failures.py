@@ -1,20 +1,16 @@
-"""How it looks that a plan has failed."""
+"""How it looks that a plan has failed, or that snapshots are damaged."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from cleveragents.cli.render.blocks import Cell, Fields
+from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
+from cleveragents.cli.views.words import picked
+from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.plan import PlanFailure
 
 
 def failure_data(failure: PlanFailure) -> Mapping[str, Any]:
-    return {
-        "message": failure.message,
-        "tool": failure.tool,
-        "step": failure.step,
-        "checkpoint": failure.checkpoint,
-        "recoverable": failure.recoverable,
-    }
+    return picked(failure, "message tool step checkpoint recoverable")
 
 
 def failure_block(failure: PlanFailure) -> Fields:
@@ -27,3 +23,15 @@ def failure_block(failure: PlanFailure) -> Fields:
         rows.append(("checkpoint before", failure.checkpoint))
     rows.append(("what to do", failure.hint))
     return Fields("Error", rows)
+
+
+def damaged(data: Mapping[str, Any], message: str, hint: str, which: Grid) -> CommandResult:
+    """Found by looking, so that it is an answer, and an error all the same."""
+    error = {"code": SnapshotDamagedError.code, "message": message, "hint": hint}
+    return CommandResult(
+        data={**data, "error": error},
+        blocks=[which],
+        messages=[message, hint],
+        status="error",
+        exit_code=1,
+    )

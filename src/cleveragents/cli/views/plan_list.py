@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from cleveragents.cli.render.blocks import Cell, CommandResult, Grid
 from cleveragents.cli.views.children import nested_name
-from cleveragents.cli.views.words import clock_time, stamp, toned
+from cleveragents.cli.views.words import clock_time, picked, toned
 
 if TYPE_CHECKING:  # the service behind it is slow to import
     from cleveragents.application.services.plans.plan_queries import PlanList
@@ -19,9 +19,7 @@ def listed(found: "PlanList") -> CommandResult:
                 {
                     "plan_id": plan.plan_id,
                     "action": plan.action.name,
-                    "phase": plan.phase,
-                    "state": plan.state,
-                    "created_at": stamp(plan.created_at),
+                    **picked(plan, "phase state created_at"),
                     "last_checkpoint_id": plan.head,
                     "parent_plan_id": plan.child_of.parent_id if plan.child_of else None,
                     "project": found.project(plan),

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from cleveragents.application.services.subplans.queries import counting
 from cleveragents.cli.render.blocks import Block, Cell, Code, CommandResult, Fields, Grid
 from cleveragents.cli.views import confinement, unchecked
@@ -10,7 +12,7 @@ from cleveragents.cli.views.acting import acting_data, acting_rows
 from cleveragents.cli.views.children import child_data, child_grid
 from cleveragents.cli.views.conflicts import conflict_blocks, conflict_steps, overwritten
 from cleveragents.cli.views.failures import failure_block, failure_data
-from cleveragents.cli.views.words import clock_time, count, stamp, toned
+from cleveragents.cli.views.words import clock_time, count, picked, toned
 from cleveragents.domain.action import Action
 from cleveragents.domain.changes import FileDiff, ResourceDiff
 from cleveragents.domain.confinement import Enforcement
@@ -30,9 +32,7 @@ def used(result: "UsedAction") -> CommandResult:
     next_steps = [f"agents plan execute {plan.plan_id}"]
     return CommandResult(
         data={
-            "plan_id": plan.plan_id,
-            "phase": plan.phase,
-            "state": plan.state,
+            **picked(plan, "plan_id phase state"),
             "action": plan.action.name,
             "resources": [
                 {"name": r.name, "type": r.type, "path": r.location, "base": r.base}
@@ -83,25 +83,18 @@ def executed(found: "PlanStatus", holds: Enforcement | None = None) -> CommandRe
     """A plan that has done all its steps; one that failed is an error instead."""
     outcome = status(found, holds)
     done = f"plan {found.plan.plan_id} is {found.plan.state}"
-    return CommandResult(
-        data=outcome.data,
-        blocks=outcome.blocks,
-        messages=[done, *outcome.messages],
-        warnings=outcome.warnings,
-    )
+    return replace(outcome, messages=[done, *outcome.messages])
 
 
 def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
     plan = found.plan
     data: dict[str, Any] = {
-        "plan_id": plan.plan_id,
-        "phase": plan.phase,
-        "state": plan.state,
+        **picked(plan, "plan_id phase state"),
         "action": plan.action.name,
         "attempt": plan.attempt,
         "progress": [{"step": item.step, "status": item.status} for item in found.progress],
         "timing": {
-            "started": stamp(plan.started_at),
+            "started": plan.started_at,
             "elapsed": round(found.elapsed.total_seconds(), 3),
         },
         "execution": {
@@ -228,9 +221,7 @@ def cancelled(result: "CancelledPlan", project: str) -> CommandResult:
         kept.append(f"remove what stays with `agents plan discard {plan.plan_id}`")
     return CommandResult(
         data={
-            "plan_id": plan.plan_id,
-            "phase": plan.phase,
-            "state": plan.state,
+            **picked(plan, "plan_id phase state"),
             "project": project,
             "sandboxes_kept": dict(result.kept),
         },
@@ -243,9 +234,7 @@ def discarded(result: "Discarded", project: str) -> CommandResult:
     gone = [f"the sandbox of {name} at {path} is removed" for name, path in result.removed.items()]
     return CommandResult(
         data={
-            "plan_id": plan.plan_id,
-            "phase": plan.phase,
-            "state": plan.state,
+            **picked(plan, "plan_id phase state"),
             "project": project,
             "sandboxes_removed": dict(result.removed),
         },
@@ -272,10 +261,7 @@ def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> CommandResult:
                 "insertions": insertions,
                 "deletions": deletions,
             },
-            "files": [
-                {"path": path, "change": change_of(file), "status": file.kind}
-                for path, file in files
-            ],
+            "files": _file_data(files),
             "patch": patch,
         },
         blocks=blocks,
@@ -295,15 +281,10 @@ def applied(result: "ApplyResult", project: str) -> CommandResult:
     files = _files(result.diffs)
     return CommandResult(
         data={
-            "plan_id": plan.plan_id,
-            "phase": plan.phase,
-            "state": plan.state,
+            **picked(plan, "plan_id phase state"),
             "project": project,
             "results": [{"resource": name, "ref": ref} for name, ref in result.refs.items()],
-            "files": [
-                {"path": path, "change": change_of(file), "status": file.kind}
-                for path, file in files
-            ],
+            "files": _file_data(files),
             "sandboxes_kept": dict(result.kept),
             **unchecked.data(result.unchecked),
         },
@@ -343,6 +324,10 @@ def _files(diffs: Mapping[str, ResourceDiff]) -> list[tuple[str, FileDiff]]:
         for name, item in diffs.items()
         for file in item.files
     ]
+
+
+def _file_data(files: Sequence[tuple[str, FileDiff]]) -> Sequence[Mapping[str, str]]:
+    return [{"path": path, "change": change_of(file), "status": file.kind} for path, file in files]
 
 
 def _file_grid(diffs: Mapping[str, ResourceDiff]) -> Grid:

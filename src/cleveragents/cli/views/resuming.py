@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from cleveragents.cli.render.blocks import CommandResult
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views.conflicts import conflict_data, conflict_title
+from cleveragents.cli.views.words import picked
 
 if TYPE_CHECKING:
     from cleveragents.application.services.execute.plan_resume_service import ResumePoint
@@ -21,9 +22,7 @@ def resume_point(point: "ResumePoint") -> CommandResult:
         where = f"it would go on with step {point.next_step}{_name_of(point)}"
     return CommandResult(
         data={
-            "plan_id": plan.plan_id,
-            "phase": plan.phase,
-            "state": plan.state,
+            **picked(plan, "plan_id phase state"),
             "next_step": point.next_step,
             "finishes_rollback": point.finishes_rollback,
             "last_checkpoint_id": plan.head,

@@ -4,8 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from cleveragents.cli.render.blocks import Block, Cell, CommandResult, Fields, Grid
-from cleveragents.cli.views.words import count, toned
-from cleveragents.domain.checkpoint import RollbackImpact, RollbackPreview, RollbackResult
+from cleveragents.cli.views.words import count, picked, toned
+from cleveragents.domain.checkpoint import (
+    RevertedFile,
+    RollbackImpact,
+    RollbackPreview,
+    RollbackResult,
+)
 from cleveragents.domain.plan import State
 
 
@@ -54,15 +59,15 @@ def _blocks(impact: RollbackImpact, data: dict[str, Any]) -> Sequence[Block]:
         summary.append(("only", ", ".join(impact.only)))
     return [
         Fields("Rollback Summary", summary),
-        Grid(
-            "Changes Reverted",
-            ["file", "action"],
-            [[item.file, toned(item.action)] for item in impact.reverted],
-            empty="no file differs",
-        ),
+        reverted_grid(impact.reverted, "no file differs"),
         Fields("Impact", [(key.replace("_", " "), str(what[key])) for key in what]),
         Fields("Post-Rollback State", [(k.replace("_", " "), str(state[k])) for k in state]),
     ]
+
+
+def reverted_grid(files: Sequence[RevertedFile], empty: str) -> Grid:
+    rows = [[item.file, toned(item.action)] for item in files]
+    return Grid("Changes Reverted", ["file", "action"], rows, empty=empty)
 
 
 def _data(impact: RollbackImpact) -> dict[str, Any]:
@@ -77,7 +82,7 @@ def _data(impact: RollbackImpact) -> dict[str, Any]:
             "files_reverted": len(impact.reverted),
             **only,
         },
-        "changes_reverted": [{"file": i.file, "action": i.action} for i in impact.reverted],
+        "changes_reverted": [picked(item, "file action") for item in impact.reverted],
         "impact": {
             "child_plans_invalidated": impact.child_plans_invalidated,
             "sandbox": f"{restored} {impact.checkpoint_id}",

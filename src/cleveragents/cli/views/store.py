@@ -6,8 +6,8 @@ from cleveragents.application.services.maintenance.store_service import (
     StoreStatus,
 )
 from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
-from cleveragents.cli.views.words import count, size, toned
-from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.cli.views.failures import damaged
+from cleveragents.cli.views.words import count, picked, size, toned
 
 
 def status(found: StoreStatus) -> CommandResult:
@@ -23,9 +23,7 @@ def status(found: StoreStatus) -> CommandResult:
                     "plan_id": item.share.plan_id,
                     "state": item.plan.state if item.plan else "unknown",
                     "size_bytes": item.share.disk_bytes,
-                    "content_bytes": item.share.content_bytes,
-                    "stored_bytes": item.share.stored_bytes,
-                    "snapshots": item.share.snapshots,
+                    **picked(item.share, "content_bytes stored_bytes snapshots"),
                     "checkpoints": item.checkpoints,
                 }
                 for item in found.shares
@@ -73,16 +71,10 @@ def verified(check: StoreCheck) -> CommandResult:
     checked = f"{count(check.checkpoints, 'checkpoint')} of {count(check.plans, 'plan')}"
     if not check.damages:
         return CommandResult(data=data, messages=[f"{checked} verified: all of it can be restored"])
-    error = {
-        "code": SnapshotDamagedError.code,
-        "message": f"{count(len(check.damages), 'plan')} with damaged snapshots",
-        "hint": "see which checkpoints with `agents plan checkpoint verify <PLAN_ID>`",
-    }
     rows = [[plan_id, text] for plan_id, texts in check.damages.items() for text in texts]
-    return CommandResult(
-        data={**data, "error": error},
-        blocks=[Grid("Damaged", ["plan", "problem"], rows)],
-        messages=[error["message"], error["hint"]],
-        status="error",
-        exit_code=1,
+    return damaged(
+        data,
+        f"{count(len(check.damages), 'plan')} with damaged snapshots",
+        "see which checkpoints with `agents plan checkpoint verify <PLAN_ID>`",
+        Grid("Damaged", ["plan", "problem"], rows),
     )

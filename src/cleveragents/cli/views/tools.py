@@ -5,6 +5,7 @@ from typing import Any
 
 from cleveragents.cli.render.blocks import Block, Cell, Code, CommandResult, Fields, Grid
 from cleveragents.cli.render.yaml_text import dump
+from cleveragents.cli.views.words import picked
 from cleveragents.domain.action import Parameter, ToolSpec
 from cleveragents.domain.footprint import EVERYTHING
 from cleveragents.domain.tool_schema import example, json_schema
@@ -15,9 +16,7 @@ def listed(specs: Sequence[ToolSpec]) -> CommandResult:
         data={
             "tools": [
                 {
-                    "name": spec.name,
-                    "description": spec.description,
-                    "writes": spec.writes,
+                    **picked(spec, "name description writes"),
                     "parameters": [
                         {"name": p.name, "type": p.type, "required": p.required}
                         for p in spec.parameters
@@ -55,26 +54,13 @@ def shown(spec: ToolSpec, resources: Sequence[str]) -> CommandResult:
             "description": spec.description,
             "kind": kind_of(spec),
             "parameters": [
-                {
-                    "name": item.name,
-                    "type": item.type,
-                    "required": item.required,
-                    "description": item.description,
-                }
-                for item in spec.parameters
+                picked(item, "name type required description") for item in spec.parameters
             ],
             "json_schema": json_schema(spec, resources),
-            "writes": spec.writes,
-            "read_only": spec.read_only,
-            "checkpointable": spec.checkpointable,
-            "write_scope": list(spec.write_scope),
+            **picked(spec, "writes read_only checkpointable write_scope"),
             "reads": None if spec.reads is None else list(spec.reads),
             "side_effects": list(spec.outside_effects),
-            "idempotent": spec.idempotent,
-            "compensate": spec.compensate,
-            "network": spec.network,
-            "timeout": spec.timeout,
-            "validation": spec.validation,
+            **picked(spec, "idempotent compensate network timeout validation"),
             "example": step,
         },
         blocks=blocks,

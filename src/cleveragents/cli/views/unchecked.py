@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cleveragents.cli.views.words import count
+from cleveragents.cli.views.words import count, picked
 
 if TYPE_CHECKING:
     from cleveragents.application.services.rollback.unchecked_steps import UncheckedStep
@@ -18,10 +18,7 @@ def data(steps: "Sequence[UncheckedStep]") -> Mapping[str, Any]:
         {
             "plan_id": item.plan_id,
             "child": item.child or None,
-            "step_index": item.step_index,
-            "step": item.step,
-            "decision_id": item.decision_id,
-            "why": item.why,
+            **picked(item, "step_index step decision_id why"),
         }
         for item in steps
     ]

@@ -1,6 +1,7 @@
 """How times, sizes and states are spelled for people and programs."""
 
-from datetime import UTC, datetime
+from datetime import datetime
+from typing import Any
 
 from cleveragents.cli.render.blocks import Cell, Tone
 
@@ -38,11 +39,9 @@ def toned(word: str) -> Cell:
     return Cell(word, _TONES.get(word, "plain"))
 
 
-def stamp(moment: datetime | None) -> str | None:
-    if moment is None:
-        return None
-    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
+def picked(item: object, names: str) -> dict[str, Any]:
+    """Some of its attributes as data, each under its own name."""
+    return {name: getattr(item, name) for name in names.split()}
 
 
 def clock_time(moment: datetime | None) -> str:
