@@ -66,7 +66,7 @@ ONCE = (
     "contract/test_git_submodules.py",
     "contract/test_git_take_back.py",
     "contract/test_llm_*.py",
-    "contract/test_migrations.py",
+    "contract/test_schema.py",
     "contract/test_sqlite_*.py",
     "contract/unit_of_work",
     "e2e/test_after_power_cuts.py",

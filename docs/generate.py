@@ -5,21 +5,22 @@ A block is what stands between `<!-- generated:NAME -->` and `<!-- end -->`.
 
 import json
 import re
+import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import click
 import layers
 from diagrams import PICTURES
-from sqlalchemy import Column, Table
 
 from cleveragents.cli.guard import BugError
 from cleveragents.cli.main import root
 from cleveragents.domain.checkpoint import DEFAULT_TRIGGERS, TRIGGER_ALIASES, Trigger
 from cleveragents.domain.errors import PlanError
 from cleveragents.infrastructure.actionfile.json_schema import action_json_schema
-from cleveragents.infrastructure.database.schema import metadata
+from cleveragents.infrastructure.database.schema import SCHEMA
 from cleveragents.infrastructure.tools.builtin.specs import BUILT_IN
 
 DOCS = Path(__file__).resolve().parent
@@ -52,7 +53,7 @@ def pages() -> Mapping[Path, str]:
         "commands.md": {"commands": commands()},
         "errors.md": {"exit-codes": exit_codes(), "errors": error_table()},
         "checkpointing.md": {"triggers": triggers()},
-        "database.md": {table.name: table_rows(table) for table in metadata.sorted_tables},
+        "database.md": tables(),
     }
     found = {REFERENCE / name: filled(REFERENCE / name, given) for name, given in blocks.items()}
     walks = DOCS / "architecture.md"
@@ -108,9 +109,13 @@ def triggers() -> str:
     return "\n".join(["| trigger | also called | in the default |", "|---|---|---|", *rows])
 
 
-def table_rows(table: Table) -> str:
-    rows = [_column_row(column) for column in table.columns]
-    return "\n".join(["| column | type | may be null | key |", "|---|---|---|---|", *rows])
+def tables() -> Mapping[str, str]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(SCHEMA)
+        names = [
+            name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type='table'")
+        ]
+        return {name: _table_rows(db, name) for name in names}
 
 
 def _is_fresh(path: Path, text: str) -> bool:
@@ -139,11 +144,16 @@ def _subclasses(kind: type[PlanError]) -> Iterator[type[PlanError]]:
         yield from _subclasses(inner)
 
 
-def _column_row(column: Column[object]) -> str:
-    keys = ["primary"] if column.primary_key else []
-    keys += [f"→ {key.target_fullname}" for key in column.foreign_keys]
-    nullable = "yes" if column.nullable else "no"
-    return f"| `{column.name}` | {str(column.type).lower()} | {nullable} | {', '.join(keys)} |"
+def _table_rows(db: sqlite3.Connection, table: str) -> str:
+    targets = {
+        row[3]: f"→ {row[2]}.{row[4]}" for row in db.execute(f"PRAGMA foreign_key_list({table})")
+    }
+    rows = ["| column | type | may be null | key |", "|---|---|---|---|"]
+    for _, name, type_name, not_null, _, primary in db.execute(f"PRAGMA table_info({table})"):
+        keys = [*(["primary"] if primary else []), *([targets[name]] if name in targets else [])]
+        nullable = "no" if not_null or primary else "yes"
+        rows.append(f"| `{name}` | {type_name.lower()} | {nullable} | {', '.join(keys)} |")
+    return "\n".join(rows)
 
 
 if __name__ == "__main__":

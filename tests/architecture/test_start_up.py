@@ -17,7 +17,7 @@ from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFacto
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
-HEAVY = ("rich", "sqlalchemy", "alembic", "pydantic", "yaml", "tomlkit", "zstandard", "pydantic_ai")
+HEAVY = ("rich", "pydantic", "yaml", "tomlkit", "zstandard", "pydantic_ai")
 REPORT = """
 import sys
 from cleveragents.cli.main import run

@@ -71,7 +71,7 @@ def test_a_database_that_is_locked_for_a_while_is_waited_for(world: World) -> No
 
 
 def test_a_new_database_that_another_process_writes_is_waited_for(world: World) -> None:
-    # Where the first commands of two processes meet: migrated by one, not yet in WAL mode.
+    # Where the first commands of two processes meet: its tables made by one, not yet in WAL mode.
     file = world.agents.data_dir / "cleveragents.db"
     writer = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
     writer.execute("PRAGMA journal_mode=DELETE")
@@ -87,8 +87,7 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(world: World) -
     world.use(write("a", "1"))
     file = world.agents.data_dir / "cleveragents.db"
     with closing(sqlite3.connect(file)) as database:
-        database.execute("UPDATE alembic_version SET version_num='9999'")
-        database.commit()
+        database.execute("PRAGMA user_version = 9999")
     before, traces = world.records(), world.project.traces()
     path = world.write_action(action(write("a", "1")))
     for words in (("plan", "list"), ("plan", "use", path)):

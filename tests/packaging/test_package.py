@@ -104,8 +104,6 @@ def test_the_wheel_holds_all_of_the_package_and_nothing_else(built: Built) -> No
     names = {name for name in built.wheel_names if ".dist-info/" not in name}
     assert names == _source_names()
     assert "cleveragents/py.typed" in names
-    migrations = "cleveragents/infrastructure/database/migrations/versions/0003_first_schema.py"
-    assert migrations in names
 
 
 def test_the_sdist_holds_what_is_needed_to_build_and_test_it(built: Built) -> None:

@@ -15,9 +15,14 @@ from tests.support.leases import EveryLease
 from uow_values import FULL_CALL, FULL_FORK, FULL_GROUP, FULL_RESOURCE, PLAN, ROOT_DECISION, fill
 
 from cleveragents.application.ports.runtime import UnitOfWork
-from cleveragents.domain.errors import DatabaseTooNewError, DatabaseUnusableError, DataDirError
-from cleveragents.infrastructure.database import engine
+from cleveragents.domain.errors import (
+    DatabaseTooNewError,
+    DatabaseTooOldError,
+    DatabaseUnusableError,
+    DataDirError,
+)
 from cleveragents.infrastructure.database.engine import Database
+from cleveragents.infrastructure.database.schema import FORMAT
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
 
@@ -113,7 +118,7 @@ def test_text_that_was_damaged_is_told_as_such(
 def test_a_database_of_a_newer_version_is_refused_and_left_alone(
     path: Path, other: sqlite3.Connection
 ) -> None:
-    other.execute("UPDATE alembic_version SET version_num = '9999'")
+    other.execute("PRAGMA user_version = 9999")
     before = list(other.iterdump())
 
     with pytest.raises(DatabaseTooNewError, match="9999"):
@@ -122,16 +127,20 @@ def test_a_database_of_a_newer_version_is_refused_and_left_alone(
     assert list(other.iterdump()) == before
 
 
-def test_a_database_from_before_the_first_release_is_refused_and_left_alone(
-    path: Path, other: sqlite3.Connection
+@pytest.mark.parametrize("table", ["alembic_version", "somebody_elses"])
+def test_a_database_with_tables_of_another_time_is_refused_and_left_alone(
+    tmp_path: Path, table: str
 ) -> None:
-    other.execute("UPDATE alembic_version SET version_num = '0001'")
-    before = list(other.iterdump())
+    path = tmp_path / "c.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"CREATE TABLE {table} (version_num TEXT)")
+    before = path.read_bytes()
 
-    with pytest.raises(DatabaseUnusableError, match="before the first release"):
+    with pytest.raises(DatabaseTooOldError, match=str(path)):
         Database(str(path)).connection()
 
-    assert list(other.iterdump()) == before
+    assert path.read_bytes() == before
+    assert sorted(item.name for item in tmp_path.iterdir()) == ["c.db"]
 
 
 def test_a_folder_that_cannot_be_made_is_told_as_such(tmp_path: Path) -> None:
@@ -151,7 +160,6 @@ def test_a_folder_where_the_database_should_be_is_told_as_such(tmp_path: Path) -
 
 FIRST_COMMAND = """
 import sys
-from cleveragents.infrastructure.database import migrate
 from cleveragents.infrastructure.database.engine import Database
 print("ready", flush=True)
 sys.stdin.readline()
@@ -189,6 +197,4 @@ def test_two_processes_that_begin_at_once_both_find_the_database_made(tmp_path: 
     assert ended == [("", "", 0)] * 2
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT COUNT(*) FROM plans").fetchone() == (2,)
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [
-            (engine.REVISIONS[-1],)
-        ]
+        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,)

@@ -46,8 +46,7 @@ class Recording:
 def load_everything() -> None:
     """Commands are forks of this process: they need not import it, nor look at it for garbage."""
     for module in pkgutil.walk_packages(cleveragents.__path__, "cleveragents."):
-        # Of these the first is the command itself, the others are run by Alembic only.
-        if not module.name.endswith("__main__") and ".migrations." not in module.name:
+        if not module.name.endswith("__main__"):  # which is the command itself
             importlib.import_module(module.name)
     gc.collect()
     gc.freeze()

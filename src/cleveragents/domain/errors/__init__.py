@@ -79,6 +79,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── DatabaseBusyError          database-busy
 ├── DatabaseDamagedError       database-damaged
 ├── DatabaseTooNewError        database-too-new
+├── DatabaseTooOldError        database-too-old
 ├── DatabaseUnusableError      database-unusable
 ├── DataDirError               data-dir-unusable
 ├── GitUnavailableError        git-unavailable

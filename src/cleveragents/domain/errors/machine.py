@@ -36,6 +36,16 @@ class DatabaseTooNewError(PlanError):
         )
 
 
+class DatabaseTooOldError(PlanError):
+    code = "database-too-old"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            f"the database {path} was written by a version that this one cannot read",
+            "use another --data-dir, or move the data folder away and begin anew",
+        )
+
+
 class DatabaseUnusableError(PlanError):
     code = "database-unusable"
 

@@ -1,6 +1,5 @@
-"""The connections to the metadata database, and when a migration is due."""
+"""The connections to the metadata database, and the making of its tables at the first one."""
 
-import fcntl
 import os
 import sqlite3
 import threading
@@ -12,15 +11,13 @@ from cleveragents.domain.errors import (
     DatabaseBusyError,
     DatabaseDamagedError,
     DatabaseTooNewError,
+    DatabaseTooOldError,
     DatabaseUnusableError,
     DataDirError,
 )
 from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.infrastructure.database.rows import DamagedRowError
-
-REVISIONS = ("0003",)
-"""Every schema revision this version knows, oldest first. A test compares it with Alembic's own.
-What came before the first of them was never released."""
+from cleveragents.infrastructure.database.schema import FORMAT, SCHEMA
 
 BUSY_SECONDS = 30.0
 _PAUSE_SECONDS = 0.05
@@ -29,7 +26,7 @@ _FILES_OF_SQLITE = 4
 
 
 class Database:
-    """One SQLite file; a connection per thread, opened and migrated on first use.
+    """One SQLite file; a connection per thread, opened on first use, when the tables are made too.
 
     `make_ready` is called before that: the folder that all else is kept in.
     """
@@ -106,11 +103,21 @@ class Database:
             connection = sqlite3.connect(
                 self.path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=True
             )
-            connection.row_factory = sqlite3.Row
-            _use_wal(connection)
-            connection.execute("PRAGMA synchronous = FULL")
-            connection.execute("PRAGMA foreign_keys = ON")
+            try:
+                self._set_up(connection)
+            except BaseException:
+                connection.close()
+                raise
             return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        connection.row_factory = sqlite3.Row
+        # First, for a file that is refused is left as it is.
+        if not self._is_made(connection):
+            self._make(connection)
+        _use_wal(connection)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
 
     def _prepare(self) -> None:
         self._make_ready()
@@ -123,43 +130,32 @@ class Database:
             os.path.exists(self.path) and not os.access(self.path, os.W_OK)
         ):
             raise DataDirError(folder, "it is not writable")
-        if self._revision() != REVISIONS[-1]:
-            self._migrate()
 
-    def _revision(self) -> str | None:
-        """The schema the file has; None if it has none yet."""
-        if not os.path.exists(self.path):
-            return None
-        with self.translated():
-            connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS)
-            try:
-                row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-            except sqlite3.OperationalError as error:
-                if "no such table" not in str(error):
-                    raise
-                return None
-            finally:
-                connection.close()
-        revision = None if row is None else str(row[0])
-        if revision is not None and revision < REVISIONS[0]:
-            reason = f"it was written before the first release (schema {revision})"
-            raise DatabaseUnusableError(self.path, reason)
-        if revision is not None and revision not in REVISIONS:
-            raise DatabaseTooNewError(self.path, revision)
-        return revision
+    def _is_made(self, connection: sqlite3.Connection) -> bool:
+        """False for a file with nothing in it; what another version wrote is refused."""
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version > FORMAT:
+            raise DatabaseTooNewError(self.path, str(version))
+        if version == FORMAT:
+            return True
+        if connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone():
+            raise DatabaseTooOldError(self.path)
+        return False
 
-    def _migrate(self) -> None:
-        # Two first commands at once must not both create the tables: the second one waits here,
-        # and then finds the work done.
-        with _file_lock(self.path + ".migrating"):
-            if self._revision() == REVISIONS[-1]:
-                return
-            # Alembic and SQLAlchemy cost half a second to import, so only when they are needed.
-            from cleveragents.infrastructure.database import migrate  # noqa: PLC0415
-
-            with self.translated():
-                migrate.upgrade(self.path)
-            os.chmod(self.path, 0o600)
+    def _make(self, connection: sqlite3.Connection) -> None:
+        """In one transaction: a kill leaves an empty file, and of two first commands at once the
+        second one waits, and then finds the work done."""
+        os.chmod(self.path, 0o600)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if not self._is_made(connection):
+                for statement in SCHEMA.split(";\n"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {FORMAT}")
+            connection.execute("COMMIT")
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
 
 def _unreadable(connection: sqlite3.Connection) -> list[str]:
@@ -190,13 +186,3 @@ def _use_wal(connection: sqlite3.Connection) -> None:
         else:
             return
     connection.execute("PRAGMA journal_mode = WAL")
-
-
-@contextmanager
-def _file_lock(path: str) -> Generator[None]:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -1,329 +1,153 @@
-"""The table definitions, for migrations only: the everyday path never imports SQLAlchemy."""
+"""The tables of the metadata database, as SQLite takes them.
 
-from sqlalchemy import (
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+A change of them raises FORMAT. Columns that end in `_json` hold JSON, times are text (see `rows`);
+docs/reference/database.md says what each table is for.
+"""
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+FORMAT = 1
+"""Kept in the file as its `user_version`."""
 
-plans = Table(
-    "plans",
-    metadata,
-    Column("plan_id", Text, primary_key=True),
-    Column("ordinal", Integer, nullable=False, unique=True),
-    Column("action_name", Text, nullable=False),
-    Column("phase", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("last_completed_step", Integer, nullable=False),
-    Column("last_checkpoint_id", Text),
-    Column("rollback_target", Text),
-    Column("safety_group", Text),
-    Column("rollback_only_json", Text, nullable=False),
-    Column("timeline", Integer, nullable=False),
-    Column("seq", Integer, nullable=False),
-    Column("actor_state_json", Text, nullable=False),
-    Column("error_json", Text),
-    Column("applied_json", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
-    Column("started_at", Text),
-    Column("finished_at", Text),
-    Column("lease_epoch", Integer, nullable=False),
-)
-
-# Beside the plan and not in it: to change a row, SQLite goes over all of it. A plan's row changes
-# at every step, and its action, which never changes, is the longer the more steps there are.
-plan_actions = Table(
-    "plan_actions",
-    metadata,
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), primary_key=True),
-    Column("action_json", Text, nullable=False),
-)
-
-installation = Table(
-    "installation",
-    metadata,
-    Column("id", Integer, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("inode", Integer, nullable=False),
-)
-
-plan_resources = Table(
-    "plan_resources",
-    metadata,
-    Column("resource_id", Text, primary_key=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("location", Text, nullable=False),
-    Column("base", Text, nullable=False),
-    Column("sandbox_path", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("include_json", Text, nullable=False),
-    Column("exclude_json", Text, nullable=False),
-    Column("checkpointable", Boolean, nullable=False),
-    Column("base_snapshot", Text),
-    Column("boundary", Text),
-    Column("details_json", Text, nullable=False),
-    UniqueConstraint("plan_id", "name"),
-)
-
-timelines = Table(
-    "timelines",
-    metadata,
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), primary_key=True),
-    Column("timeline", Integer, primary_key=True),
-    Column("parent_timeline", Integer, nullable=False),
-    Column("parent_seq", Integer, nullable=False),
-)
-
-decisions = Table(
-    "decisions",
-    metadata,
-    Column("decision_id", Text, primary_key=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False),
-    Column("parent_id", Text, ForeignKey("decisions.decision_id")),
-    Column("timeline", Integer, nullable=False),
-    Column("seq", Integer, nullable=False),
-    Column("type", Text, nullable=False),
-    Column("question", Text, nullable=False),
-    Column("chosen", Text, nullable=False),
-    Column("alternatives_json", Text, nullable=False),
-    Column("rationale", Text, nullable=False),
-    Column("confidence", Float),
-    Column("context_json", Text, nullable=False),
-    Column("phase", Text, nullable=False),
-    Column("step_index", Integer),
-    Column("attempt", Integer, nullable=False),
-    Column("superseded", Boolean, nullable=False),
-    Column("created_at", Text, nullable=False),
-    Index(None, "plan_id", "seq"),
-)
-
-decided_steps = Table(
-    "decided_steps",
-    metadata,
-    Column("decision_id", Text, ForeignKey("decisions.decision_id"), primary_key=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
-    Column("step_json", Text, nullable=False),
-    Column("actor_state_json", Text, nullable=False),
-)
-
-actor_messages = Table(
-    "actor_messages",
-    metadata,
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), primary_key=True),
-    Column("key", Text, primary_key=True),
-    Column("parent", Text),
-    Column("body", Text, nullable=False),
-)
-
-decision_dependencies = Table(
-    "decision_dependencies",
-    metadata,
-    Column("decision_id", Text, ForeignKey("decisions.decision_id"), primary_key=True),
-    Column("depends_on", Text, ForeignKey("decisions.decision_id"), primary_key=True, index=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
-    Column("why", Text, nullable=False),
-)
-
-corrections = Table(
-    "corrections",
-    metadata,
-    Column("correction_id", Text, primary_key=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
-    Column("decision_id", Text, ForeignKey("decisions.decision_id"), nullable=False),
-    Column("mode", Text, nullable=False),
-    Column("guidance", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("target_group", Text),
-    Column("safety_group", Text),
-    Column("intervention_id", Text),
-    Column("affected_json", Text, nullable=False),
-    Column("kept_json", Text, nullable=False),
-    Column("steps_json", Text, nullable=False),
-    Column("restored_json", Text, nullable=False),
-    Column("step_index", Integer),
-    Column("replacement_json", Text),
-    Column("created_at", Text, nullable=False),
-)
-
-supersessions = Table(
-    "supersessions",
-    metadata,
-    Column("correction_id", Text, ForeignKey("corrections.correction_id"), primary_key=True),
-    Column("decision_id", Text, ForeignKey("decisions.decision_id"), primary_key=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
-    Column("timeline", Integer, nullable=False),
-    Column("seq", Integer, nullable=False),
-)
-
-unchecked_decisions = Table(
-    "unchecked_decisions",
-    metadata,
-    Column("decision_id", Text, ForeignKey("decisions.decision_id"), primary_key=True),
-    Column("timeline", Integer, primary_key=True),
-    Column("seq", Integer, primary_key=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
-    Column("why", Text, nullable=False),
-)
-
-subplans = Table(
-    "subplans",
-    metadata,
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), primary_key=True),
-    Column("parent_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
-    Column("root_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
-    Column("decision_id", Text, ForeignKey("decisions.decision_id"), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("position_in_step", Integer, nullable=False),
-    Column("timeline", Integer, nullable=False),
-    Column("seq", Integer, nullable=False),
-    Column("outcome", Text, nullable=False),
-    Column("invalidated", Boolean, nullable=False),
-    Column("retries", Integer, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("conflicts_json", Text, nullable=False),
-    Column("merges_json", Text, nullable=False),
-    Column("losses_json", Text, nullable=False),
-)
-
-tool_calls = Table(
-    "tool_calls",
-    metadata,
-    Column("call_id", Text, primary_key=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False),
-    Column("decision_id", Text, ForeignKey("decisions.decision_id"), nullable=False),
-    Column("timeline", Integer, nullable=False),
-    Column("seq", Integer, nullable=False),
-    Column("step_index", Integer, nullable=False),
-    Column("tool", Text, nullable=False),
-    Column("arguments_json", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("output", Text, nullable=False),
-    Column("values_json", Text, nullable=False),
-    Column("error", Text),
-    Column("changes_json", Text, nullable=False),
-    Column("touched_json", Text, nullable=False),
-    Column("reach_json", Text, nullable=False),
-    Column("side_effects_json", Text, nullable=False),
-    Column("started_at", Text, nullable=False),
-    Column("finished_at", Text, nullable=False),
-    Column("undone", Boolean, nullable=False),
-    Index(None, "plan_id", "seq"),
-)
-
-effects = Table(
-    "effects",
-    metadata,
-    Column("effect_id", Text, primary_key=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False),
-    Column("decision_id", Text, ForeignKey("decisions.decision_id"), nullable=False),
-    Column("timeline", Integer, nullable=False),
-    Column("seq", Integer, nullable=False),
-    Column("step_index", Integer, nullable=False),
-    Column("tool", Text, nullable=False),
-    Column("arguments_json", Text, nullable=False),
-    Column("arguments_hash", Text, nullable=False),
-    Column("effects_json", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("output", Text, nullable=False),
-    Column("values_json", Text, nullable=False),
-    Column("compensate", Text),
-    Column("stands_for", Text, ForeignKey("effects.effect_id")),
-    Column("error", Text),
-    Column("started_at", Text, nullable=False),
-    Column("finished_at", Text),
-    Index(None, "plan_id", "seq"),
-    Index(None, "plan_id", "step_index"),
-)
-
-checkpoint_groups = Table(
-    "checkpoint_groups",
-    metadata,
-    Column("group_id", Text, primary_key=True),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False),
-    Column("timeline", Integer, nullable=False),
-    Column("seq", Integer, nullable=False),
-    Column("decision_id", Text, ForeignKey("decisions.decision_id")),
-    Column("step_index", Integer, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("source", Text, nullable=False),
-    Column("phase", Text, nullable=False),
-    Column("label", Text, nullable=False),
-    Column("labelled_by_hand", Boolean, nullable=False),
-    Column("state_hash", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
-    Column("last_completed_step", Integer, nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("actor_state_json", Text, nullable=False),
-    Column("superseded", Boolean, nullable=False),
-    Index(None, "plan_id", "seq"),
-)
-
-checkpoints = Table(
-    "checkpoints",
-    metadata,
-    Column("checkpoint_id", Text, primary_key=True),
-    Column(
-        "group_id",
-        Text,
-        ForeignKey("checkpoint_groups.group_id", ondelete="CASCADE"),
-        nullable=False,
-        index=True,
-    ),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False),
-    Column("decision_id", Text, ForeignKey("decisions.decision_id")),
-    Column("resource_id", Text, ForeignKey("plan_resources.resource_id")),
-    Column("checkpoint_type", Text, nullable=False),
-    Column("sandbox_ref", Text, nullable=False),
-    Column("filesystem_path", Text, nullable=False),
-    Column("size_bytes", Integer, nullable=False),
-    Column("created_at", Text, nullable=False),
-    Column("step_index", Integer, nullable=False),
-    Column("state_hash", Text, nullable=False),
-    Column("label", Text, nullable=False),
-    Column("metadata_json", Text, nullable=False),
-)
-
-checkpoint_resource_states = Table(
-    "checkpoint_resource_states",
-    metadata,
-    Column(
-        "group_id",
-        Text,
-        ForeignKey("checkpoint_groups.group_id", ondelete="CASCADE"),
-        primary_key=True,
-    ),
-    Column("resource_id", Text, ForeignKey("plan_resources.resource_id"), primary_key=True),
-    Column("snapshot", Text, nullable=False),
-    Column("state_hash", Text, nullable=False),
-    Column("boundary", Text, nullable=False),
-)
-
-pruned_checkpoints = Table(
-    "pruned_checkpoints",
-    metadata,
-    Column("checkpoint_id", Text, primary_key=True),
-    Column("group_id", Text, nullable=False),
-    Column("plan_id", Text, ForeignKey("plans.plan_id"), nullable=False, index=True),
-    Column("label", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("pruned_at", Text, nullable=False),
-)
+# A plan's action is beside its row and not in it: to change a row, SQLite goes over all of it. The
+# row changes at every step; the action never does, and is the longer the more steps there are.
+SCHEMA = """
+CREATE TABLE plans (
+    plan_id TEXT PRIMARY KEY NOT NULL, ordinal INTEGER NOT NULL UNIQUE, action_name TEXT NOT NULL,
+    phase TEXT NOT NULL, state TEXT NOT NULL, attempt INTEGER NOT NULL,
+    last_completed_step INTEGER NOT NULL, last_checkpoint_id TEXT, rollback_target TEXT,
+    safety_group TEXT, rollback_only_json TEXT NOT NULL, timeline INTEGER NOT NULL,
+    seq INTEGER NOT NULL, actor_state_json TEXT NOT NULL, error_json TEXT,
+    applied_json TEXT NOT NULL, created_at TEXT NOT NULL, started_at TEXT, finished_at TEXT,
+    lease_epoch INTEGER NOT NULL
+);
+CREATE TABLE plan_actions (
+    plan_id TEXT PRIMARY KEY NOT NULL REFERENCES plans (plan_id), action_json TEXT NOT NULL
+);
+CREATE TABLE installation (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, inode INTEGER NOT NULL
+);
+CREATE TABLE plan_resources (
+    resource_id TEXT PRIMARY KEY NOT NULL, plan_id TEXT NOT NULL REFERENCES plans (plan_id),
+    name TEXT NOT NULL, type TEXT NOT NULL, location TEXT NOT NULL, base TEXT NOT NULL,
+    sandbox_path TEXT NOT NULL, status TEXT NOT NULL, include_json TEXT NOT NULL,
+    exclude_json TEXT NOT NULL, checkpointable BOOLEAN NOT NULL, base_snapshot TEXT, boundary TEXT,
+    details_json TEXT NOT NULL, UNIQUE (plan_id, name)
+);
+CREATE TABLE timelines (
+    plan_id TEXT NOT NULL REFERENCES plans (plan_id), timeline INTEGER NOT NULL,
+    parent_timeline INTEGER NOT NULL, parent_seq INTEGER NOT NULL, PRIMARY KEY (plan_id, timeline)
+);
+CREATE TABLE decisions (
+    decision_id TEXT PRIMARY KEY NOT NULL, plan_id TEXT NOT NULL REFERENCES plans (plan_id),
+    parent_id TEXT REFERENCES decisions (decision_id), timeline INTEGER NOT NULL,
+    seq INTEGER NOT NULL, type TEXT NOT NULL, question TEXT NOT NULL, chosen TEXT NOT NULL,
+    alternatives_json TEXT NOT NULL, rationale TEXT NOT NULL, confidence REAL,
+    context_json TEXT NOT NULL, phase TEXT NOT NULL, step_index INTEGER, attempt INTEGER NOT NULL,
+    superseded BOOLEAN NOT NULL, created_at TEXT NOT NULL
+);
+CREATE INDEX ix_decisions_plan_id_seq ON decisions (plan_id, seq);
+CREATE TABLE decided_steps (
+    decision_id TEXT PRIMARY KEY NOT NULL REFERENCES decisions (decision_id),
+    plan_id TEXT NOT NULL REFERENCES plans (plan_id), step_json TEXT NOT NULL,
+    actor_state_json TEXT NOT NULL
+);
+CREATE INDEX ix_decided_steps_plan_id ON decided_steps (plan_id);
+CREATE TABLE actor_messages (
+    plan_id TEXT NOT NULL REFERENCES plans (plan_id), key TEXT NOT NULL, parent TEXT,
+    body TEXT NOT NULL, PRIMARY KEY (plan_id, key)
+);
+CREATE TABLE decision_dependencies (
+    decision_id TEXT NOT NULL REFERENCES decisions (decision_id),
+    depends_on TEXT NOT NULL REFERENCES decisions (decision_id),
+    plan_id TEXT NOT NULL REFERENCES plans (plan_id), why TEXT NOT NULL,
+    PRIMARY KEY (decision_id, depends_on)
+);
+CREATE INDEX ix_decision_dependencies_depends_on ON decision_dependencies (depends_on);
+CREATE INDEX ix_decision_dependencies_plan_id ON decision_dependencies (plan_id);
+CREATE TABLE corrections (
+    correction_id TEXT PRIMARY KEY NOT NULL, plan_id TEXT NOT NULL REFERENCES plans (plan_id),
+    decision_id TEXT NOT NULL REFERENCES decisions (decision_id), mode TEXT NOT NULL,
+    guidance TEXT NOT NULL, status TEXT NOT NULL, target_group TEXT, safety_group TEXT,
+    intervention_id TEXT, affected_json TEXT NOT NULL, kept_json TEXT NOT NULL,
+    steps_json TEXT NOT NULL, restored_json TEXT NOT NULL, step_index INTEGER,
+    replacement_json TEXT, created_at TEXT NOT NULL
+);
+CREATE INDEX ix_corrections_plan_id ON corrections (plan_id);
+CREATE TABLE supersessions (
+    correction_id TEXT NOT NULL REFERENCES corrections (correction_id),
+    decision_id TEXT NOT NULL REFERENCES decisions (decision_id),
+    plan_id TEXT NOT NULL REFERENCES plans (plan_id), timeline INTEGER NOT NULL,
+    seq INTEGER NOT NULL, PRIMARY KEY (correction_id, decision_id)
+);
+CREATE INDEX ix_supersessions_plan_id ON supersessions (plan_id);
+CREATE TABLE unchecked_decisions (
+    decision_id TEXT NOT NULL REFERENCES decisions (decision_id), timeline INTEGER NOT NULL,
+    seq INTEGER NOT NULL, plan_id TEXT NOT NULL REFERENCES plans (plan_id), why TEXT NOT NULL,
+    PRIMARY KEY (decision_id, timeline, seq)
+);
+CREATE INDEX ix_unchecked_decisions_plan_id ON unchecked_decisions (plan_id);
+CREATE TABLE subplans (
+    plan_id TEXT PRIMARY KEY NOT NULL REFERENCES plans (plan_id),
+    parent_id TEXT NOT NULL REFERENCES plans (plan_id),
+    root_id TEXT NOT NULL REFERENCES plans (plan_id),
+    decision_id TEXT NOT NULL REFERENCES decisions (decision_id), name TEXT NOT NULL,
+    position_in_step INTEGER NOT NULL, timeline INTEGER NOT NULL, seq INTEGER NOT NULL,
+    outcome TEXT NOT NULL, invalidated BOOLEAN NOT NULL, retries INTEGER NOT NULL,
+    reason TEXT NOT NULL, conflicts_json TEXT NOT NULL, merges_json TEXT NOT NULL,
+    losses_json TEXT NOT NULL
+);
+CREATE INDEX ix_subplans_parent_id ON subplans (parent_id);
+CREATE INDEX ix_subplans_root_id ON subplans (root_id);
+CREATE TABLE tool_calls (
+    call_id TEXT PRIMARY KEY NOT NULL, plan_id TEXT NOT NULL REFERENCES plans (plan_id),
+    decision_id TEXT NOT NULL REFERENCES decisions (decision_id), timeline INTEGER NOT NULL,
+    seq INTEGER NOT NULL, step_index INTEGER NOT NULL, tool TEXT NOT NULL,
+    arguments_json TEXT NOT NULL, status TEXT NOT NULL, output TEXT NOT NULL,
+    values_json TEXT NOT NULL, error TEXT, changes_json TEXT NOT NULL, touched_json TEXT NOT NULL,
+    reach_json TEXT NOT NULL, side_effects_json TEXT NOT NULL, started_at TEXT NOT NULL,
+    finished_at TEXT NOT NULL, undone BOOLEAN NOT NULL
+);
+CREATE INDEX ix_tool_calls_plan_id_seq ON tool_calls (plan_id, seq);
+CREATE TABLE effects (
+    effect_id TEXT PRIMARY KEY NOT NULL, plan_id TEXT NOT NULL REFERENCES plans (plan_id),
+    decision_id TEXT NOT NULL REFERENCES decisions (decision_id), timeline INTEGER NOT NULL,
+    seq INTEGER NOT NULL, step_index INTEGER NOT NULL, tool TEXT NOT NULL,
+    arguments_json TEXT NOT NULL, arguments_hash TEXT NOT NULL, effects_json TEXT NOT NULL,
+    state TEXT NOT NULL, output TEXT NOT NULL, values_json TEXT NOT NULL, compensate TEXT,
+    stands_for TEXT REFERENCES effects (effect_id), error TEXT, started_at TEXT NOT NULL,
+    finished_at TEXT
+);
+CREATE INDEX ix_effects_plan_id_seq ON effects (plan_id, seq);
+CREATE INDEX ix_effects_plan_id_step_index ON effects (plan_id, step_index);
+CREATE TABLE checkpoint_groups (
+    group_id TEXT PRIMARY KEY NOT NULL, plan_id TEXT NOT NULL REFERENCES plans (plan_id),
+    timeline INTEGER NOT NULL, seq INTEGER NOT NULL,
+    decision_id TEXT REFERENCES decisions (decision_id), step_index INTEGER NOT NULL,
+    reason TEXT NOT NULL, source TEXT NOT NULL, phase TEXT NOT NULL, label TEXT NOT NULL,
+    labelled_by_hand BOOLEAN NOT NULL, state_hash TEXT NOT NULL, created_at TEXT NOT NULL,
+    last_completed_step INTEGER NOT NULL, attempt INTEGER NOT NULL, actor_state_json TEXT NOT NULL,
+    superseded BOOLEAN NOT NULL
+);
+CREATE INDEX ix_checkpoint_groups_plan_id_seq ON checkpoint_groups (plan_id, seq);
+CREATE TABLE checkpoints (
+    checkpoint_id TEXT PRIMARY KEY NOT NULL,
+    group_id TEXT NOT NULL REFERENCES checkpoint_groups (group_id) ON DELETE CASCADE,
+    plan_id TEXT NOT NULL REFERENCES plans (plan_id),
+    decision_id TEXT REFERENCES decisions (decision_id),
+    resource_id TEXT REFERENCES plan_resources (resource_id), checkpoint_type TEXT NOT NULL,
+    sandbox_ref TEXT NOT NULL, filesystem_path TEXT NOT NULL, size_bytes INTEGER NOT NULL,
+    created_at TEXT NOT NULL, step_index INTEGER NOT NULL, state_hash TEXT NOT NULL,
+    label TEXT NOT NULL, metadata_json TEXT NOT NULL
+);
+CREATE INDEX ix_checkpoints_group_id ON checkpoints (group_id);
+CREATE TABLE checkpoint_resource_states (
+    group_id TEXT NOT NULL REFERENCES checkpoint_groups (group_id) ON DELETE CASCADE,
+    resource_id TEXT NOT NULL REFERENCES plan_resources (resource_id), snapshot TEXT NOT NULL,
+    state_hash TEXT NOT NULL, boundary TEXT NOT NULL, PRIMARY KEY (group_id, resource_id)
+);
+CREATE TABLE pruned_checkpoints (
+    checkpoint_id TEXT PRIMARY KEY NOT NULL, group_id TEXT NOT NULL,
+    plan_id TEXT NOT NULL REFERENCES plans (plan_id), label TEXT NOT NULL, reason TEXT NOT NULL,
+    pruned_at TEXT NOT NULL
+);
+CREATE INDEX ix_pruned_checkpoints_plan_id ON pruned_checkpoints (plan_id)
+"""

@@ -1,1 +1,0 @@
-"""Alembic's migration scripts; a released one is never edited."""
