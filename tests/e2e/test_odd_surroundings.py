@@ -101,11 +101,11 @@ def test_whatever_columns_says_everything_is_shown(
     done: PlanHandle, columns: str, format: str
 ) -> None:
     odd = done.agents.having(COLUMNS=columns, LINES=columns)
-    shown = odd.process("--format", format, "plan", "list").ok().out
+    shown = odd.inside("--format", format, "plan", "list").ok().out
     assert done.id[:6] in shown
-    refused = odd.process("--format", format, "plan", "list", "--no-such-option")
+    refused = odd.inside("--format", format, "plan", "list", "--no-such-option")
     assert "no-such-option" in re.sub(r"[\s│|]", "", refused.err)
-    assert "Usage" in odd.process("--help").ok().out
+    assert "Usage" in odd.inside("--help").ok().out
 
 
 @pytest.mark.parametrize("columns", WIDTHS)
@@ -213,12 +213,12 @@ def test_the_password_in_an_address_is_never_shown(world: World, address: str, f
         ["config", "get", "actor.llm.base-url"],
         ["config", "list"],
     ):
-        answer = told.process("--format", format, *words).ok()
+        answer = told.inside("--format", format, *words).ok()
         assert SECRET not in answer.out + answer.err
     kept = (world.agents.data_dir / "config.toml").read_text()
     assert address in kept
     if "models.example/v1" in address:
-        assert "models.example/v1" in told.process("config", "list").out
+        assert "models.example/v1" in told.inside("config", "list").out
 
 
 def test_the_password_in_an_address_is_in_no_error_of_a_model(world: World) -> None:
@@ -232,11 +232,11 @@ def test_the_password_in_an_address_is_in_no_error_of_a_model(world: World) -> N
         ):
             environ = {name: address, "CLEVERAGENTS_ACTOR_LLM_MAX_RETRIES": "0"}
             agents = world.agents.having(**environ, OPENAI_API_KEY="k")
-            answer = agents.process("-v", "--format", "json", "plan", "execute", plan)
+            answer = agents.inside("-v", "--format", "json", "plan", "execute", plan)
             assert answer.error["code"] in TROUBLES, answer
             assert SECRET not in answer.out + answer.err
     for command in ("status", "errors", "tree"):
-        assert SECRET not in world.agents.json("plan", command, plan).ok().out
+        assert SECRET not in world.agents("plan", command, plan).ok().out
 
 
 # --- numbers ------------------------------------------------------------------------------------
