@@ -163,6 +163,12 @@ def test_finding_one_checkpoint_does_not_load_the_others(
     assert loaded[3] < loaded[1] + 10, loaded
 
 
+def test_explaining_one_decision_does_not_load_the_others(plans: list[Long]) -> None:
+    work = [plan.work("plan", "explain", "DECISION") for plan in plans]
+    for file in ("decision_repository.py", "checkpoint_repository.py"):
+        assert work[3].calls[file] == work[1].calls[file] > 0
+
+
 @pytest.mark.parametrize(("named", "code"), [("write file {}", 0), ("wrote fiel {}", 1)])
 def test_a_long_action_file_is_read_or_refused_without_comparing_all_with_all(
     world: World, named: str, code: int

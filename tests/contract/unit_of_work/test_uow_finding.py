@@ -166,6 +166,24 @@ def test_everything_comes_in_the_order_in_which_it_happened(factory: UnitOfWorkF
         assert [fork.timeline for fork in uow.timelines.of_plan(PLAN)] == [3, 8, 9]
 
 
+def test_what_belongs_to_one_decision_comes_alone_and_in_order(factory: UnitOfWorkFactory) -> None:
+    fill(factory)
+    later = replace(a_group(200), position=Position(timeline=3, seq=200))
+    earlier = replace(a_group(210), position=Position(timeline=3, seq=199))
+    call = replace(FULL_CALL, call_id=ToolCallId(ulid(400)), decision_id=ROOT)
+    with factory() as uow:
+        for group in (later, earlier, a_group(220, decision_id=ROOT)):
+            uow.checkpoints.add(group)
+        uow.tool_calls.add(call)
+        uow.commit()
+
+    with factory.reading() as uow:
+        assert list(uow.checkpoints.of_decision(PLAN, CHILD)) == [FULL_GROUP, earlier, later]
+        assert list(uow.tool_calls.of_decision(PLAN, CHILD)) == [FULL_CALL]
+        assert list(uow.tool_calls.of_decision(PLAN, ROOT)) == [call]
+        assert list(uow.checkpoints.of_decision(OTHER_PLAN, CHILD)) == []
+
+
 # --- flags and deleting -------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.checkpoint_lookup import SHORTEST_PREFIX
 from cleveragents.domain.errors import DatabaseUnusableError
-from cleveragents.domain.ids import CheckpointId, GroupId, PlanId
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId
 from cleveragents.domain.retention import GroupOutline, StateCounts
 
 
@@ -37,6 +37,9 @@ class MemoryCheckpoints:
     def of_plan(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
         found = [g for g in self._tables.groups.values() if g.plan_id == plan_id]
         return sorted(found, key=lambda group: group.position.seq)
+
+    def of_decision(self, plan_id: PlanId, decision_id: DecisionId) -> Sequence[CheckpointGroup]:
+        return [g for g in self.of_plan(plan_id) if g.decision_id == decision_id]
 
     def called(self, plan_id: PlanId, name: str) -> Sequence[CheckpointGroup]:
         start = name.upper()

@@ -205,6 +205,9 @@ class MemoryToolCalls:
         found = [c for c in self._tables.tool_calls.values() if c.plan_id == plan_id]
         return sorted(found, key=lambda call: call.position.seq)
 
+    def of_decision(self, plan_id: PlanId, decision_id: DecisionId) -> Sequence[ToolCall]:
+        return [call for call in self.of_plan(plan_id) if call.decision_id == decision_id]
+
     def mark_undone(self, plan_id: PlanId, undone: Collection[str]) -> None:
         for call in self.of_plan(plan_id):
             self._tables.tool_calls[call.call_id] = replace(call, undone=call.call_id in undone)

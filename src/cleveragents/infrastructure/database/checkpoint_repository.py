@@ -86,6 +86,14 @@ class SqlCheckpoints(FencedRows):
     def of_plan(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
         return self._load("plan_id = ?", plan_id)
 
+    def of_decision(self, plan_id: PlanId, decision_id: DecisionId) -> Sequence[CheckpointGroup]:
+        rows = self._connection.execute(
+            "SELECT group_id FROM checkpoint_groups WHERE plan_id = ? AND decision_id = ?"
+            " ORDER BY seq",
+            (plan_id, decision_id),
+        )
+        return [self.get(GroupId(row[0])) for row in rows.fetchall()]
+
     def called(self, plan_id: PlanId, name: str) -> Sequence[CheckpointGroup]:
         label, start = storable(name), storable(name.upper())
         end = f"{start}~" if len(name) >= SHORTEST_PREFIX else start

@@ -162,6 +162,13 @@ class SqlToolCalls(FencedRows):
         )
         return [_tool_call(row) for row in rows]
 
+    def of_decision(self, plan_id: PlanId, decision_id: DecisionId) -> Sequence[ToolCall]:
+        rows = self._connection.execute(
+            "SELECT * FROM tool_calls WHERE plan_id = ? AND decision_id = ? ORDER BY seq",
+            (plan_id, decision_id),
+        )
+        return [_tool_call(row) for row in rows]
+
     def mark_undone(self, plan_id: PlanId, undone: Collection[str]) -> None:
         writing, wanted = self._fence.writing(plan_id), set(undone)
         set_flag(writing, "tool_calls", "call_id", "undone", plan_id, wanted)

@@ -57,7 +57,7 @@ def impact_of(
     """
     decision = uow.decisions.get(decision_id)
     _refuse_the_impossible(plan, decision)
-    target = _target(uow.checkpoints.of_plan(plan.plan_id), decision)
+    target = _target(uow.checkpoints.of_decision(plan.plan_id, decision_id), decision)
     course = RunState.of(uow, plan)
     history = _history(uow, plan, course)
     found = history.affected_by(decision_id, since=target.position.seq, keep=keep)
@@ -128,7 +128,7 @@ def _refuse_the_impossible(plan: Plan, decision: Decision) -> None:
 
 def _target(groups: Iterable[CheckpointGroup], decision: Decision) -> CheckpointGroup:
     for group in groups:
-        if group.decision_id == decision.decision_id and group.reason in _BEFORE:
+        if group.reason in _BEFORE:
             return group
     raise CorrectionRefusedError(
         f"the checkpoint before decision {decision.decision_id} was pruned",

@@ -25,7 +25,9 @@ class Keeping(Struct, frozen=True, kw_only=True):
     @classmethod
     def wanted(cls, uow: UnitOfWork, plan: Plan, texts: Sequence[str]) -> "Keeping":
         """Each a step's number or name, or `all`. Raises UsageError."""
-        done = done_steps(uow, plan)
+        if not texts:
+            return cls()  # nearly always; the rest would make long plans slow
+        done = done_steps(uow, plan, uow.tool_calls.of_plan(plan.plan_id))
         asked = {done[i]: text for text in texts if text != ALL for i in [_step(plan, done, text)]}
         every = done.values() if ALL in texts else ()
         return cls(decisions=frozenset({*asked, *every}), asked=asked)

@@ -65,7 +65,7 @@ class RunState(Struct):
         known = {item.decision_id for item in live}
         return cls(
             decisions=live,
-            done=done_steps(uow, plan),
+            done=done_steps(uow, plan, calls),
             failed=failed_steps(every),
             writers=Writers(call.deed for call in calls),
             corrections=[
@@ -199,12 +199,12 @@ def _placed(decisions: Iterable[Decision]) -> list[PlacedStep]:
     ]
 
 
-def done_steps(uow: UnitOfWork, plan: Plan) -> dict[int, DecisionId]:
-    """By step, the live decision that carried it out to its end."""
+def done_steps(uow: UnitOfWork, plan: Plan, calls: Iterable[ToolCall]) -> dict[int, DecisionId]:
+    """By step, the live decision that carried it out to its end; `calls` are those of the plan."""
     children = uow.subplans.of_parent(plan.plan_id)
     return {
         call.step_index: call.decision_id
-        for call in successes(uow.tool_calls.of_plan(plan.plan_id))
+        for call in successes(calls)
         if not _spawned_less(plan, call, children)
     }
 

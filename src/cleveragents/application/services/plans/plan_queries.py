@@ -180,7 +180,7 @@ class PlanQueries:
             plan = uow.plans.get(plan_id)
             resources = tuple(uow.resources.of_plan(plan_id))
             calls = [call for call in uow.tool_calls.of_plan(plan_id) if not call.undone]
-            done = done_steps(uow, plan)
+            done = done_steps(uow, plan, calls)
             checkpoints = uow.checkpoints.count(plan_id)
             children = children_of_plan(uow, plan_id)
             unchecked = unchecked_steps(uow, plan)
@@ -206,22 +206,21 @@ class PlanQueries:
         with self._unit_of_work.reading() as uow:
             decision = find_decision(uow, wanted)
             plan_id, mine = decision.plan_id, decision.decision_id
-            groups = _by_decision(uow.checkpoints.of_plan(plan_id))
-            calls = uow.tool_calls.of_plan(plan_id)
             dependencies = uow.decisions.dependencies(plan_id)
+            depends_on = tuple(item for item in dependencies if item.decision_id == mine)
+            used_by = tuple(item for item in dependencies if item.depends_on == mine)
+            others = {d.depends_on for d in depends_on} | {d.decision_id for d in used_by}
             corrections = uow.corrections.of_plan(plan_id)
-            names = {item.decision_id: item.chosen for item in uow.decisions.of_plan(plan_id)}
-            unchecked = unchecked_of(uow, uow.plans.get(plan_id))
-        return ExplainedDecision(
-            decision=decision,
-            group=groups.get(mine),
-            calls=tuple(call for call in calls if call.decision_id == mine),
-            depends_on=tuple(item for item in dependencies if item.decision_id == mine),
-            used_by=tuple(item for item in dependencies if item.depends_on == mine),
-            corrections=tuple(item for item in corrections if item.is_about(mine)),
-            unchecked=unchecked.get(mine),
-            names=names,
-        )
+            return ExplainedDecision(
+                decision=decision,
+                group=next(iter(uow.checkpoints.of_decision(plan_id, mine)), None),
+                calls=tuple(uow.tool_calls.of_decision(plan_id, mine)),
+                depends_on=depends_on,
+                used_by=used_by,
+                corrections=tuple(item for item in corrections if item.is_about(mine)),
+                unchecked=unchecked_of(uow, uow.plans.get(plan_id)).get(mine),
+                names={other: uow.decisions.get(other).chosen for other in others},
+            )
 
     def record(self, plan_id: PlanId) -> PlanRecord:
         with self._unit_of_work.reading() as uow:

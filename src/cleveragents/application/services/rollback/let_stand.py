@@ -17,8 +17,9 @@ def brought_back(restored: Selection, why: str) -> CommitExtras:
 
 
 def _let_stand(uow: UnitOfWork, plan: Plan, restored: Selection, why: str) -> None:
-    done = set(done_steps(uow, plan).values())
-    deeds = deeds_of(successes(uow.tool_calls.of_plan(plan.plan_id)))
+    calls = successes(uow.tool_calls.of_plan(plan.plan_id))
+    done = set(done_steps(uow, plan, calls).values())
+    deeds = deeds_of(calls)
     uow.corrections.let_stand(
         plan.plan_id,
         [

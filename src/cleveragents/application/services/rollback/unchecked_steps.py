@@ -22,6 +22,7 @@ class UncheckedStep(Struct, frozen=True, kw_only=True):
 def unchecked_steps(uow: UnitOfWork, plan: Plan, child: str = "") -> tuple[UncheckedStep, ...]:
     """In their order; the result of a child is its parent's, and so is what is unchecked of it."""
     marked = unchecked_of(uow, plan)
+    calls = uow.tool_calls.of_plan(plan.plan_id) if marked else ()
     own = [
         UncheckedStep(
             plan_id=plan.plan_id,
@@ -31,7 +32,7 @@ def unchecked_steps(uow: UnitOfWork, plan: Plan, child: str = "") -> tuple[Unche
             decision_id=decision_id,
             why=marked[decision_id],
         )
-        for index, decision_id in (sorted(done_steps(uow, plan).items()) if marked else ())
+        for index, decision_id in sorted(done_steps(uow, plan, calls).items())
         if decision_id in marked and index < len(plan.action.steps)
     ]
     inner = [
