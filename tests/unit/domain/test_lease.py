@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cleveragents.domain.errors import PlanOvertakenError
@@ -54,6 +54,7 @@ moves = st.lists(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(moves)
 def test_of_all_processes_only_the_last_to_take_a_plan_can_write_it(
     happened: list[tuple[str, int, bool]],
