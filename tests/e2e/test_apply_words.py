@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.refusals import refused
-from tests.support.submodules import LIB, WithSubmodules
+from tests.support.submodules import COMMIT_INSIDE, LIB, WithSubmodules
 from tests.support.world import PlanHandle, World, shell, write
 
 # Signs as git wants it from a program: a status line, and a signature on standard output.
@@ -16,6 +16,8 @@ echo "[GNUPG:] SIG_CREATED " >&2
 echo "-----BEGIN PGP SIGNATURE-----"; echo; echo "made by the user's program"
 echo "-----END PGP SIGNATURE-----"
 """
+
+EDIT_INSIDE = f"cd {LIB} && echo two > lib.txt && echo new > new.txt"
 
 
 # --- what is no uncommitted work ----------------------------------------------------------------
@@ -34,6 +36,67 @@ def test_an_untracked_file_that_is_what_the_plan_made_is_in_nobodys_way(
     assert world.project.read("new/a.txt") == "same\n"
     left = {"?? b.txt", "?? new/"} if options else set[str]()
     assert set(world.project.git("status", "--porcelain").splitlines()) == left
+
+
+@pytest.mark.parametrize("options", [(), ("--no-commit",)])
+def test_what_is_staged_and_what_the_plan_made_too_is_in_nobodys_way(
+    world: World, options: tuple[str, ...]
+) -> None:
+    plan = world.run(write("a.txt", "same\n"), shell("echo same > src/app.py; git rm -q README.md"))
+    project = world.project
+    project.write("a.txt", "same\n")
+    project.write("src/app.py", "same\n")
+    project.git("rm", "-q", "README.md")
+    project.git("add", "-A")
+
+    plan("apply", "--yes", *options).ok()
+
+    assert (project.read("a.txt"), project.read("src/app.py")) == ("same\n", "same\n")
+    left = {"A  a.txt", "M  src/app.py", "D  README.md"} if options else set[str]()
+    assert set(project.git("status", "--porcelain").splitlines()) == left
+
+
+def test_what_is_staged_and_differs_is_still_a_conflict(world: World) -> None:
+    plan = world.run(write("a.txt", "same\n"))
+    world.project.write("a.txt", "mine\n")
+    world.project.git("add", "a.txt")
+    world.project.write("a.txt", "same\n")  # only the index has what would be lost
+    before = world.project.fingerprint()
+    assert "uncommitted work" in refused(plan("apply", "--yes"), "apply-conflict")
+    assert world.project.fingerprint() == before
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("inside", [COMMIT_INSIDE, EDIT_INSIDE])
+def test_what_a_submodule_has_as_the_plan_made_it_is_in_nobodys_way(
+    world: World, submodules: WithSubmodules, inside: str, *, staged: bool
+) -> None:
+    project = WithSubmodules(world, submodules)
+    plan = world.run(shell(inside))
+    project.lib.write("lib.txt", "two\n")
+    project.lib.write("new.txt", "new\n")
+    if staged:
+        project.lib.git("add", "-A")
+
+    plan("apply", "--yes").ok()
+
+    assert (project.lib.read("lib.txt"), project.lib.read("new.txt")) == ("two\n", "new\n")
+    assert bool(project.lib.git("status", "--porcelain")) == (inside == EDIT_INSIDE)
+
+
+def test_what_a_submodule_has_staged_and_differs_is_still_a_conflict(
+    world: World, submodules: WithSubmodules
+) -> None:
+    project = WithSubmodules(world, submodules)
+    plan = world.run(shell(COMMIT_INSIDE))
+    project.lib.write("new.txt", "mine\n")
+    project.lib.git("add", "-A")
+    project.lib.write("new.txt", "new\n")
+    before = project.state()
+    said = refused(plan("apply", "--yes"), "apply-conflict")
+    assert "uncommitted work" in said
+    assert f"{LIB}/new.txt" in said
+    assert project.state() == before
 
 
 def test_one_that_differs_is_still_a_conflict(world: World) -> None:

@@ -151,7 +151,7 @@ class GitApply:
         elif options.commit:
             refuse_unready(git, self._means.trees, resource.plan_id)
             ref = _current_branch(git, resource)
-            in_index = staged(git, merge.head, merge.changes)
+            in_index = staged(git, merge.head, merge.result, merge.result, merge.changes)
             _refuse_overlaps(git, held, resource, merge, in_index)
             made = user_commit(git, merge.head, merge.result, options.message)
             token = {"kind": "commit", "head": merge.head, "ref": ref, "commit": made.commit}

@@ -33,9 +33,19 @@ def refuse_unready(git: Git, trees: GitTrees, plan_id: PlanId) -> None:
     UserIndex(git, trees, plan_id).refuse_if_locked()
 
 
-def staged(git: Git, head: str, changes: Collection[TreeChange]) -> set[bytes]:
-    """Paths to be changed whose entry in the user's index is not the one of HEAD."""
-    return {change.path for change in changes} & differing(git, "diff-index", "--cached", head)
+def staged(
+    git: Git, head: str, new: str, files: str, changes: Collection[TreeChange]
+) -> set[bytes]:
+    """Paths to be changed of which the user has staged something that would be lost: the index goes
+    from `head` to `new`, and the files to `files`. What is staged already as it is to be stays.
+    """
+    found = {c.path for c in changes} & differing(git, "diff-index", "--cached", head)
+    if found:
+        found &= differing(git, "diff-index", "--cached", new)
+    if found and files != new:  # of what only files change, the index keeps what it has
+        moved = differing(git, "diff-tree", "-r", head, new)
+        found &= moved | differing(git, "diff-index", "--cached", files)
+    return found
 
 
 def differing(git: Git, command: str, *args: str) -> set[bytes]:

@@ -121,7 +121,7 @@ class SubmoduleApply:
         changes = tree_changes(user, step.head, step.files)
         overlaps = {
             *FileUpdate(user, step.head, step.files).overlaps(self._over.held.over(user)),
-            *staged(user, step.head, changes),
+            *staged(user, step.head, step.commit, step.files, changes),
         }
         if overlaps:
             names = [f"{step.path}/{text_of(path)}" for path in sorted(overlaps)]
