@@ -26,7 +26,7 @@ from cleveragents.domain.action import Action, ResourceSpec, Step, ToolSpec
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
-from cleveragents.domain.confinement import Confinement, Enforcement
+from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.events import Event
 from cleveragents.domain.footprint import Reach
@@ -315,12 +315,6 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     confinement: Confinement = Confinement()
     servers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     reading_servers: frozenset[str] = frozenset()
-
-
-class Confinements(Protocol):
-    def enforcement(self, asked: Confinement) -> Enforcement:
-        """What of it this machine can do."""
-        ...
 
 
 class Tools(Protocol):

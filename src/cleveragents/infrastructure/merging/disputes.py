@@ -113,11 +113,6 @@ def takes_back(base: Entry | None, ours: Entry, theirs: Entry, content: Content)
     return bool(undone(old or [], mine, new))
 
 
-def is_marked(text: bytes) -> bool:
-    """Whether some of the marks of a draft are still there."""
-    return any(line in (OURS_MARK, THEIRS_MARK) for line in lines_of(text))
-
-
 def _overwriting(
     dispute: Dispute, base: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> Dispute:

@@ -6,7 +6,7 @@ that, a plain merge would see nothing, so it is a conflict.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from msgspec import Struct, field
@@ -32,7 +32,6 @@ from cleveragents.infrastructure.merging.renames import Renames
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 T = TypeVar("T", int, bytes)
-Wanted = Mapping[bytes, Entry | None]
 MergeText = Callable[[bytes, bytes, bytes], bytes | None]
 """Takes base, ours and theirs; None where they cannot be brought together."""
 

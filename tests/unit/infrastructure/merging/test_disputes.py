@@ -9,7 +9,7 @@ from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
-from cleveragents.infrastructure.merging.disputes import Dispute, is_marked
+from cleveragents.infrastructure.merging.disputes import Dispute
 from cleveragents.infrastructure.merging.path_merge import Answer, Merged, MergeTrees, PathMerge
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
@@ -132,8 +132,6 @@ def test_a_draft_has_both_sides_and_marks(bench: Bench) -> None:
 
     draft = dispute.draft or b""
     assert b"<<<<<<< ours\ntwo\n=======\nII\n>>>>>>> theirs\n" in draft
-    assert is_marked(draft)
-    assert not is_marked(b"1\n=======\n")
 
 
 # --- a side is taken ----------------------------------------------------------------------------

@@ -198,7 +198,3 @@ def _refuse_if_applied(uow: UnitOfWork, plan_id: PlanId) -> None:
         )
     for child in uow.subplans.of_parent(plan_id):
         _refuse_if_applied(uow, child.plan_id)
-
-
-def made_by(corrections: Iterable[Correction], decision_id: DecisionId) -> Correction | None:
-    return next((item for item in corrections if item.intervention_id == decision_id), None)

@@ -87,7 +87,7 @@ class LlmKind:
         self.check(action)
         address = self._address(action)
         # Only a plan that runs pays for what this loads.
-        from cleveragents.infrastructure.actors.llm.making import make_llm_actor  # noqa: PLC0415
+        from cleveragents.infrastructure.actors.llm.models import make_llm_actor  # noqa: PLC0415
 
         return make_llm_actor(address, action.actor, self._settings, self._surroundings)
 

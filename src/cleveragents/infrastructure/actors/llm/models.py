@@ -1,12 +1,32 @@
-"""Making the model that an address names, with the library that speaks its protocol."""
+"""Making the model that an address names, with the library that speaks its protocol; and the actor
+that asks it."""
 
 from pydantic_ai.models import Model
 
+from cleveragents.domain.action import ActorSpec
+from cleveragents.infrastructure.actors.llm.actor import Budget, LlmActor
+from cleveragents.infrastructure.actors.llm.client import ModelClient, Patience
 from cleveragents.infrastructure.actors.llm.endings import listen
-from cleveragents.infrastructure.actors.llm.factory import ModelAddress
+from cleveragents.infrastructure.actors.llm.factory import LlmSettings, ModelAddress, Surroundings
 
 # Each library is loaded only by those whose model needs it.
 # ruff: noqa: PLC0415
+
+
+def make_llm_actor(
+    address: ModelAddress, spec: ActorSpec, settings: LlmSettings, surroundings: Surroundings
+) -> LlmActor:
+    tools, clock, events = surroundings
+    patience = Patience(
+        timeout=settings.llm_timeout,
+        retries=settings.llm_max_retries,
+        temperature=spec.options.get("temperature"),
+    )
+    client = ModelClient(make_model(address), patience, clock, events)
+    budget = Budget(
+        max_tokens=settings.actor_max_tokens or None, max_cost=settings.actor_max_cost or None
+    )
+    return LlmActor(client, tools, events, budget)
 
 
 def make_model(address: ModelAddress) -> Model:

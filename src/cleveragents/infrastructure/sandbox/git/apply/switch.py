@@ -17,10 +17,10 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.path_update import MovedOnError
-from cleveragents.infrastructure.sandbox.git.apply.undo import FileReturn
 from cleveragents.infrastructure.sandbox.git.apply.undo_folder import UndoFolder
 from cleveragents.infrastructure.sandbox.git.apply.user_index import UserIndex
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import (
+    FileReturn,
     FileUpdate,
     StrangeFileError,
 )
