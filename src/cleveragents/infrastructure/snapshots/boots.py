@@ -44,7 +44,7 @@ def boots_of(db: sqlite3.Connection, resource: PlanResource) -> Boots:
 def _this_boot() -> str:
     """Empty where the system does not say: then nothing is believed that another process saw."""
     try:
-        with open(_BOOT_ID, encoding="ascii") as file:
+        with open(_BOOT_ID, encoding="utf-8") as file:
             return file.read().strip()
     except OSError:
         return ""
