@@ -161,7 +161,7 @@ class Branch:
         self._snapshots: Any = container._snapshots  # noqa: SLF001
         self._ids: Any = container._ids  # noqa: SLF001
         plan = container.plan_queries.list().plans[0].plan_id
-        parent = container.checkpoint_service.sandboxes(plan)[0]
+        parent = container.plan_queries.status(plan).resources[0]
         self._adapter: Any = container._adapters.of(parent)  # noqa: SLF001
         self._parent = replace(parent, boundary=self._snapshots.capture(parent).ref)
         self._plan = plan

@@ -37,6 +37,7 @@ PLAIN = {
     "git/submodules/new_repositories.make": (
         "a repository of ours that is being made; objects come inside"
     ),
+    "git/repository/furnish.check_out": "a new sandbox, in which no step has run yet",
     "git/submodules/carry_out.users_submodule": (
         "a checkout of the user's; files are looked at inside"
     ),
@@ -65,7 +66,7 @@ def _plain_in(path: Path) -> Iterator[str]:
 def _is_plain(node: ast.AST) -> bool:
     """`Git(folder)` or `Git(folder, variables)`: nobody is named who starts it."""
     if isinstance(node, ast.Name):
-        return node.id == "start_plainly"
+        return node.id in ("start_plainly", "start_hookless")
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         return False
     named = {keyword.arg for keyword in node.keywords}

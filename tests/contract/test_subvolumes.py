@@ -166,7 +166,7 @@ def test_children_of_a_plan_work_on_snapshots_of_its_checkout(btrfs: Path) -> No
     assert (plan.sandbox / "b.txt").read_text() == "b\n"
     plan.rollback("start").ok()
     assert (plan.sandbox / "src/old.py").exists()
-    resource = make_container(world).checkpoint_service.sandboxes(PlanId(plan.id))[0]
+    resource = make_container(world).plan_queries.status(PlanId(plan.id)).resources[0]
     assert os.lstat(resource.sandbox_path).st_ino == FIRST_INODE
     plan("resume").ok()
     plan("apply", "--yes").ok()

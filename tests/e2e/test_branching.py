@@ -71,7 +71,7 @@ def family(world: World) -> MakeFamily:
         plan = world.run(shell(command))
         container = make_container(world)
         time.sleep(0.15)  # so that nothing is too young to be trusted
-        resource = container.checkpoint_service.sandboxes(PlanId(plan.id))[0]
+        resource = container.plan_queries.status(PlanId(plan.id)).resources[0]
         boundary = container._snapshots.capture(resource).ref
         return Family(container, replace(resource, boundary=boundary))
 

@@ -67,7 +67,7 @@ def test_what_a_spawn_needed_is_freed_once_it_is_over(world: World) -> None:
     plan("execute").ok()
 
     container = make_container(world)
-    (parent,) = container.checkpoint_service.sandboxes(PlanId(plan.id))
+    (parent,) = container.plan_queries.status(PlanId(plan.id)).resources
     (a,) = plan.status["children"]
     with container._unit_of_work.reading() as uow:
         (branched,) = uow.resources.of_plan(PlanId(a["plan_id"]))

@@ -11,7 +11,7 @@ from cleveragents.application.services.checkpoints.checkpoint_service import Che
 from cleveragents.application.services.execute.plan_executor import PlanExecutor
 from cleveragents.application.services.execute.tool_runner import ToolRunner
 from cleveragents.application.services.subplans.merger import SubplanMerger
-from cleveragents.application.services.subplans.subplan_service import StepRunners, SubplanService
+from cleveragents.application.services.subplans.subplan_service import SubplanService
 from cleveragents.domain.plan import State
 
 
@@ -35,7 +35,7 @@ def test_a_rollback_through_the_container_moves_files(world: World) -> None:
     plan_id = container.plan_service.use(path, {}, include_uncommitted=False).plan.plan_id
     container.plan_resume_service.run(plan_id)
     result = container.rollback_service.rollback(plan_id, "start", lambda _: True)
-    sandbox = container.checkpoint_service.sandboxes(plan_id)[0].sandbox_path
+    sandbox = container.plan_queries.status(plan_id).resources[0].sandbox_path
     assert [item.file for item in result.reverted] == ["a"]
     assert tree_of(world.top / sandbox) == world.replay([])[0]
 
@@ -45,9 +45,8 @@ def test_all_services_of_a_container_share_one_checkpoint_service(world: World) 
     shared = container.checkpoint_service
     assert isinstance(shared, CheckpointService)
     assert container.plan_resume_service._executor._checkpoints is shared
-    runners = container.plan_resume_service._executor._runner
-    assert isinstance(runners, StepRunners)
-    for runner in (runners.tools, runners.children):
+    executor = container.plan_resume_service._executor
+    for runner in (executor._tools, executor._children):
         assert isinstance(runner, ToolRunner | SubplanService)
         assert runner._checkpoints is shared
     assert container.rollback_service._checkpoints is shared

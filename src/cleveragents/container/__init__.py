@@ -4,22 +4,17 @@ Each property imports what it builds: a command pays only for the services it us
 """
 
 from collections.abc import Mapping
-from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cleveragents.config import Settings
-from cleveragents.container.stores import StoreWiring
+from cleveragents.container.care import CareWiring
 
 if TYPE_CHECKING:
-    from cleveragents.application.ports.runtime import ActionReader, EventSink
+    from cleveragents.application.ports.runtime import ActionReader
     from cleveragents.application.services.apply.apply_service import ApplyService
-    from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
     from cleveragents.application.services.checkpoints.manual_checkpoints import ManualCheckpoints
     from cleveragents.application.services.corrections.append_service import AppendService
     from cleveragents.application.services.corrections.correction_service import CorrectionService
-    from cleveragents.application.services.effects.compensations import Compensations
-    from cleveragents.application.services.effects.effect_ledger import EffectLedger
     from cleveragents.application.services.execute.plan_executor import PlanExecutor
     from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
     from cleveragents.application.services.maintenance.doctor_service import DoctorService
@@ -28,24 +23,17 @@ if TYPE_CHECKING:
     from cleveragents.application.services.plans.plan_queries import PlanQueries
     from cleveragents.application.services.plans.plan_service import PlanService
     from cleveragents.application.services.plans.prompt_service import PromptService
-    from cleveragents.application.services.rollback.rollback_service import RollbackService
+    from cleveragents.application.services.rollback.rollback_service import (
+        RollbackService,
+    )
     from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
-    from cleveragents.application.services.sandboxes.project_care import ProjectCare
-    from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
     from cleveragents.application.services.subplans.conflicts import SubplanConflicts
     from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
     from cleveragents.application.services.subplans.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
-    from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
 
 
-class Container(StoreWiring):
-    def __init__(
-        self, settings: Settings, environ: Mapping[str, str], cwd: str, events: "EventSink"
-    ) -> None:
-        super().__init__(settings, environ, events)
-        self._cwd = cwd
-
+class Container(CareWiring):
     # --- services -------------------------------------------------------------------------------
 
     @cached_property
@@ -54,10 +42,11 @@ class Container(StoreWiring):
 
         return PlanService(
             self._unit_of_work,
-            (self.actions, self._actors),
+            self.actions,
+            self._actors,
             self._sandboxes,
             self._locks,
-            (self._clock, self._ids),
+            self._runtime,
             self.sandbox_cleanup,
         )
 
@@ -67,8 +56,7 @@ class Container(StoreWiring):
         from cleveragents.domain.resource import CleanupPolicy
 
         policy = CleanupPolicy(self._settings.sandbox_cleanup)
-        workplace = (self._sandboxes, self._snapshots)
-        return SandboxCleanup(self._unit_of_work, workplace, self._locks, policy)
+        return SandboxCleanup(self._unit_of_work, self._workspace, self._locks, policy)
 
     @cached_property
     def plan_queries(self) -> "PlanQueries":
@@ -84,28 +72,6 @@ class Container(StoreWiring):
         from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
 
         return PlanDiffService(self._unit_of_work, self._sandboxes)
-
-    @cached_property
-    def checkpoint_service(self) -> "CheckpointService":
-        from cleveragents.application.services.checkpoints.checkpoint_service import (
-            CheckpointPolicy,
-            CheckpointService,
-        )
-        from cleveragents.application.services.checkpoints.pruning import RetentionLimits
-        from cleveragents.domain.checkpoint import Trigger
-
-        age = self._settings.checkpoint_max_age
-        policy = CheckpointPolicy(
-            triggers=frozenset(Trigger(name) for name in self._settings.auto_create_on),
-            limits=RetentionLimits(
-                max_states=self._settings.max_checkpoints_per_plan,
-                max_age=timedelta(seconds=age) if age else None,
-                max_total_bytes=self._settings.checkpoint_max_total_size,
-            ),
-        )
-        return CheckpointService(
-            self._unit_of_work, self._snapshots, self._ids, self._clock, self._events, policy
-        )
 
     @cached_property
     def manual_checkpoints(self) -> "ManualCheckpoints":
@@ -124,30 +90,13 @@ class Container(StoreWiring):
         return RollbackService(
             self._unit_of_work,
             self.checkpoint_service,
-            (self._sandboxes, self._snapshots, self.sandbox_rebuilding, self.project_care),
+            self._workspace,
+            self._sandbox_care,
+            self._correction_finisher,
             self._compensations,
             self._locks,
             self._events,
         )
-
-    @cached_property
-    def project_care(self) -> "ProjectCare":
-        from cleveragents.application.services.sandboxes.project_care import ProjectCare
-
-        return ProjectCare(self._unit_of_work, self._projects, self._events)
-
-    @cached_property
-    def _projects(self) -> "ProjectLocations":
-        from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
-
-        return ProjectLocations(self._adapters, self._cwd)
-
-    @cached_property
-    def sandbox_rebuilding(self) -> "SandboxRebuilding":
-        from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
-
-        places = (self._sandboxes, self._snapshots)
-        return SandboxRebuilding(self._unit_of_work, places, self._locks, self._events)
 
     @cached_property
     def plan_resume_service(self) -> "PlanResumeService":
@@ -157,7 +106,9 @@ class Container(StoreWiring):
             self._unit_of_work,
             self._executor,
             self.rollback_service,
-            (self._sandboxes, self._snapshots),
+            self._unfinished,
+            self._ledger,
+            self._workspace,
             self._locks,
             self._events,
         )
@@ -171,10 +122,11 @@ class Container(StoreWiring):
         return CorrectionService(
             self._unit_of_work,
             self.rollback_service,
+            self._correction_finisher,
             self.plan_resume_service,
             self.actions,
             self._locks,
-            (self._clock, self._ids),
+            self._runtime,
         )
 
     @cached_property
@@ -187,7 +139,7 @@ class Container(StoreWiring):
             self.rollback_service,
             self.actions,
             self._locks,
-            (self._clock, self._ids),
+            self._runtime,
         )
 
     @cached_property
@@ -198,8 +150,9 @@ class Container(StoreWiring):
             self._unit_of_work,
             self.checkpoint_service,
             self.rollback_service,
+            self._unfinished,
             self._locks,
-            (self._clock, self._ids),
+            self._runtime,
         )
 
     @cached_property
@@ -210,7 +163,8 @@ class Container(StoreWiring):
             self._unit_of_work,
             self.checkpoint_service,
             self.rollback_service,
-            (self._sandboxes, self._snapshots, self.sandbox_cleanup),
+            self._workspace,
+            self.sandbox_cleanup,
             self._locks,
             self._clock,
         )
@@ -238,8 +192,10 @@ class Container(StoreWiring):
         left = SandboxLeftovers(self._adapters.bench)
         return DoctorService(
             self._unit_of_work,
-            (self.sandbox_rebuilding, left, self._projects, self.project_care),
-            (self._locks, self._locks),
+            self._sandbox_care,
+            left,
+            self._projects,
+            self._locks,
             self.plan_resume_service,
             self.store_service,
             self._database,
@@ -250,17 +206,16 @@ class Container(StoreWiring):
     @cached_property
     def _executor(self) -> "PlanExecutor":
         from cleveragents.application.services.execute.plan_executor import PlanExecutor
-        from cleveragents.application.services.execute.step_boundary import StepBoundary
         from cleveragents.application.services.execute.step_source import ActingLimits, StepSource
         from cleveragents.application.services.execute.tool_runner import RunLimits, ToolRunner
-        from cleveragents.application.services.subplans.subplan_service import StepRunners
 
         runner = ToolRunner(
             self.tools,
             self.checkpoint_service,
             self._ledger,
-            StepBoundary(self._unit_of_work, self._snapshots),
-            (self._clock, self._ids),
+            self._boundary,
+            self._clock,
+            self._ids,
             RunLimits(
                 timeout=self._settings.tool_timeout, retries=self._settings.max_retries_per_step
             ),
@@ -272,24 +227,13 @@ class Container(StoreWiring):
         return PlanExecutor(
             self._unit_of_work,
             self.checkpoint_service,
-            StepRunners(tools=runner, children=self._subplan_service),
+            runner,
+            self._subplan_service,
+            self._ledger,
             StepSource(self._unit_of_work, self._actors, limits),
-            (self._clock, self._ids),
+            self._runtime,
             self._events,
         )
-
-    @cached_property
-    def _compensations(self) -> "Compensations":
-        from cleveragents.application.services.effects.compensations import Compensations
-
-        timeout = self._settings.tool_timeout
-        return Compensations(self._unit_of_work, self._ledger, self.tools, self._clock, timeout)
-
-    @cached_property
-    def _ledger(self) -> "EffectLedger":
-        from cleveragents.application.services.effects.effect_ledger import EffectLedger
-
-        return EffectLedger(self._unit_of_work, self._ids, self._clock)
 
     @cached_property
     def subplan_conflicts(self) -> "SubplanConflicts":
@@ -305,9 +249,9 @@ class Container(StoreWiring):
         from cleveragents.application.services.subplans.subplan_service import SubplanService
         from cleveragents.infrastructure.sandbox.merges import SandboxMerges
 
-        workplace = (self._sandboxes, self._snapshots, self.subplan_care)
-        chronicle = (self._clock, self._ids)
-        spawner = SubplanSpawner(self._unit_of_work, workplace, chronicle, self._events)
+        spawner = SubplanSpawner(
+            self._unit_of_work, self._workspace, self.subplan_care, self._runtime, self._events
+        )
         crew = SubplanRunner(
             self._unit_of_work,
             spawner,
@@ -321,9 +265,11 @@ class Container(StoreWiring):
         merger = SubplanMerger(
             self._unit_of_work,
             self.checkpoint_service,
-            self.rollback_service,
-            (self._snapshots, merges, self.subplan_care),
-            chronicle,
+            self._unfinished,
+            self._boundary,
+            merges,
+            self.subplan_care,
+            self._runtime,
         )
         return SubplanService(
             self._unit_of_work, self.checkpoint_service, spawner, crew, merger, self._clock
@@ -339,5 +285,8 @@ class Container(StoreWiring):
         )
 
     def _sandbox_paths(self, plan_id: "PlanId") -> Mapping[str, str]:
-        found = self.checkpoint_service.sandboxes(plan_id)
-        return {resource.name: resource.sandbox_path for resource in found}
+        from cleveragents.application.services.checkpoints.held import HeldResources
+
+        with self._unit_of_work.reading() as uow:
+            found = HeldResources(uow.resources.of_plan(plan_id))
+        return {resource.name: resource.sandbox_path for resource in found.sandboxes}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cleveragents.container.tools import SQLITE, ToolWiring
 
 if TYPE_CHECKING:
+    from cleveragents.application.ports.workspace import Runtime, Workspace
     from cleveragents.infrastructure.clock import UlidSource
     from cleveragents.infrastructure.database.engine import Database
     from cleveragents.infrastructure.database.fence import HeldLeases
@@ -60,6 +61,18 @@ class StoreWiring(ToolWiring):
         from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
         return CheckpointManager(self._adapters)
+
+    @cached_property
+    def _workspace(self) -> "Workspace":
+        from cleveragents.application.ports.workspace import Workspace
+
+        return Workspace(sandboxes=self._sandboxes, snapshots=self._snapshots)
+
+    @cached_property
+    def _runtime(self) -> "Runtime":
+        from cleveragents.application.ports.workspace import Runtime
+
+        return Runtime(clock=self._clock, ids=self._ids)
 
     @cached_property
     def _locks(self) -> "FilePlanLocks":

@@ -11,13 +11,17 @@ from fake_tables import Tables
 from fakes import CountingIds, EventLog, Faults, Killed, MemoryLocks, TickingClock
 
 from cleveragents.application.ports.actors import Actor
+from cleveragents.application.ports.workspace import Runtime, Workspace
 from cleveragents.application.services.apply.apply_service import ApplyResult, ApplyService
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointPolicy,
     CheckpointService,
+    stands_mid_step,
 )
+from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.checkpoints.manual_checkpoints import ManualCheckpoints
 from cleveragents.application.services.checkpoints.pruning import RetentionLimits
+from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
 from cleveragents.application.services.effects.compensations import Compensations
 from cleveragents.application.services.effects.effect_ledger import EffectLedger
 from cleveragents.application.services.execute.plan_executor import PlanExecutor
@@ -28,10 +32,13 @@ from cleveragents.application.services.execute.tool_runner import RunLimits, Too
 from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
 from cleveragents.application.services.plans.plan_queries import PlanQueries
 from cleveragents.application.services.plans.plan_service import PlanService
-from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.rollback.rollback_files import RollbackFiles
+from cleveragents.application.services.rollback.rollback_service import RollbackService, SandboxCare
+from cleveragents.application.services.sandboxes.after_restart import AfterRestart
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
+from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
 from cleveragents.domain.action import Action, ResourceSpec, Step
 from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.checkpoint import (
@@ -117,8 +124,8 @@ class ServiceWorld:
     def restart(self) -> None:
         """A new process over what is on disk."""
         self.faults.revive()
-        workplace = (self.sandboxes, self.snapshots)
-        chronicle = (self.clock, self.ids)
+        workspace = Workspace(sandboxes=self.sandboxes, snapshots=self.snapshots)
+        runtime = self.runtime = Runtime(clock=self.clock, ids=self.ids)
         self.checkpoints = CheckpointService(
             self.database, self.snapshots, self.ids, self.clock, self.events, self.policy
         )
@@ -126,12 +133,23 @@ class ServiceWorld:
         compensations = Compensations(
             self.database, self.ledger, self.tools, self.clock, DEFAULT_TIMEOUT
         )
-        rebuilding = SandboxRebuilding(self.database, workplace, self.locks, self.events)
+        rebuilding = SandboxRebuilding(
+            self.database, self.sandboxes, self.snapshots, self.locks, self.events
+        )
         projects = ProjectCare(self.database, SteadyProjects(), self.events)
+        boundary = StepBoundary(self.database, self.snapshots)
+        restarts = AfterRestart(self.checkpoints, workspace, boundary, self.events)
+        self.unfinished = UnfinishedStep(
+            self.checkpoints, self.sandboxes, boundary, restarts, self.events
+        )
+        files = RollbackFiles(self.snapshots)
+        self.finisher = CorrectionFinisher(self.database, self.checkpoints, files, compensations)
         self.rollbacks = RollbackService(
             self.database,
             self.checkpoints,
-            (*workplace, rebuilding, projects),
+            workspace,
+            SandboxCare(projects=projects, rebuilding=rebuilding, restarts=restarts),
+            self.finisher,
             compensations,
             self.locks,
             self.events,
@@ -140,30 +158,46 @@ class ServiceWorld:
             self.tools,
             self.checkpoints,
             self.ledger,
-            StepBoundary(self.database, self.snapshots),
-            chronicle,
+            boundary,
+            self.clock,
+            self.ids,
             RunLimits(timeout=DEFAULT_TIMEOUT, retries=self.retries),
         )
         actors = OneActor(self.actor)
         turns = StepSource(self.database, actors, ActingLimits(recoveries=2))
         executor = PlanExecutor(
-            self.database, self.checkpoints, runner, turns, chronicle, self.events
+            self.database,
+            self.checkpoints,
+            runner,
+            runner,  # none of these plans has children
+            self.ledger,
+            turns,
+            runtime,
+            self.events,
         )
         self.resume = PlanResumeService(
-            self.database, executor, self.rollbacks, workplace, self.locks, self.events
+            self.database,
+            executor,
+            self.rollbacks,
+            self.unfinished,
+            self.ledger,
+            workspace,
+            self.locks,
+            self.events,
         )
-        cleanup = SandboxCleanup(self.database, workplace, self.locks, CleanupPolicy.ON_APPLY)
+        cleanup = SandboxCleanup(self.database, workspace, self.locks, CleanupPolicy.ON_APPLY)
         self.applies = ApplyService(
             self.database,
             self.checkpoints,
             self.rollbacks,
-            (*workplace, cleanup),
+            workspace,
+            cleanup,
             self.locks,
             self.clock,
         )
         actions = self.action_reader = OneAction(self.action)
         self.plans = PlanService(
-            self.database, (actions, actors), self.sandboxes, self.locks, chronicle, cleanup
+            self.database, actions, actors, self.sandboxes, self.locks, runtime, cleanup
         )
         self.manual = ManualCheckpoints(self.database, self.checkpoints, self.rollbacks, self.locks)
         self.queries = PlanQueries(
@@ -184,7 +218,7 @@ class ServiceWorld:
 
     def recover(self) -> Plan:
         with self.locks.hold(self.plan_id, "test"):
-            return self.rollbacks.recover(self.plan)
+            return self.rollbacks.take_up(self.plan_id).plan
 
     def kill_at(self, number: int, work: Callable[[], object]) -> bool:
         """Do the work in a process that dies at its nth port call; False if it got through."""
@@ -242,6 +276,10 @@ class ServiceWorld:
 
     def files(self, name: str = "code") -> Files:
         return self.disk.sandboxes[f"/sandboxes/{self.plan_id}/{name}"]
+
+    def stands_mid_step(self, plan: Plan | None = None) -> bool:
+        plan, held = plan or self.plan, HeldResources(self.resources)
+        return stands_mid_step(plan, held, self.checkpoints.head_of(plan))
 
     def all_files(self) -> dict[str, Files]:
         return {name: dict(files) for name, files in self.disk.sandboxes.items()}

@@ -96,8 +96,8 @@ def thinking(thinker: Thinker, **fields: Any) -> ServiceWorld:
 
 
 def prompts(world: ServiceWorld) -> PromptService:
-    chronicle = (world.clock, world.ids)
-    return PromptService(world.database, world.checkpoints, world.rollbacks, world.locks, chronicle)
+    services = (world.checkpoints, world.rollbacks, world.unfinished)
+    return PromptService(world.database, *services, world.locks, world.runtime)
 
 
 def conversation(world: ServiceWorld) -> list[str]:

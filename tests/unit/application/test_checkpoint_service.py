@@ -117,23 +117,23 @@ def test_a_rollback_into_the_middle_of_a_step_leaves_it_half_done() -> None:
     world = failed()
     world.manual.create(world.plan_id, "half")
     world.run()
-    assert not world.checkpoints.stands_mid_step(world.plan)
+    assert not world.stands_mid_step()
 
     world.roll_back("half")
 
-    assert world.checkpoints.stands_mid_step(world.plan)
+    assert world.stands_mid_step()
     done = replace(world.plan, state=State.COMPLETE)
-    assert not world.checkpoints.stands_mid_step(done), "whatever it stands on"
+    assert not world.stands_mid_step(done), "whatever it stands on"
     world.manual.create(world.plan_id, "again")
     world.run()
     assert world.files() == after("a", "b")
 
 
 def test_a_plan_that_waits_between_steps_has_nothing_half_done(world: ServiceWorld) -> None:
-    assert not world.checkpoints.stands_mid_step(world.plan)
+    assert not world.stands_mid_step()
     world.roll_back("decision 1: add b")
-    assert not world.checkpoints.stands_mid_step(world.plan)
-    assert not world.checkpoints.stands_mid_step(ServiceWorld().plan)
+    assert not world.stands_mid_step()
+    assert not ServiceWorld().stands_mid_step()
 
 
 def test_a_plan_without_automatic_groups_can_have_one_by_hand() -> None:

@@ -25,10 +25,11 @@ def service(world: ServiceWorld) -> CorrectionService:
     return CorrectionService(
         world.database,
         world.rollbacks,
+        world.finisher,
         world.resume,
         world.action_reader,
         world.locks,
-        (world.clock, world.ids),
+        world.runtime,
     )
 
 

@@ -84,7 +84,7 @@ def test_a_tool_that_could_not_start_had_no_effect() -> None:
 def test_a_step_that_could_not_be_stored_leaves_doubt() -> None:
     world = ServiceWorld(publish())
     full = SnapshotFailedError("code", "no room")
-    world.faults.fail("capture", *[None] * 4, full)
+    world.faults.fail("capture", None, full)
 
     with pytest.raises(SnapshotFailedError):
         world.run()

@@ -54,11 +54,12 @@ def test_a_sandbox_that_cannot_be_made_makes_the_plan_errored_and_can_be_tried_a
     assert world.run().state is State.COMPLETE
 
 
-def test_a_snapshot_that_cannot_be_taken_stops_the_step_before_it_writes(
-    world: ServiceWorld,
+@pytest.mark.parametrize("taken", [0, 1], ids=["of the first sandbox", "of the second"])
+def test_a_first_snapshot_that_cannot_be_taken_stops_the_plan_before_it_writes(
+    world: ServiceWorld, taken: int
 ) -> None:
     full = SnapshotFailedError("the disk is full", "make room")
-    world.faults.fail("capture", *[None] * 6, full)
+    world.faults.fail("capture", *[None] * taken, full)
 
     with pytest.raises(SnapshotFailedError):
         world.run()
@@ -68,6 +69,20 @@ def test_a_snapshot_that_cannot_be_taken_stops_the_step_before_it_writes(
     assert world.plan.error.code == "snapshot-failed"
     assert world.files() == after()
     assert world.run().state is State.COMPLETE
+
+
+def test_a_snapshot_that_cannot_be_taken_stops_the_plan_before_its_next_write(
+    world: ServiceWorld,
+) -> None:
+    full = SnapshotFailedError("the disk is full", "make room")
+    world.faults.fail("capture", *[None] * 2, full)
+
+    with pytest.raises(SnapshotFailedError):
+        world.run()
+
+    assert world.files("docs") == after()
+    assert world.run().state is State.COMPLETE
+    assert world.files() == after("a", "c")
 
 
 def test_a_busy_database_is_not_the_plans_fault(world: ServiceWorld) -> None:

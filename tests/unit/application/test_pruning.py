@@ -7,6 +7,7 @@ from fakes import Killed
 from msgspec.structs import replace
 from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, add_correction, append
 
+from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.checkpoints.pruning import pins
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.correction import CorrectionStatus
@@ -192,7 +193,8 @@ def test_progress_that_is_stored_without_a_group_costs_none(old: ServiceWorld) -
         step_index=3,
     )
 
-    done = old.checkpoints.auto_create_if_configured(Trigger.BEFORE_STEP, old.plan, moment)
+    held = HeldResources(old.resources)
+    done = old.checkpoints.auto_create_if_configured(Trigger.BEFORE_STEP, old.plan, held, moment)
 
     assert done.plan == old.plan
     assert old.groups == groups

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
+from cleveragents.application.ports.runtime import PlanLocks
 from cleveragents.domain.doctor import Leftover
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource
@@ -14,7 +15,9 @@ class DatabaseHealth(Protocol):
         ...
 
 
-class DeadLocks(Protocol):
+class WatchedLocks(PlanLocks, Protocol):
+    """Those that working on a plan takes, and what has become of them."""
+
     def dead(self) -> Mapping[PlanId, str]:
         """The locks that somebody left behind by dying, with who that was."""
         ...

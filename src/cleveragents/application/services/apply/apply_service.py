@@ -11,11 +11,11 @@ from msgspec import Struct
 from cleveragents.application.ports.runtime import (
     Clock,
     PlanLocks,
-    Sandboxes,
-    SnapshotStore,
     UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Workspace
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.application.services.rollback.unchecked_steps import (
     UncheckedStep,
@@ -38,7 +38,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
-from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.validations import required, unmet
 
 
@@ -69,21 +69,23 @@ class ApplyService:
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
         rollbacks: RollbackService,
-        workplace: tuple[Sandboxes, SnapshotStore, SandboxCleanup],
+        workspace: Workspace,
+        cleanup: SandboxCleanup,
         locks: PlanLocks,
         clock: Clock,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
         self._rollbacks = rollbacks
-        self._sandboxes, self._snapshots, self._cleanup = workplace
+        self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
+        self._cleanup = cleanup
         self._locks = locks
         self._clock = clock
 
     def apply(self, plan_id: PlanId, options: ApplyOptions, confirm: Confirm) -> ApplyResult:
         with self._locks.hold(plan_id, "apply"):
-            plan = self._rollbacks.recover(self._load(plan_id))
-            resources = self._resources(plan_id)
+            held = self._rollbacks.take_up(plan_id)
+            plan, resources = held.plan, _in_order(held.resources)
             unfinished = _stored(plan, resources)
             if unfinished:
                 return self._carry_out(plan, resources, unfinished)
@@ -98,7 +100,7 @@ class ApplyService:
             diffs = {r.name: prepared[r.name].diff for r in resources}
             if not confirm(ApplyQuestion(diffs=diffs, unchecked=self._unchecked(plan))):
                 raise DeclinedError("the apply")
-            plan, resources = self._store_intent(plan, resources, prepared)
+            plan, resources = self._store_intent(plan, held.resources, prepared)
             return self._carry_out(plan, resources, prepared)
 
     def _refuse_unvalidated(self, plan: Plan, resources: Sequence[PlanResource]) -> None:
@@ -130,7 +132,7 @@ class ApplyService:
     def _store_intent(
         self,
         plan: Plan,
-        resources: Sequence[PlanResource],
+        held: HeldResources,
         prepared: Mapping[str, PreparedApply],
     ) -> tuple[Plan, Sequence[PlanResource]]:
         # Intent before effect: with the tokens stored, a killed apply is finished or taken back.
@@ -143,8 +145,9 @@ class ApplyService:
                 step_index=max(plan.last_completed_step, 0),
             )
             trigger = Trigger.BEFORE_APPLY
-            plan = self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
-            resources = self._resources(plan.plan_id)
+            held.something_runs()  # a person was asked, who may have taken a while
+            plan = self._checkpoints.auto_create_if_configured(trigger, plan, held, moment).plan
+        resources = _in_order(held)
         marked = [
             r.intending(prepared[r.name].token, prepared[r.name].snapshots) for r in resources
         ]
@@ -225,25 +228,19 @@ class ApplyService:
         for resource in resources:
             self._sandboxes.finish(resource, prepared[resource.name])
 
-    def _resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
-        with self._unit_of_work.reading() as uow:
-            found = uow.resources.of_plan(plan_id)
-        ready = [resource for resource in found if resource.status is SandboxStatus.READY]
-        # Databases last: a failed write there must find the rest still easy to put back.
-        return sorted(ready, key=lambda resource: not resource.kind.is_folder)
-
     def _unchecked(self, plan: Plan) -> tuple[UncheckedStep, ...]:
         with self._unit_of_work.reading() as uow:
             return unchecked_steps(uow, plan)
-
-    def _load(self, plan_id: PlanId) -> Plan:
-        with self._unit_of_work.reading() as uow:
-            return uow.plans.get(plan_id)
 
     def _save(self, plan: Plan) -> None:
         with self._unit_of_work() as uow:
             uow.plans.save(plan)
             uow.commit()
+
+
+def _in_order(resources: HeldResources) -> Sequence[PlanResource]:
+    # Databases last: a failed write there must find the rest still easy to put back.
+    return sorted(resources.sandboxes, key=lambda resource: not resource.kind.is_folder)
 
 
 def _stored(plan: Plan, resources: Sequence[PlanResource]) -> Mapping[str, PreparedApply]:

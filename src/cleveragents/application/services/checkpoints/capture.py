@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
-from cleveragents.domain.footprint import Touched
+from cleveragents.domain.footprint import NOTHING, Touched
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.resource import PlanResource
 
@@ -39,6 +39,14 @@ class Capture(Struct, frozen=True, kw_only=True):
         """Those that are not what they were at the last step boundary."""
         found = self.snapshots
         return [r for r in self.resources if found[r.resource_id].ref != r.boundary]
+
+    def again(self) -> "Capture":
+        """The same look, had once more: what it cost and had changed has been told."""
+        same = {
+            key: replace(found, size_bytes=0, changes=(), footprint=NOTHING)
+            for key, found in self.snapshots.items()
+        }
+        return replace(self, snapshots=same)
 
     def record_positions(
         self, uow: UnitOfWork, groups: Iterable[CheckpointGroup], *, is_boundary: bool

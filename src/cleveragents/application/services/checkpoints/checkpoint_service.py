@@ -9,9 +9,12 @@ from cleveragents.application.ports.runtime import (
     EventSink,
     IdSource,
     SnapshotStore,
+    UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.capture import Capture
+from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
 from cleveragents.application.services.checkpoints.pruning import (
     Explained,
     Pruning,
@@ -47,7 +50,7 @@ from cleveragents.domain.events import Recovered
 from cleveragents.domain.group_builder import hash_of, plan_state
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
-from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.selection import Selection
 
 
@@ -75,13 +78,15 @@ class CheckpointService:
         self._events = events
         self._triggers = policy.triggers
         self._pruning = Pruning(unit_of_work, snapshots, clock, policy.limits)
-        self._recorder = Recorder(unit_of_work, self._pruning, (clock, ids), events)
+        runtime = Runtime(clock=clock, ids=ids)
+        self._recorder = Recorder(unit_of_work, self._pruning, runtime, events)
 
     # --- recording ------------------------------------------------------------------------------
 
     def record_decision(
         self,
         plan: Plan,
+        resources: HeldResources,
         moment: CheckpointMoment,
         additions: CommitExtras = NO_EXTRAS,
         before_write: CheckpointMoment | None = None,
@@ -94,12 +99,13 @@ class CheckpointService:
         moments = [moment]
         if before_write is not None and self.is_on(Trigger.ON_TOOL_WRITE):
             moments.append(before_write)
-        return self._commit(plan, moments, additions, with_group=wanted).plan
+        return self._commit(plan, resources, moments, additions, with_group=wanted).plan
 
     def auto_create_if_configured(
         self,
         trigger: Trigger,
         plan: Plan,
+        resources: HeldResources,
         moment: CheckpointMoment,
         additions: CommitExtras = NO_EXTRAS,
         *,
@@ -108,11 +114,12 @@ class CheckpointService:
         """Store the plan's progress, and a group with it if the settings name this trigger, or if
         it is needed `anyway`."""
         wanted = (anyway or self.is_on(trigger)) and plan.action.rollback_policy.enabled
-        return self._commit(plan, [moment], additions, with_group=wanted)
+        return self._commit(plan, resources, [moment], additions, with_group=wanted)
 
     def record(
         self,
         plan: Plan,
+        resources: HeldResources,
         moment: CheckpointMoment,
         additions: CommitExtras = NO_EXTRAS,
         found: Capture | None = None,
@@ -121,10 +128,11 @@ class CheckpointService:
 
         `found` is a look at the sandboxes that the caller has just had.
         """
-        found = found or self.capture(plan.plan_id)
+        found = found or self.capture(resources)
         boundary = not moment.mid_step
         done = self._recorder.store(plan, [moment], additions, found, is_boundary=boundary)
-        return done.plan, self._head_of(done.plan)
+        assert done.group is not None
+        return _known(resources, done).plan, done.group
 
     def save_progress(self, plan: Plan, additions: CommitExtras = NO_EXTRAS) -> Plan:
         """Store progress that changed no file."""
@@ -135,35 +143,51 @@ class CheckpointService:
         additions.let_know()
         return plan
 
-    def complete(self, plan: Plan, moment: CheckpointMoment, additions: CommitExtras) -> Plan:
+    def complete(
+        self,
+        plan: Plan,
+        resources: HeldResources,
+        moment: CheckpointMoment,
+        additions: CommitExtras,
+    ) -> Plan:
         """Store that the plan is complete, together with a group that holds exactly its state.
 
         That may be the one it stands on. The caller has ended all that could still write.
         """
-        found = self.capture(plan.plan_id)
-        is_off = not plan.action.rollback_policy.enabled
-        moments = [] if is_off or self._recorder.stands_on(plan, found) else [moment]
-        return self._recorder.store(plan, moments, additions, found, is_boundary=True).plan
+        moments = [moment] if plan.action.rollback_policy.enabled else []
+        done = self._recorder.store(
+            plan,
+            moments,
+            additions,
+            self.capture(resources),
+            is_boundary=True,
+            unless_standing=True,
+        )
+        return _known(resources, done).plan
 
-    def record_past(self, plan: Plan, past: PastStep, found: Capture) -> Committed:
+    def record_past(
+        self, plan: Plan, resources: HeldResources, past: PastStep, found: Capture
+    ) -> Committed:
         """Store a step that was seen only by what it has changed, which was `found`.
 
         The groups before it hold what the step before it had left.
         """
-        resources = found.resources
-        known = {r.resource_id: self._snapshots.known(r, r.boundary or "") for r in resources}
-        earlier = Capture(resources=resources, snapshots=known)
-        return self._recorder.store_past(plan, past, earlier, found)
+        before = {
+            r.resource_id: self._snapshots.known(r, r.boundary or "") for r in found.resources
+        }
+        earlier = Capture(resources=found.resources, snapshots=before)
+        return _known(resources, self._recorder.store_past(plan, past, earlier, found))
 
-    def capture(self, plan_id: PlanId) -> Capture:
+    def capture(self, resources: HeldResources) -> Capture:
         """Every sandbox of the plan as it is now, on disk but not on record."""
-        resources = self.resources(plan_id)
-        snapshots = {r.resource_id: self._snapshots.capture(r) for r in resources}
-        return Capture(resources=resources, snapshots=snapshots)
+        captured = resources.capturable
+        snapshots = {r.resource_id: self._snapshots.capture(r) for r in captured}
+        resources.last_capture = Capture(resources=captured, snapshots=snapshots)
+        return resources.last_capture
 
-    def written(self, plan_id: PlanId) -> Sequence[str]:
+    def written(self, resources: HeldResources) -> Sequence[str]:
         """The paths in which the sandboxes differ from what they were when the step began."""
-        found = self.capture(plan_id)
+        found = self.capture(resources)
         many = len(found.resources) > 1
         return [
             f"{resource.name}:{change.path}" if many else change.path
@@ -173,10 +197,11 @@ class CheckpointService:
             )
         ]
 
-    def create(self, plan: Plan, label: str) -> CheckpointGroup:
-        """A group by hand, labelled. The caller holds the plan's lock."""
+    def create(self, held: HeldPlan, label: str) -> CheckpointGroup:
+        """A group by hand, labelled."""
+        plan, resources = held.plan, held.resources
         plan.refuse_if_final()
-        if not self.resources(plan.plan_id):
+        if not resources.capturable:
             raise PlanStateError(
                 f"plan {plan.plan_id} has not started, so there is nothing to capture yet",
                 f"agents plan execute {plan.plan_id}",
@@ -184,7 +209,7 @@ class CheckpointService:
         with self._unit_of_work.reading() as uow:
             if uow.checkpoints.has_own_label(plan.plan_id, label):
                 raise LabelTakenError(label, plan.plan_id)
-        head = self._head_of(plan) if plan.head else None
+            head = uow.checkpoints.holding(plan.head) if plan.head else None
         moment = CheckpointMoment(
             reason=CheckpointReason.MANUAL,
             source="user",
@@ -192,26 +217,32 @@ class CheckpointService:
             decision_id=head.decision_id if head else None,
             step_index=plan.last_completed_step + 1,
             # Between steps, what a person edited in a sandbox becomes part of the plan.
-            mid_step=self.stands_mid_step(plan),
+            mid_step=stands_mid_step(plan, resources, head),
             labelled_by_hand=True,
         )
-        _, group = self.record(plan, moment)
+        _, group = self.record(plan, resources, moment)
         return group
 
     def _commit(
         self,
         plan: Plan,
+        resources: HeldResources,
         moments: Sequence[CheckpointMoment],
         additions: CommitExtras,
         *,
         with_group: bool,
     ) -> Committed:
-        """One transaction, with a group for each of the moments, which are one state of things."""
+        """One transaction, with a group for each of the moments, which are one state of things.
+
+        The sandboxes are looked at, unless that was done and nothing has run since.
+        """
         is_boundary = not moments[0].mid_step
-        look = with_group or is_boundary
-        found = self.capture(plan.plan_id) if look else Capture(resources=())
+        found = Capture(resources=())
+        if with_group or is_boundary:
+            found = resources.last_capture or self.capture(resources)
         kept = moments if with_group else ()
-        return self._recorder.store(plan, kept, additions, found, is_boundary=is_boundary)
+        done = self._recorder.store(plan, kept, additions, found, is_boundary=is_boundary)
+        return _known(resources, done)
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -221,38 +252,21 @@ class CheckpointService:
             uow.plans.get(plan_id)
             return uow.checkpoints.of_plan(plan_id)
 
-    list_groups = list_checkpoints
-
     def get_checkpoint(self, plan_id: PlanId, wanted: str) -> CheckpointGroup:
         """The group that an id, a prefix of one, or a label names."""
         with self._unit_of_work.reading() as uow:
             uow.plans.get(plan_id)
-            return find_group(
-                plan_id,
-                wanted,
-                uow.checkpoints.called(plan_id, wanted.strip()),
-                owner_of=uow.checkpoints.owner_of,
-                pruned=uow.checkpoints.pruned,
-            )
+            return named_group(uow, plan_id, wanted)
 
     def is_on(self, trigger: Trigger) -> bool:
         return trigger in self._triggers
 
-    def sandboxes(self, plan_id: PlanId) -> Sequence[PlanResource]:
-        """Those of the plan's resources that have a sandbox."""
-        with self._unit_of_work.reading() as uow:
-            found = uow.resources.of_plan(plan_id)
-        return [resource for resource in found if resource.status is SandboxStatus.READY]
-
-    def resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
-        """Those of the plan's resources that have a sandbox and may be captured."""
-        return [resource for resource in self.sandboxes(plan_id) if resource.checkpointable]
-
-    def verify_restorable(self, group: CheckpointGroup, only: Selection | None) -> None:
+    def verify_restorable(
+        self, resources: HeldResources, group: CheckpointGroup, only: Selection | None
+    ) -> None:
         """Raise SnapshotDamagedError unless all that would have to be restored, or what is selected
         of it, is there and unharmed."""
-        self._refuse_if_final(group.plan_id)
-        for resource in self.resources(group.plan_id):
+        for resource in resources.capturable:
             state = group.state_of(resource.resource_id)
             paths = only.paths.get(resource.name) if only is not None else ()
             if state is not None and paths is not None:
@@ -262,17 +276,15 @@ class CheckpointService:
         """Those of a plan's groups that could not be restored, each with the reason."""
         if not groups:
             return {}
-        plan_id = groups[0].plan_id
-        self._refuse_if_final(plan_id)
-        return damages(self._snapshots, self.resources(plan_id), groups)
+        resources = self._snapshots_left(groups[0].plan_id)
+        return damages(self._snapshots, resources, groups)
 
     def changes_between(
         self, old: CheckpointGroup, new: CheckpointGroup
     ) -> Sequence[tuple[str, FileChange]]:
         """What differs from `old` to `new`, each change with its resource's name."""
-        self._refuse_if_final(old.plan_id)
         found: list[tuple[str, FileChange]] = []
-        for resource in self.resources(old.plan_id):
+        for resource in self._snapshots_left(old.plan_id):
             before, after = old.state_of(resource.resource_id), new.state_of(resource.resource_id)
             if before is None or after is None:
                 continue
@@ -280,21 +292,17 @@ class CheckpointService:
             found.extend((resource.name, change) for change in changes)
         return found
 
-    def _refuse_if_final(self, plan_id: PlanId) -> None:
-        # The snapshots of an applied plan are freed: an empty answer would be a lie.
+    def _snapshots_left(self, plan_id: PlanId) -> Sequence[PlanResource]:
+        """The resources of which there are snapshots, for whoever only looks."""
         with self._unit_of_work.reading() as uow:
+            # The snapshots of an applied plan are freed: an empty answer would be a lie.
             uow.plans.get(plan_id).refuse_if_final()
+            return HeldResources(uow.resources.of_plan(plan_id)).capturable
 
-    def stands_mid_step(self, plan: Plan) -> bool:
-        """Whether a step is half done: a rollback can lead there, too, and the plan waits then."""
-        if plan.mid_step or plan.head is None:
-            return plan.mid_step
-        waits = plan.phase is Phase.EXECUTE and plan.state is State.QUEUED
-        boundaries = {r.resource_id: r.boundary for r in self.resources(plan.plan_id)}
-        return waits and self._head_of(plan).is_mid_step(boundaries)
-
-    def _head_of(self, plan: Plan) -> CheckpointGroup:
-        assert plan.head is not None
+    def head_of(self, plan: Plan) -> CheckpointGroup | None:
+        """The group that the plan stands on."""
+        if plan.head is None:
+            return None
         with self._unit_of_work.reading() as uow:
             return uow.checkpoints.holding(plan.head)
 
@@ -321,27 +329,28 @@ class CheckpointService:
         done = self._pruning.prune(plan)
         return done, self.sweep(plan.plan_id)
 
-    def count_after(self, plan: Plan, target: CheckpointGroup, added: int) -> int:
+    def count_after(self, held: HeldPlan, target: CheckpointGroup, added: int) -> int:
         """How many groups there would be after a rollback to `target` that adds some.
 
         The first of them keeps the present, which may be the state that the plan stands on.
         """
+        plan = held.plan
         ids = [GroupId(self._ids.new()) for _ in range(added)]
         states = dict(zip(ids, ids, strict=True))
-        if plan.head is not None and self._pruning.is_at_its_limit(plan):
-            head = self._head_of(plan)
-            states |= {ids[0]: head.state_hash} if self._is_at(plan, head) else {}
+        head = self.head_of(plan)
+        if head is not None and self._pruning.is_at_its_limit(plan):
+            states |= {ids[0]: head.state_hash} if self._is_at(held, head) else {}
         return self._pruning.left_after_adding(plan, states, target.group_id)
 
-    def _is_at(self, plan: Plan, group: CheckpointGroup) -> bool:
+    def _is_at(self, held: HeldPlan, group: CheckpointGroup) -> bool:
         """Whether a group of the present would hold the same state; nothing is written."""
-        states = ((r, group.state_of(r.resource_id)) for r in self.resources(plan.plan_id))
+        states = ((r, group.state_of(r.resource_id)) for r in held.resources.capturable)
         differs = (s is None or self._snapshots.compare(r, s.snapshot) for r, s in states)
-        return group.plan_hash == hash_of(plan_state(plan)) and not any(differs)
+        return group.plan_hash == hash_of(plan_state(held.plan)) and not any(differs)
 
     def sweep(self, plan_id: PlanId) -> int:
         """Free what no group and no step boundary needs any more; gives back the bytes freed."""
-        return self._pruning.sweep(plan_id, self.resources(plan_id))
+        return self._pruning.sweep(plan_id)
 
     def free_space(self, plan_id: PlanId) -> None:
         """The same after other work, which is done and stored whether this succeeds or not."""
@@ -349,3 +358,34 @@ class CheckpointService:
             self.sweep(plan_id)
         except PlanError as error:
             self._events.emit(Recovered(message=f"old snapshots stay for now: {error.message}"))
+
+
+def named_group(uow: UnitOfWork, plan_id: PlanId, wanted: str) -> CheckpointGroup:
+    """The group that an id, a prefix of one, or a label names."""
+    return find_group(
+        plan_id,
+        wanted,
+        uow.checkpoints.called(plan_id, wanted.strip()),
+        owner_of=uow.checkpoints.owner_of,
+        pruned=uow.checkpoints.pruned,
+    )
+
+
+def stands_mid_step(plan: Plan, resources: HeldResources, head: CheckpointGroup | None) -> bool:
+    """Whether a step is half done: a rollback can lead there, too, and the plan waits then.
+
+    `head` is the group that the plan stands on.
+    """
+    if plan.mid_step or head is None:
+        return plan.mid_step
+    waits = plan.phase is Phase.EXECUTE and plan.state is State.QUEUED
+    boundaries = {r.resource_id: r.boundary for r in resources.capturable}
+    return waits and head.is_mid_step(boundaries)
+
+
+def _known(resources: HeldResources, done: Committed) -> Committed:
+    """It is stored, so that whoever comes next need not look."""
+    if done.captured is not None:
+        resources.put(done.captured.resources)
+        resources.last_capture = done.captured if done.captured.snapshots else None
+    return done

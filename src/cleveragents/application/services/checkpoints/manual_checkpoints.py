@@ -24,8 +24,7 @@ class ManualCheckpoints:
 
     def create(self, plan_id: PlanId, label: str) -> CheckpointGroup:
         with self._locks.hold(plan_id, "checkpoint create"):
-            plan = self._rollbacks.recover(self._load(plan_id))
-            return self._checkpoints.create(plan, label)
+            return self._checkpoints.create(self._rollbacks.take_up(plan_id), label)
 
     def explain_retention(self, plan_id: PlanId) -> Explained:
         """What `prune` would do now; nothing is changed."""
@@ -34,7 +33,7 @@ class ManualCheckpoints:
     def prune(self, plan_id: PlanId) -> tuple[Explained, int]:
         """What the rule said and was done, and the bytes that were freed."""
         with self._locks.hold(plan_id, "checkpoint prune"):
-            return self._checkpoints.prune(self._rollbacks.recover(self._load(plan_id)))
+            return self._checkpoints.prune(self._rollbacks.take_up(plan_id).plan)
 
     def delete(self, plan_id: PlanId, wanted: str) -> tuple[CheckpointGroup, int]:
         """The group that went, and the bytes that were freed."""

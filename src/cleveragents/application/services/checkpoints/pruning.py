@@ -11,13 +11,13 @@ from cleveragents.application.ports.runtime import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.domain.actor_protocol import HEAD
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.decision import Decision
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.retention import (
     CheckpointRetentionPolicy,
     GroupOutline,
@@ -126,29 +126,31 @@ class Pruning:
         pinned = {**compared, **{group: "about to be needed" for group in (*added, kept)}}
         return len(self._explained(plan, outlines, pinned).decision.kept)
 
-    def sweep(self, plan_id: PlanId, resources: Sequence[PlanResource]) -> int:
+    def sweep(self, plan_id: PlanId) -> int:
         """Free what no group and no step boundary needs any more; gives back the bytes freed."""
         with self._unit_of_work.reading() as uow:
+            resources = HeldResources(uow.resources.of_plan(plan_id))
             groups = uow.checkpoints.of_plan(plan_id)
             spawned = _spawned_from(uow, plan_id, groups)
-        self._forget_messages(plan_id, groups)
+            plan = uow.plans.get(plan_id)
+            decisions = uow.decisions.of_plan(plan_id) if plan.action.decides else ()
+        if plan.action.decides:
+            self._forget_messages(plan, groups, decisions)
         freed = 0
-        for resource in resources:
+        for resource in resources.capturable:
             states = [group.state_of(resource.resource_id) for group in groups]
             refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
             refs |= {ref for name, ref in spawned if name == resource.name}
             freed += self._snapshots.keep_only(resource, refs | resource.needed_snapshots())
         return freed
 
-    def _forget_messages(self, plan_id: PlanId, groups: Sequence[CheckpointGroup]) -> None:
+    def _forget_messages(
+        self, plan: Plan, groups: Sequence[CheckpointGroup], decisions: Sequence[Decision]
+    ) -> None:
         """What its actor said and heard on lines of history that nobody can go back to."""
-        with self._unit_of_work.reading() as uow:
-            plan, decisions = uow.plans.get(plan_id), uow.decisions.of_plan(plan_id)
-        if not plan.action.decides:
-            return
         heads = _remembered(plan, groups, decisions)
         with self._unit_of_work() as uow:
-            uow.messages.keep_only(plan_id, heads)
+            uow.messages.keep_only(plan.plan_id, heads)
             uow.commit()
 
     def _explained(

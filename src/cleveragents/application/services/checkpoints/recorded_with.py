@@ -1,13 +1,16 @@
 """What becomes true together with a group: a decision, a tool call, what it used."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
+from cleveragents.application.services.rollback.let_stand import BroughtBack, let_stand
+from cleveragents.application.services.rollback.rewind import recompute_superseded
 from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.changes import FileChange
+from cleveragents.domain.correction import Correction, Supersession, Unchecked
 from cleveragents.domain.decision import Decision, Dependency, ToolCall
 from cleveragents.domain.effects import Effect
 from cleveragents.domain.footprint import Touched, Writers
@@ -20,7 +23,9 @@ class CommitExtras(Struct, frozen=True, kw_only=True):
 
     `dependencies` are those of the decision; those of the tool call follow from what it touched and
     is known to have read, and the steps before it. `messages` are what the plan's actor remembers
-    from now on. `also` is done last, with the plan as it will be.
+    from now on. Of a correction, `intended` is what is about to be done, and `in_force` what has
+    been: steps that it lets stand without a check do so `kept_because` of that. `brought_back` are
+    single files that a person restored.
     """
 
     decision: Decision | None = None
@@ -30,7 +35,10 @@ class CommitExtras(Struct, frozen=True, kw_only=True):
     effect: Effect | None = None
     merged_child: ChildPlan | None = None
     messages: tuple[Message, ...] = ()
-    also: Callable[[UnitOfWork, Plan], None] | None = None
+    intended: Correction | None = None
+    in_force: Correction | None = None
+    kept_because: str = ""
+    brought_back: BroughtBack | None = None
 
     def with_outcome(self, changes: tuple[FileChange, ...], touched: Touched) -> "CommitExtras":
         """What the tool call came to is known only once the sandboxes were captured."""
@@ -67,6 +75,36 @@ def store(uow: UnitOfWork, plan: Plan, additions: CommitExtras) -> Plan:
         plan = plan.tick()
         uow.subplans.save(additions.merged_child.merged_at(plan.here))
     return plan
+
+
+def store_corrections(uow: UnitOfWork, plan: Plan, additions: CommitExtras) -> None:
+    """With the plan as it is stored now: its place in history is theirs."""
+    if additions.intended is not None:
+        uow.corrections.add(replace(additions.intended, safety_group=plan.safety_group))
+    if additions.in_force is not None:
+        _take_over(uow, plan, additions.in_force, additions.kept_because)
+    if additions.brought_back is not None:
+        let_stand(uow, plan, additions.brought_back)
+
+
+def _take_over(uow: UnitOfWork, plan: Plan, correction: Correction, kept_because: str) -> None:
+    """What is corrected no longer counts; an appended one has had no intent on record."""
+    known = {item.correction_id for item in uow.corrections.of_plan(plan.plan_id)}
+    put = uow.corrections.save if correction.correction_id in known else uow.corrections.add
+    put(correction)
+    gone = [
+        Supersession(
+            decision_id=decision_id, correction_id=correction.correction_id, position=plan.here
+        )
+        for decision_id in correction.affected
+    ]
+    uow.corrections.supersede(plan.plan_id, gone)
+    stays = [
+        Unchecked(decision_id=decision_id, position=plan.here, why=kept_because)
+        for decision_id in correction.kept
+    ]
+    uow.corrections.let_stand(plan.plan_id, stays)
+    recompute_superseded(uow, plan)
 
 
 def _inferred(additions: CommitExtras, call: ToolCall) -> Sequence[Dependency]:

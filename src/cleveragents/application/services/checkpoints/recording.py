@@ -9,17 +9,20 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
-    Clock,
     EventSink,
     Expected,
-    IdSource,
     SnapshotStore,
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.pruning import Pruning
-from cleveragents.application.services.checkpoints.recorded_with import CommitExtras, store
+from cleveragents.application.services.checkpoints.recorded_with import (
+    CommitExtras,
+    store,
+    store_corrections,
+)
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment
 from cleveragents.domain.events import CheckpointRecorded
@@ -59,11 +62,15 @@ def _damages_of(
 class Committed(Struct, frozen=True, kw_only=True):
     """The plan as it is stored now, and what had changed since the snapshot before.
 
-    `notice` is what failed without being in the plan's way; `failed` says that it was the step.
+    `group` is the last that was added, `captured` what all sandboxes hold now and how they are on
+    record. `notice` is what failed without being in the plan's way; `failed` says that it was the
+    step.
     """
 
     plan: Plan
-    changes: tuple[FileChange, ...]
+    changes: tuple[FileChange, ...] = ()
+    group: CheckpointGroup | None = None
+    captured: Capture | None = None
     notice: str | None = None
     failed: bool = False
 
@@ -83,12 +90,12 @@ class Recorder:
         self,
         unit_of_work: UnitOfWorkFactory,
         pruning: Pruning,
-        chronicle: tuple[Clock, IdSource],
+        runtime: Runtime,
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._pruning = pruning
-        self._clock, self._ids = chronicle
+        self._clock, self._ids = runtime.clock, runtime.ids
         self._events = events
         self._latest: CheckpointGroup | None = None
 
@@ -100,16 +107,22 @@ class Recorder:
         found: Capture,
         *,
         is_boundary: bool,
+        unless_standing: bool = False,
     ) -> Committed:
-        """A group for each of the moments, which are one state of things, after the additions."""
+        """A group for each of the moments, which are one state of things, after the additions.
+
+        With `unless_standing` none, if the one that the plan stands on is the same already.
+        """
         additions = additions.with_outcome(found.changes, found.touched)
         with self._unit_of_work() as uow:
+            if unless_standing and self._stands_on(uow, plan, found):
+                moments = ()
             plan = store(uow, plan, additions)
             plan, groups = self._add_groups(uow, plan, moments, found)
-            found.record_positions(uow, groups, is_boundary=is_boundary)
+            settled = found.record_positions(uow, groups, is_boundary=is_boundary)
             pruned = self._keep(uow, plan, moments, additions)
             uow.commit()
-        return self._told(plan, groups, additions, found, len(pruned))
+        return self._told(plan, groups, additions, settled, len(pruned))
 
     def store_past(self, plan: Plan, past: PastStep, earlier: Capture, found: Capture) -> Committed:
         """The groups of before, the additions, and the groups of now, in this order.
@@ -127,16 +140,15 @@ class Recorder:
             found = replace(found, resources=resources)
             done = done.at(plan.head) if plan.head is not None else done
             plan, more = self._add_groups(uow, done, past.after, found)
-            found.record_positions(uow, more, is_boundary=True)
+            settled = found.record_positions(uow, more, is_boundary=True)
             groups += more
             pruned = self._keep(uow, plan, [*past.before, *past.after], additions)
             uow.commit()
-        return self._told(plan, groups, additions, found, len(pruned))
+        return self._told(plan, groups, additions, settled, len(pruned))
 
-    def stands_on(self, plan: Plan, found: Capture) -> bool:
+    def _stands_on(self, uow: UnitOfWork, plan: Plan, found: Capture) -> bool:
         """Whether going back to the plan's head would change nothing at all."""
-        with self._unit_of_work.reading() as uow:
-            head = self._previous(uow, plan)
+        head = self._previous(uow, plan)
         return head is not None and holds(head, plan, found.snapshots)
 
     def _add_groups(
@@ -185,8 +197,7 @@ class Recorder:
     ) -> Mapping[GroupId, str]:
         """The plan as it is now; gives back the groups that go for the new ones."""
         uow.plans.save(plan)
-        if additions.also is not None:
-            additions.also(uow, plan)
+        store_corrections(uow, plan, additions)
         if not moments:
             return {}
         # Records first, content later: `sweep` frees it off the hot path.
@@ -213,4 +224,9 @@ class Recorder:
                     pruned=pruned if group is groups[-1] else 0,
                 )
             )
-        return Committed(plan=plan, changes=found.changes)
+        return Committed(
+            plan=plan,
+            changes=found.changes,
+            group=groups[-1] if groups else None,
+            captured=found.again(),
+        )

@@ -4,13 +4,15 @@ from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     ActionReader,
-    Clock,
-    IdSource,
     PlanLocks,
-    UnitOfWork,
     UnitOfWorkFactory,
 )
-from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.ports.workspace import Runtime
+from cleveragents.application.services.checkpoints.checkpoint_service import (
+    CheckpointService,
+    stands_mid_step,
+)
+from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.corrections.correction_impact import (
     refuse_if_settled,
@@ -18,7 +20,6 @@ from cleveragents.application.services.corrections.correction_impact import (
 )
 from cleveragents.application.services.execute.run_state import links_to
 from cleveragents.application.services.plans.plan_lookup import find_decision
-from cleveragents.application.services.rollback.rewind import recompute_superseded
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.domain.action import SUBPLANS, Action, Step, Subplan, Subplans
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
@@ -26,7 +27,6 @@ from cleveragents.domain.correction import (
     Correction,
     CorrectionMode,
     CorrectionStatus,
-    Supersession,
 )
 from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.errors import CorrectionRefusedError
@@ -49,14 +49,14 @@ class AppendService:
         rollbacks: RollbackService,
         actions: ActionReader,
         locks: PlanLocks,
-        chronicle: tuple[Clock, IdSource],
+        runtime: Runtime,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
         self._rollbacks = rollbacks
         self._actions = actions
         self._locks = locks
-        self._clock, self._ids = chronicle
+        self._clock, self._ids = runtime.clock, runtime.ids
 
     def append(self, wanted: str, guidance: str, step_file: str | None) -> Appended:
         """Keep everything, and add a child plan with the steps of the file; it is queued.
@@ -66,13 +66,11 @@ class AppendService:
         with self._unit_of_work.reading() as uow:
             found = find_decision(uow, wanted)
         with self._locks.hold(found.plan_id, "correct"):
-            with self._unit_of_work.reading() as uow:
-                plan = uow.plans.get(found.plan_id)
-            plan = self._rollbacks.recover(plan)
+            held = self._rollbacks.take_up(found.plan_id)
             with self._unit_of_work.reading() as uow:
                 decision = uow.decisions.get(found.decision_id)
-            steps = self._guarded(plan, decision, step_file)
-            return self._append(plan, decision, guidance, steps)
+            steps = self._guarded(held.plan, decision, step_file)
+            return self._append(held, decision, guidance, steps)
 
     def _guarded(self, plan: Plan, decision: Decision, step_file: str | None) -> tuple[Step, ...]:
         refuse_if_settled(plan)
@@ -93,19 +91,14 @@ class AppendService:
         return tuple(self._actions.read_steps(step_file, plan.action))
 
     def _append(
-        self, plan: Plan, decision: Decision, guidance: str, steps: tuple[Step, ...]
+        self, held: HeldPlan, decision: Decision, guidance: str, steps: tuple[Step, ...]
     ) -> Appended:
         """One transaction: no file changes, nothing but validations is taken back."""
+        plan = held.plan
         with self._unit_of_work.reading() as uow:
             live = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
         judged = [d for d in live if _is_at_the_end(d, plan)]
         correction = self._correction(plan, decision, guidance, steps, judged)
-
-        def take_over(uow: UnitOfWork, plan: Plan) -> None:
-            uow.corrections.add(correction)
-            uow.corrections.supersede(plan.plan_id, _supersessions(correction, plan))
-            recompute_superseded(uow, plan)
-
         waiting = _waiting(plan, judged)
         intervention = _intervention(waiting, correction, decision)
         moment = CheckpointMoment(
@@ -114,11 +107,11 @@ class AppendService:
             label=f"append: {' '.join(guidance.split())[:60]}",
             decision_id=intervention.decision_id,
             step_index=waiting.last_completed_step + 1,
-            mid_step=self._checkpoints.stands_mid_step(plan),
+            mid_step=stands_mid_step(plan, held.resources, self._checkpoints.head_of(plan)),
         )
         link = links_to(plan.action, intervention.decision_id, _latest(live, judged))
-        additions = CommitExtras(decision=intervention, dependencies=link, also=take_over)
-        self._checkpoints.record(waiting, moment, additions)
+        additions = CommitExtras(decision=intervention, dependencies=link, in_force=correction)
+        self._checkpoints.record(waiting, held.resources, moment, additions)
         with self._unit_of_work.reading() as uow:
             # Read again, for its action has one more step.
             return Appended(plan=uow.plans.get(plan.plan_id), correction=correction)
@@ -166,15 +159,6 @@ def _waiting(plan: Plan, judged: list[Decision]) -> Plan:
     first = judged[0]
     index = plan.last_completed_step + 1 if first.step_index is None else first.step_index
     return plan.reopened(index, first.context["actor_state"])
-
-
-def _supersessions(correction: Correction, plan: Plan) -> list[Supersession]:
-    return [
-        Supersession(
-            decision_id=decision_id, correction_id=correction.correction_id, position=plan.here
-        )
-        for decision_id in correction.affected
-    ]
 
 
 def _spawning(action: Action, guidance: str, steps: tuple[Step, ...], place: int) -> Step:

@@ -6,8 +6,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import UnitOfWork, UnitOfWorkFactory
-from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.ports.runtime import UnitOfWorkFactory
+from cleveragents.application.services.checkpoints.checkpoint_service import (
+    CheckpointService,
+    stands_mid_step,
+)
+from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.corrections.correction_impact import (
     actor_state_for,
@@ -15,13 +19,12 @@ from cleveragents.application.services.corrections.correction_impact import (
 )
 from cleveragents.application.services.effects.compensations import Compensations
 from cleveragents.application.services.execute.run_state import links_to
-from cleveragents.application.services.rollback.rewind import recompute_superseded
 from cleveragents.application.services.rollback.rollback_files import (
     ChangedResource,
     RollbackFiles,
 )
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment, CheckpointReason
-from cleveragents.domain.correction import Correction, CorrectionStatus, Supersession, Unchecked
+from cleveragents.domain.correction import Correction, CorrectionStatus
 from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.effects import EffectReport
 from cleveragents.domain.errors import PlanError, RollbackPendingError
@@ -51,23 +54,21 @@ class CorrectionFinisher:
         self._files = files
         self._compensations = compensations
 
-    def begin(self, plan: Plan, correction: Correction) -> tuple[Plan, Correction]:
+    def begin(self, held: HeldPlan, correction: Correction) -> tuple[HeldPlan, Correction]:
         """Keep the present and store the intent, in one transaction. Nothing else changes yet."""
-
-        def intent(uow: UnitOfWork, plan: Plan) -> None:
-            uow.corrections.add(replace(correction, safety_group=plan.safety_group))
-
+        plan = held.plan
         moment = CheckpointMoment(
             reason=CheckpointReason.BEFORE_ROLLBACK,
             source="correct",
             label=f"before correction of {correction.decision_id}",
             decision_id=correction.decision_id,
             step_index=correction.step_index or 0,
-            mid_step=self._checkpoints.stands_mid_step(plan),
+            mid_step=stands_mid_step(plan, held.resources, self._checkpoints.head_of(plan)),
             rollback_target=correction.target_group,
         )
-        plan, safety = self._checkpoints.record(plan, moment, CommitExtras(also=intent))
-        return plan, replace(correction, safety_group=safety.group_id)
+        additions = CommitExtras(intended=correction)
+        plan, safety = self._checkpoints.record(plan, held.resources, moment, additions)
+        return replace(held, plan=plan), replace(correction, safety_group=safety.group_id)
 
     def pending(self, plan: Plan) -> Correction | None:
         if plan.rollback_target is None:
@@ -77,8 +78,9 @@ class CorrectionFinisher:
         waiting = [item for item in found if item.status is CorrectionStatus.PENDING]
         return waiting[-1] if waiting else None
 
-    def finish(self, plan: Plan, correction: Correction) -> Corrected:
+    def finish(self, held: HeldPlan, correction: Correction) -> Corrected:
         """May be repeated after a kill at any moment; on an error everything is put back."""
+        plan, resources = held.plan, held.resources
         assert correction.target_group is not None and plan.safety_group is not None
         with self._unit_of_work.reading() as uow:
             target = uow.checkpoints.get(correction.target_group)
@@ -88,21 +90,29 @@ class CorrectionFinisher:
             staying = [d for d in uow.decisions.of_plan(plan.plan_id) if _stays(d, correction)]
         effects = self._compensations.undo_of(plan, correction.affected)
         try:
-            changed = self._files.restore_only(plan, target, selection_of(correction.restored))
+            changed = self._files.restore_only(
+                resources,
+                target,
+                selection_of(correction.restored),
+                undoes_step=stands_mid_step(plan, resources, safety),
+            )
         except PlanError as error:
-            self._put_back(plan, correction, safety, error)
+            self._put_back(held, correction, safety, error)
             raise
-        line = (corrected, staying[-1])
-        plan, correction = self._record(plan, correction, line, state)
+        taking = _TakingOver(
+            correction=correction.done(), corrected=corrected, latest=staying[-1], state=state
+        )
+        plan, correction = self._record(held, taking), taking.correction
         return Corrected(
             plan=plan, correction=correction, safety=safety, changed=changed, effects=effects
         )
 
     def _put_back(
-        self, plan: Plan, correction: Correction, safety: CheckpointGroup, cause: PlanError
+        self, held: HeldPlan, correction: Correction, safety: CheckpointGroup, cause: PlanError
     ) -> None:
+        plan = held.plan
         try:
-            self._files.restore(plan.plan_id, safety)
+            self._files.restore(held.resources, safety)
         except PlanError as error:
             # The intent stays stored, so the next command tries to finish what this one could not.
             raise RollbackPendingError(plan.plan_id, cause.message, error.message) from error
@@ -111,58 +121,39 @@ class CorrectionFinisher:
             uow.corrections.save(correction.abandoned())
             uow.commit()
 
-    def _record(
-        self,
-        plan: Plan,
-        correction: Correction,
-        line: tuple[Decision, Decision],
-        state: Mapping[str, Any],
-    ) -> tuple[Plan, Correction]:
-        """`line`: the decision that is corrected, and the last one that stays."""
-        corrected, latest = line
-        first = correction.steps[0] if correction.steps else plan.last_completed_step + 1
-        done = correction.done()
-
-        def take_over(uow: UnitOfWork, plan: Plan) -> None:
-            uow.corrections.save(done)
-            uow.corrections.supersede(
-                plan.plan_id,
-                [
-                    Supersession(
-                        decision_id=decision_id,
-                        correction_id=done.correction_id,
-                        position=plan.here,
-                    )
-                    for decision_id in done.affected
-                ],
-            )
-            uow.corrections.let_stand(plan.plan_id, _let_stand(done, corrected, plan))
-            recompute_superseded(uow, plan)
-
-        plan = plan.corrected(first, state)
-        decision = _intervention(plan, done, corrected, first)
+    def _record(self, held: HeldPlan, taking: "_TakingOver") -> Plan:
+        done = taking.correction
+        first = done.steps[0] if done.steps else held.plan.last_completed_step + 1
+        plan = held.plan.corrected(first, taking.state)
+        decision = _intervention(plan, done, taking.corrected, first)
         moment = CheckpointMoment(
             reason=CheckpointReason.DECISION,
             source="correct",
-            label=f"correction {plan.attempt - 1}: {_short(correction.guidance)}",
+            label=f"correction {plan.attempt - 1}: {_short(done.guidance)}",
             decision_id=decision.decision_id,
             step_index=first,
-            undo_group=correction.safety_group,
+            undo_group=done.safety_group,
         )
-        link = links_to(plan.action, decision.decision_id, latest)
-        additions = CommitExtras(decision=decision, dependencies=link, also=take_over)
-        self._checkpoints.record(plan, moment, additions)
+        additions = CommitExtras(
+            decision=decision,
+            dependencies=links_to(plan.action, decision.decision_id, taking.latest),
+            in_force=done,
+            kept_because=f"kept as it was when `{_short(taking.corrected.chosen)}` was corrected",
+        )
+        self._checkpoints.record(plan, held.resources, moment, additions)
         with self._unit_of_work.reading() as uow:
             # Read again, for its action has the step that was replaced.
-            return uow.plans.get(plan.plan_id), done
+            return uow.plans.get(plan.plan_id)
 
 
-def _let_stand(correction: Correction, corrected: Decision, plan: Plan) -> list[Unchecked]:
-    why = f"kept as it was when `{_short(corrected.chosen)}` was corrected"
-    return [
-        Unchecked(decision_id=decision_id, position=plan.here, why=why)
-        for decision_id in correction.kept
-    ]
+class _TakingOver(Struct, frozen=True, kw_only=True):
+    """A correction that is about to be in force, the decision that it corrects, the last one that
+    stays, and what the actor remembers then."""
+
+    correction: Correction
+    corrected: Decision
+    latest: Decision
+    state: Mapping[str, Any]
 
 
 def _stays(decision: Decision, correction: Correction) -> bool:

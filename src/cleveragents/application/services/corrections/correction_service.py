@@ -7,12 +7,15 @@ from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     ActionReader,
-    Clock,
-    IdSource,
     PlanLocks,
     UnitOfWorkFactory,
 )
-from cleveragents.application.services.corrections.correction_finisher import Corrected
+from cleveragents.application.ports.workspace import Runtime
+from cleveragents.application.services.checkpoints.held import HeldPlan
+from cleveragents.application.services.corrections.correction_finisher import (
+    Corrected,
+    CorrectionFinisher,
+)
 from cleveragents.application.services.corrections.correction_impact import (
     CorrectionImpact,
     impact_of,
@@ -79,46 +82,50 @@ class CorrectionService:
         self,
         unit_of_work: UnitOfWorkFactory,
         rollbacks: RollbackService,
+        finisher: CorrectionFinisher,
         resume: PlanResumeService,
         actions: ActionReader,
         locks: PlanLocks,
-        chronicle: tuple[Clock, IdSource],
+        runtime: Runtime,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._rollbacks = rollbacks
         self._resume = resume
         self._actions = actions
         self._locks = locks
-        self._clock, self._ids = chronicle
+        self._finisher = finisher
+        self._clock, self._ids = runtime.clock, runtime.ids
 
     def revert(self, wanted: str, advice: Advice, confirm: Confirm) -> CorrectionResult:
         """Take a decision back with all that stands on it; the plan is queued at its step."""
         found = self._find(wanted)
         with self._locks.hold(found.plan_id, "correct"):
-            plan = self._rollbacks.recover(self._load(found.plan_id))
-            impact, step = self._guarded(plan, found.decision_id, advice)
-            question = CorrectionQuestion(impact, lambda: self._look_ahead(impact))
+            held = self._rollbacks.take_up(found.plan_id)
+            impact, step = self._guarded(held, found.decision_id, advice)
+            question = CorrectionQuestion(impact, lambda: self._look_ahead(held, impact))
             if not confirm(question):
                 raise DeclinedError("the correction")
             correction = self._correction(impact, advice, step)
-            with children_stopped(self._unit_of_work, self._locks, plan.plan_id, "correct"):
-                plan, correction = self._rollbacks.corrections.begin(plan, correction)
-                done = self._rollbacks.corrections.finish(plan, correction)
+            with children_stopped(self._locks, held, "correct"):
+                held, correction = self._finisher.begin(held, correction)
+                done = self._finisher.finish(held, correction)
         return CorrectionResult(impact=impact, done=done, files=reverted(done.changed))
 
     def preview(self, wanted: str, advice: Advice) -> CorrectionPreview:
         """What `revert` would do now; nothing is changed."""
         found = self._find(wanted)
         with self._locks.hold(found.plan_id, "correct --dry-run"):
-            plan = self._load(found.plan_id)
+            with self._unit_of_work.reading() as uow:
+                held = HeldPlan.of(uow, found.plan_id)
+            plan = held.plan
             if plan.rollback_target is not None:
                 raise PlanStateError(
                     f"a rollback or correction of plan {plan.plan_id} was interrupted, and is"
                     " finished first",
                     f"agents plan resume {plan.plan_id}",
                 )
-            impact, _ = self._guarded(plan, found.decision_id, advice)
-            return self._look_ahead(impact)
+            impact, _ = self._guarded(held, found.decision_id, advice)
+            return self._look_ahead(held, impact)
 
     def go_on(self, plan_id: PlanId) -> Plan:
         """Execute what is to be done again.
@@ -143,8 +150,9 @@ class CorrectionService:
             return find_decision(uow, wanted)
 
     def _guarded(
-        self, plan: Plan, decision_id: DecisionId, advice: Advice
+        self, held: HeldPlan, decision_id: DecisionId, advice: Advice
     ) -> tuple[CorrectionImpact, Step | None]:
+        plan = held.plan
         refuse_if_settled(plan)
         with self._unit_of_work.reading() as uow:
             if advice.keep is None:
@@ -156,11 +164,11 @@ class CorrectionService:
         step = None
         if advice.step_file is not None:
             step = self._actions.read_step(advice.step_file, plan.action, _place(impact))
-        self._rollbacks.check_restorable(impact.target, impact.selection)
+        self._rollbacks.check_restorable(held.resources, impact.target, impact.selection)
         return impact, step
 
-    def _look_ahead(self, impact: CorrectionImpact) -> CorrectionPreview:
-        changed = self._rollbacks.compare_only(impact.plan, impact.target, impact.selection)
+    def _look_ahead(self, held: HeldPlan, impact: CorrectionImpact) -> CorrectionPreview:
+        changed = self._rollbacks.compare_only(held, impact.target, impact.selection)
         return CorrectionPreview(impact=impact, files=reverted(changed))
 
     # --- small things ---------------------------------------------------------------------------
@@ -191,10 +199,6 @@ class CorrectionService:
             live = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
         made = [d for d in live if d.type is not DecisionType.USER_INTERVENTION]
         return next(d.decision_id for d in reversed(made) if d.step_index == index)
-
-    def _load(self, plan_id: PlanId) -> Plan:
-        with self._unit_of_work.reading() as uow:
-            return uow.plans.get(plan_id)
 
 
 def _place(impact: CorrectionImpact) -> int:

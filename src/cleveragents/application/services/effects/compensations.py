@@ -13,7 +13,7 @@ from cleveragents.application.ports.runtime import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
-from cleveragents.application.services.effects.effect_ledger import EffectLedger
+from cleveragents.application.services.effects.effect_ledger import EffectLedger, cut_off_in
 from cleveragents.domain.action import ToolSpec
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.decision import Fork, lineage
@@ -55,9 +55,9 @@ class Compensations:
         The intent to go back is stored. May be repeated: what is compensated stays so. A
         compensation that fails is told, and stops nothing.
         """
-        for plan_id in (plan.plan_id, *self._touched(plan, target).children):
-            self._ledger.mark_uncertain(plan_id)
         found = self._touched(plan, target)
+        if self._ledger.mark_uncertain(found.cut_off):
+            found = self._touched(plan, target)
         after = self._all_undone(plan, found.undone)
         return report(after, found.revived, found.children)
 
@@ -65,8 +65,8 @@ class Compensations:
         """The same for what a correction takes back: all that came of these decisions."""
         with self._unit_of_work.reading() as uow:
             children = _spawned_by(uow, plan.plan_id, decisions)
-        for plan_id in (plan.plan_id, *(child.plan_id for child in children)):
-            self._ledger.mark_uncertain(plan_id)
+            cut_off = cut_off_in(uow, [plan.plan_id, *(child.plan_id for child in children)])
+        self._ledger.mark_uncertain(cut_off)
         with self._unit_of_work.reading() as uow:
             own = [e for e in uow.effects.of_plan(plan.plan_id) if e.decision_id in decisions]
             undone = [*own, *(effect for child in children for effect in _live(uow, child))]
@@ -151,11 +151,15 @@ def _arguments(effect: Effect, spec: ToolSpec) -> Mapping[str, Any]:
 
 
 class _Touched(Struct, frozen=True, kw_only=True):
-    """What going back undoes, newest first, and what it brings back; the children by name."""
+    """What going back undoes, newest first, and what it brings back; the children by name.
+
+    `cut_off` are those of all of them of which only the beginning is on record.
+    """
 
     undone: tuple[Effect, ...]
     revived: tuple[Effect, ...]
     children: Mapping[PlanId, str]
+    cut_off: tuple[Effect, ...]
 
 
 def _touched(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> _Touched:
@@ -173,6 +177,7 @@ def _touched(uow: UnitOfWork, plan: Plan, target: CheckpointGroup) -> _Touched:
         undone=tuple(sorted(undone, key=lambda effect: effect.started_at, reverse=True)),
         revived=(*own.revived, *(effect for child in again for effect in _live(uow, child))),
         children={child.plan_id: child.name for child in (*below, *again)},
+        cut_off=cut_off_in(uow, [plan.plan_id, *(c.plan_id for c in (*below, *again))]),
     )
 
 

@@ -1,6 +1,6 @@
 """The ledger of outside effects: written before a tool starts, asked before it runs again."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -50,27 +50,23 @@ class EffectLedger:
             uow.effects.remove(effect)
             uow.commit()
 
-    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
-        """Nobody runs a tool of this plan now: whatever had only started is uncertain.
-
-        The caller holds the plan's lock. Gives back those that it found.
-        """
-        with self._unit_of_work.reading() as uow:
-            open_ = [e for e in uow.effects.of_plan(plan_id) if e.state is EffectState.STARTED]
-        if not open_:
+    def mark_uncertain(self, cut_off: Sequence[Effect]) -> Sequence[Effect]:
+        """Nobody runs a tool of their plans now, whose locks are held: what had only started is
+        uncertain. Gives back what they are from now on."""
+        if not cut_off:
             return ()
+        uncertain = [effect.uncertain(CUT_OFF, self._clock.now()) for effect in cut_off]
         with self._unit_of_work() as uow:
-            for effect in open_:
-                uow.effects.put(effect.uncertain(CUT_OFF, self._clock.now()))
+            for effect in uncertain:
+                uow.effects.put(effect)
             uow.commit()
-        return open_
+        return uncertain
 
-    def standing(self, plan_id: PlanId, step: Step, step_index: int) -> Effect | None:
-        """The earlier run of this very step that must not be repeated unasked."""
+    def mark_all_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
+        """The same for all of a plan."""
         with self._unit_of_work.reading() as uow:
-            plans = _in_its_place(uow, plan_id)
-            effects = [e for plan in plans for e in uow.effects.of_step(plan, step_index)]
-        return earlier_effect(effects, (step_index, step.tool, hash_of(step.arguments)))
+            cut_off = cut_off_in(uow, [plan_id])
+        return self.mark_uncertain(cut_off)
 
     def _effect(self, plan: Plan, decision: Decision, step: Step, spec: ToolSpec) -> Effect:
         assert decision.step_index is not None
@@ -87,6 +83,31 @@ class EffectLedger:
             compensate=spec.compensate,
             started_at=self._clock.now(),
         )
+
+
+def cut_off_in(uow: UnitOfWork, plans: Iterable[PlanId]) -> tuple[Effect, ...]:
+    """Those of which only the beginning is on record."""
+    every = (effect for plan_id in plans for effect in uow.effects.of_plan(plan_id))
+    return tuple(effect for effect in every if effect.state is EffectState.STARTED)
+
+
+EffectsOfSteps = Mapping[int, Sequence[Effect]]
+
+
+def earlier_effects(uow: UnitOfWork, plan_id: PlanId) -> EffectsOfSteps:
+    """What each step has done outside, in this plan or in one that did the same part of the work
+    before it."""
+    found: dict[int, list[Effect]] = {}
+    for plan in _in_its_place(uow, plan_id):
+        for effect in uow.effects.of_plan(plan):
+            found.setdefault(effect.step_index, []).append(effect)
+    return found
+
+
+def standing(effects: EffectsOfSteps, step: Step, step_index: int) -> Effect | None:
+    """The earlier run of this very step that must not be repeated unasked."""
+    key = (step_index, step.tool, hash_of(step.arguments))
+    return earlier_effect(effects.get(step_index, ()), key)
 
 
 def _in_its_place(uow: UnitOfWork, plan_id: PlanId) -> Sequence[PlanId]:

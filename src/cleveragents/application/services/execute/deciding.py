@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cleveragents.application.ports.runtime import Clock, IdSource
+from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.actor_protocol import Proposal, Strategy
@@ -15,8 +15,8 @@ from cleveragents.domain.plan import Plan
 class Deciding:
     """Makes them; whoever stores one gives it its position."""
 
-    def __init__(self, clock: Clock, ids: IdSource) -> None:
-        self._clock, self._ids = clock, ids
+    def __init__(self, runtime: Runtime) -> None:
+        self._clock, self._ids = runtime.clock, runtime.ids
 
     def of_strategy(self, plan: Plan, strategy: Strategy, course: RunState) -> Decision:
         return self._decision(

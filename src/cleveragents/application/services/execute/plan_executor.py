@@ -6,19 +6,26 @@ from typing import NoReturn
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
-    Clock,
     EventSink,
-    IdSource,
     UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     CommitExtras,
 )
+from cleveragents.application.services.checkpoints.held import HeldResources
+from cleveragents.application.services.checkpoints.recording import Committed
+from cleveragents.application.services.effects.effect_ledger import EffectLedger, earlier_effects
 from cleveragents.application.services.execute.deciding import Deciding
 from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.application.services.execute.step_source import StepSource
-from cleveragents.application.services.execute.tool_runner import EffectGate, StepRunner, Task
+from cleveragents.application.services.execute.tool_runner import (
+    EffectGate,
+    StepRunner,
+    Task,
+    ToolRunner,
+)
 from cleveragents.application.services.execute.unannounced import UnannouncedSteps
 from cleveragents.domain.action import Step
 from cleveragents.domain.actor_protocol import Finished, Message, Proposal, Strategy, Unannounced
@@ -49,23 +56,28 @@ class PlanExecutor:
         self,
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
-        runner: StepRunner,
+        tools: ToolRunner,
+        children: StepRunner,
+        ledger: EffectLedger,
         turns: StepSource,
-        chronicle: tuple[Clock, IdSource],
+        runtime: Runtime,
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
-        self._runner = runner
+        self._tools = tools
+        self._children = children
+        self._ledger = ledger
         self._turns = turns
-        self._clock, _ = chronicle
-        self._deciding = Deciding(*chronicle)
-        self._unannounced = UnannouncedSteps(checkpoints, turns, chronicle, events)
+        self._clock = runtime.clock
+        self._deciding = Deciding(runtime)
+        self._unannounced = UnannouncedSteps(checkpoints, turns, runtime, events)
         self._events = events
 
     def execute(
         self,
         plan: Plan,
+        resources: HeldResources,
         choice: EffectChoice = EffectChoice.STOP,
         resolution: Resolution = UNDECIDED,
     ) -> Plan:
@@ -74,11 +86,14 @@ class PlanExecutor:
         Raises EffectUncertainError or EffectDoneError before a step that must not run unasked.
         """
         with self._unit_of_work.reading() as uow:
-            course = RunState.of(uow, plan, resolution)
+            course = RunState.of(uow, plan, resources, resolution)
+        if self._ledger.mark_uncertain(course.cut_off(plan.plan_id)):  # nothing of this plan runs
+            with self._unit_of_work.reading() as uow:
+                course = RunState.of(uow, plan, resources, resolution)
         try:
             plan = self._walk(self._start(plan, course), course, choice)
         finally:
-            self._runner.end(plan.plan_id)
+            self._tools.end(plan.plan_id)
         if plan.child_of is None:  # children share the store of the plan at the top
             self._checkpoints.free_space(plan.plan_id)
         self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
@@ -89,6 +104,7 @@ class PlanExecutor:
             plan = self._overrule(plan, course)
             index = plan.last_completed_step + 1
             said = self._turns.next(plan, course)
+            _let_others_write(plan, course)
             if isinstance(said, Finished):
                 return self._finish(plan, said, course)
             if isinstance(said, Unannounced):
@@ -97,7 +113,7 @@ class PlanExecutor:
             if index in course.done:
                 plan = self._pass(plan, said, index, course)
                 continue
-            crossing = self._runner.crossing(plan, said.step, index, choice)
+            crossing = self._tools.crossing(plan, said.step, index, choice, course.effects)
             if crossing.passage is EffectVerdict.STOP:
                 self._hold(plan, said, index, crossing)
             plan = self._step(plan, said, index, course, crossing)
@@ -105,6 +121,7 @@ class PlanExecutor:
 
     def _start(self, plan: Plan, course: RunState) -> Plan:
         strategy = self._turns.strategy(plan, course)
+        _let_others_write(plan, course)
         self._events.emit(
             PlanStarted(
                 plan_id=plan.plan_id,
@@ -126,7 +143,7 @@ class PlanExecutor:
             decision_id=course.root.decision_id,
             step_index=0,
         )
-        plan = self._checkpoints.record_decision(plan, moment)
+        plan = self._checkpoints.record_decision(plan, course.resources, moment)
         return self._adopt(plan, strategy, course)
 
     def _adopt(self, plan: Plan, strategy: Strategy, course: RunState) -> Plan:
@@ -143,7 +160,7 @@ class PlanExecutor:
         )
         plan = plan.remembering(strategy.memory.state)
         additions = CommitExtras(decision=decision, messages=strategy.memory.added)
-        plan = self._checkpoints.record_decision(plan, moment, additions)
+        plan = self._checkpoints.record_decision(plan, course.resources, moment, additions)
         course.add(replace(decision, position=plan.here))
         return plan
 
@@ -160,7 +177,7 @@ class PlanExecutor:
 
     def _finish(self, plan: Plan, said: Finished, course: RunState) -> Plan:
         # First of all: what still runs might write once more, and that would be in no group.
-        self._runner.end(plan.plan_id)
+        self._tools.end(plan.plan_id)
         plan = plan.remembering(said.memory.state).complete(self._clock.now())
         moment = CheckpointMoment(
             reason=CheckpointReason.COMPLETE,
@@ -169,17 +186,15 @@ class PlanExecutor:
             decision_id=course.latest.decision_id,
             step_index=max(plan.last_completed_step, 0),
         )
-        return self._checkpoints.complete(plan, moment, CommitExtras(messages=said.memory.added))
-
-    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
-        """Effects whose end is not known are uncertain from now on; gives back those found."""
-        return self._runner.mark_uncertain(plan_id)
+        additions = CommitExtras(messages=said.memory.added)
+        return self._checkpoints.complete(plan, course.resources, moment, additions)
 
     def fail(self, plan_id: PlanId, failure: PlanFailure) -> Plan:
         """Execute ends for a reason outside its steps; what it has come to is kept if possible."""
         with self._unit_of_work.reading() as uow:
             plan = uow.plans.get(plan_id)
-            course = RunState.of(uow, plan)
+            resources = HeldResources(uow.resources.of_plan(plan_id))
+            course = RunState.of(uow, plan, resources)
         failed = plan.refused(replace(failure, checkpoint=plan.head))
         if plan.head is None or failure.code == SandboxMissingError.code:
             return self._checkpoints.save_progress(failed)  # there is nothing to capture
@@ -190,7 +205,8 @@ class PlanExecutor:
             return self._checkpoints.save_progress(failed)
 
     def _on_error(self, plan: Plan, label: str, course: RunState) -> Plan:
-        self._runner.end(plan.plan_id)
+        self._tools.end(plan.plan_id)
+        course.resources.something_runs()
         moment = CheckpointMoment(
             reason=CheckpointReason.ON_ERROR,
             source="plan",
@@ -199,7 +215,9 @@ class PlanExecutor:
             step_index=plan.last_completed_step + 1,
             mid_step=True,
         )
-        return self._checkpoints.auto_create_if_configured(Trigger.ON_ERROR, plan, moment).plan
+        return self._checkpoints.auto_create_if_configured(
+            Trigger.ON_ERROR, plan, course.resources, moment
+        ).plan
 
     def next_step(self, plan: Plan) -> int:
         """The one that a resume would go on with; not one that a correction has left alone."""
@@ -210,8 +228,10 @@ class PlanExecutor:
         self, plan: Plan, first_step: int, choice: EffectChoice
     ) -> Sequence[tuple[int, EffectGate]]:
         """The known steps from there on that have run before, with what would happen to each."""
+        with self._unit_of_work.reading() as uow:
+            effects = earlier_effects(uow, plan.plan_id)
         steps = list(enumerate(plan.action.steps))[first_step:]
-        found = [(i, self._runner.crossing(plan, step, i, choice)) for i, step in steps]
+        found = [(i, self._tools.crossing(plan, step, i, choice, effects)) for i, step in steps]
         return [(index, crossing) for index, crossing in found if crossing.standing is not None]
 
     def _pass(self, plan: Plan, proposal: Proposal, index: int, course: RunState) -> Plan:
@@ -262,7 +282,7 @@ class PlanExecutor:
             decision=pending or self._deciding.of_step(plan, proposal, index, course),
             remember=self._turns.remembering(plan, proposal.memory.state),
             recovers=self._turns.recovers(plan, course.in_a_row),
-            resources=self._checkpoints.sandboxes(plan.plan_id),
+            resources=course.resources,
             skip=_skipping(crossing),
             choice=crossing.choice,
             resolution=course.resolution,
@@ -270,14 +290,11 @@ class PlanExecutor:
         )
         if pending is None:
             plan, task = self._record(plan, task, course, proposal.memory.added)
-        done = self._runner.run(plan, task)
+        runner = self._tools if step.subplans is None else self._children
+        done = runner.run(plan, task)
+        _note(course, task, done)
         plan = done.plan
-        if done.failed:
-            course.failed[index] = done.notice or ""
-            course.in_a_row += 1
-        elif plan.state is State.PROCESSING:
-            course.done[index] = task.decision.decision_id
-            course.in_a_row = 0
+        if not done.failed and plan.state is State.PROCESSING:
             plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, course)
         self._events.emit(
             StepFinished(
@@ -298,9 +315,11 @@ class PlanExecutor:
         additions = CommitExtras(
             decision=task.decision, dependencies=tuple(known), messages=messages
         )
-        is_prepared = self._runner.writes_at_once(plan, task)
+        is_prepared = task.step.subplans is None and self._tools.writes_at_once(plan, task)
         before_write = task.before_write() if is_prepared else None
-        plan = self._checkpoints.record_decision(plan, moment, additions, before_write)
+        plan = self._checkpoints.record_decision(
+            plan, course.resources, moment, additions, before_write
+        )
         course.add(task.decision)
         plan = plan.with_action(course.action_with(plan.action, task.decision))
         return plan, replace(task, is_prepared=is_prepared)
@@ -322,7 +341,26 @@ class PlanExecutor:
             decision_id=course.latest.decision_id,
             step_index=index,
         )
-        return self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
+        return self._checkpoints.auto_create_if_configured(
+            trigger, plan, course.resources, moment
+        ).plan
+
+
+def _note(course: RunState, task: Task, done: Committed) -> None:
+    """What has become of a step; a plan that has failed by it goes no further."""
+    if done.failed:
+        course.failed[task.step_index] = done.notice or ""
+        course.in_a_row += 1
+    elif done.plan.state is State.PROCESSING:
+        course.done[task.step_index] = task.decision.decision_id
+        course.in_a_row = 0
+
+
+def _let_others_write(plan: Plan, course: RunState) -> None:
+    """Between two steps somebody may write who is not waited for: an actor that thinks for long and
+    runs programs of its own, or a server that is kept. Steps that are written down come at once."""
+    if plan.action.decides or plan.action.servers:
+        course.resources.something_runs()
 
 
 def _skipping(crossing: EffectGate) -> Effect | None:

@@ -7,13 +7,16 @@ from msgspec import Struct
 from cleveragents.application.ports.runtime import (
     EventSink,
     PlanLocks,
-    Sandboxes,
-    SnapshotStore,
     UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Workspace
+from cleveragents.application.services.checkpoints.capture import Capture
+from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
+from cleveragents.application.services.effects.effect_ledger import EffectLedger
 from cleveragents.application.services.execute.plan_executor import PlanExecutor
 from cleveragents.application.services.execute.tool_runner import EffectGate
 from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
 from cleveragents.application.services.subplans.queries import conflicting, waiting_for_decision
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
@@ -55,14 +58,18 @@ class PlanResumeService:
         unit_of_work: UnitOfWorkFactory,
         executor: PlanExecutor,
         rollbacks: RollbackService,
-        workplace: tuple[Sandboxes, SnapshotStore],
+        unfinished: UnfinishedStep,
+        ledger: EffectLedger,
+        workspace: Workspace,
         locks: PlanLocks,
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._executor = executor
         self._rollbacks = rollbacks
-        self._sandboxes, self._snapshots = workplace
+        self._unfinished = unfinished
+        self._ledger = ledger
+        self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
         self._locks = locks
         self._events = events
 
@@ -80,7 +87,8 @@ class PlanResumeService:
         Raises NoConflictError for a resolution where there is nothing to decide.
         """
         with self._locks.hold(plan_id, "execute"):
-            plan = self._rollbacks.recover(self._load(plan_id), rebuild=rebuild)
+            held = self._rollbacks.take_up(plan_id, rebuild=rebuild)
+            plan, resources = held.plan, held.resources
             plan.refuse_if_final()
             plan.refuse_if_applying()
             if resolution:
@@ -88,11 +96,10 @@ class PlanResumeService:
                     conflicting(uow, plan)
             if plan.executed:
                 return plan
-            self._executor.mark_uncertain(plan_id)  # we have the lock, so nothing of this plan runs
             try:
-                self._make_sandboxes(plan)
-                plan = self._rollbacks.return_to_boundary(plan)
-                return self._executor.execute(plan, choice, resolution)
+                if not self._make_sandboxes(plan, resources):
+                    plan = self._unfinished.undo(plan, resources)
+                return self._executor.execute(plan, resources, choice, resolution)
             except KeyboardInterrupt:
                 doubtful = self._undo_running_step(plan_id)
                 raise InterruptedPlanError(plan_id, doubtful) from None
@@ -107,7 +114,7 @@ class PlanResumeService:
     def recover_crashed(self, plan_id: PlanId) -> Plan:
         """Mend what a process that died has left of its work, and let the plan wait."""
         with self._locks.hold(plan_id, "settle"):
-            plan = self._rollbacks.recover(self._load(plan_id))
+            plan = self._rollbacks.take_up(plan_id).plan
             plan.refuse_if_final()
             plan.refuse_if_applying()
             self._undo_running_step(plan_id)
@@ -133,24 +140,30 @@ class PlanResumeService:
             conflicts=tuple(waiting),
         )
 
-    def _make_sandboxes(self, plan: Plan) -> None:
-        with self._unit_of_work.reading() as uow:
-            resources = uow.resources.of_plan(plan.plan_id)
-        pending = [r for r in resources if r.status is SandboxStatus.PENDING]
+    def _make_sandboxes(self, plan: Plan, resources: HeldResources) -> bool:
+        """Whether there was one to make; those are as they are at their first boundary then."""
+        pending = [r for r in resources.every if r.status is SandboxStatus.PENDING]
         if pending and plan.child_of is not None:
             raise PlanStateError(
                 f"plan {plan.plan_id} is a child that its parent has not started yet",
                 f"agents plan resume {plan.child_of.parent_id}",
             )
         if not pending:
-            return
-        made = [resource.ready(self._make_sandbox(resource).ref) for resource in pending]
+            return False
+        first = {resource.resource_id: self._make_sandbox(resource) for resource in pending}
+        made = [resource.ready(first[resource.resource_id].ref) for resource in pending]
         # Until they are on record they are made again after a crash; from then on they are there.
         self._sandboxes.make_durable(made)
         with self._unit_of_work() as uow:
             for resource in made:
                 uow.resources.save(resource)
             uow.commit()
+        resources.put(made)
+        if len(pending) == len(resources.every):
+            captured = resources.capturable
+            snapshots = {r.resource_id: first[r.resource_id] for r in captured}
+            resources.last_capture = Capture(resources=captured, snapshots=snapshots).again()
+        return True
 
     def _make_sandbox(self, resource: PlanResource) -> Snapshot:
         """With its first snapshot, which is given back."""
@@ -160,20 +173,19 @@ class PlanResumeService:
 
     def _fail(self, plan_id: PlanId, error: PlanError) -> None:
         """Something that is no tool's fault: a sandbox or a snapshot that could not be made."""
-        self._executor.mark_uncertain(plan_id)
+        self._ledger.mark_all_uncertain(plan_id)
         failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
         self._executor.fail(plan_id, failure)
 
     def _undo_running_step(self, plan_id: PlanId) -> Sequence[str]:
         """Gives back what the step may have done outside, where nothing is undone."""
-        doubtful = [
-            text for effect in self._executor.mark_uncertain(plan_id) for text in effect.effects
-        ]
+        cut_off = self._ledger.mark_all_uncertain(plan_id)
+        doubtful = [text for effect in cut_off for text in effect.effects]
         with self._unit_of_work.reading() as uow:
             uow.plans.refuse_overtaken(plan_id)  # what the sandboxes hold would not be ours to undo
-            plan = uow.plans.get(plan_id)
-        if plan.state is State.PROCESSING:
-            plan = self._rollbacks.return_to_boundary(plan)
+            held = HeldPlan.of(uow, plan_id)
+        if held.plan.state is State.PROCESSING:
+            plan = self._unfinished.undo(held.plan, held.resources)
             with self._unit_of_work() as uow:
                 uow.plans.save(plan.interrupt())
                 uow.commit()

@@ -6,6 +6,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
+from cleveragents.application.services.checkpoints.held import HeldResources
+from cleveragents.application.services.effects.effect_ledger import EffectsOfSteps, earlier_effects
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.actor_protocol import UNANNOUNCED, Guidance, PlacedStep, grown
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
@@ -23,8 +25,9 @@ from cleveragents.domain.decision import (
     ToolCallStatus,
     lineage,
 )
+from cleveragents.domain.effects import Effect, EffectState
 from cleveragents.domain.footprint import Footprint, StepWrites, Touched, Writers
-from cleveragents.domain.ids import DecisionId
+from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 
@@ -35,7 +38,8 @@ class RunState(Struct):
     `failed` has the last error of each step that was not done; `in_a_row` is how many have failed
     one after the other since this run began. `unannounced` is how many were seen only by what they
     had changed. `unchecked` are those of the done ones that a person let stand, with the reason.
-    `resolution` is what somebody has decided about conflicts of child plans.
+    `resolution` is what somebody has decided about conflicts of child plans. `effects` are what
+    steps had done outside before this run: none of its own steps is come to twice.
     """
 
     decisions: list[Decision]
@@ -47,6 +51,8 @@ class RunState(Struct):
     corrections: Sequence[Correction] = ()
     unchecked: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
     resolution: Resolution = UNDECIDED
+    resources: HeldResources = field(default_factory=lambda: HeldResources(()))
+    effects: EffectsOfSteps = field(default_factory=dict[int, Sequence[Effect]])
     # Looked up at every step: going through all decisions each time would make long plans slow.
     _of_steps: dict[int, Decision] = field(default_factory=dict[int, Decision])
     _numbers: dict[DecisionId, int | None] = field(default_factory=dict[DecisionId, int | None])
@@ -58,7 +64,14 @@ class RunState(Struct):
             self._index(decision)
 
     @classmethod
-    def of(cls, uow: UnitOfWork, plan: Plan, resolution: Resolution = UNDECIDED) -> "RunState":
+    def of(
+        cls,
+        uow: UnitOfWork,
+        plan: Plan,
+        resources: HeldResources | None = None,
+        resolution: Resolution = UNDECIDED,
+    ) -> "RunState":
+        """Without resources for whoever only looks."""
         live = [item for item in uow.decisions.of_plan(plan.plan_id) if not item.superseded]
         every = uow.tool_calls.of_plan(plan.plan_id)
         calls = successes(every)
@@ -75,7 +88,14 @@ class RunState(Struct):
             ],
             unchecked=unchecked_of(uow, plan),
             resolution=resolution,
+            resources=resources or HeldResources(()),
+            effects=earlier_effects(uow, plan.plan_id),
         )
+
+    def cut_off(self, plan_id: PlanId) -> Sequence[Effect]:
+        """The plan's own effects of which only the beginning is on record."""
+        every = (effect for effects in self.effects.values() for effect in effects)
+        return [e for e in every if e.plan_id == plan_id and e.state is EffectState.STARTED]
 
     @property
     def root(self) -> Decision:

@@ -1,8 +1,19 @@
-"""Taking a step's half-done work back before the step is tried again."""
+"""The one way back to a step boundary: the sandboxes first, then the record of where they stand."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
 
 from cleveragents.application.ports.runtime import SnapshotStore, UnitOfWorkFactory
-from cleveragents.domain.ids import PlanId
-from cleveragents.domain.resource import SandboxStatus
+from cleveragents.application.services.checkpoints.held import HeldResources
+from cleveragents.domain.subplan import ChildPlan
+
+
+class BoundaryReturn(Struct, frozen=True, kw_only=True):
+    """How many paths were not as they are there, and what people are told."""
+
+    changed: int
+    notes: tuple[str, ...]
 
 
 class StepBoundary:
@@ -10,19 +21,38 @@ class StepBoundary:
         self._unit_of_work = unit_of_work
         self._snapshots = snapshots
 
-    def return_to(self, plan_id: PlanId) -> None:
-        """Every sandbox as it was when the step began; what the step left there is not kept."""
+    def return_to(
+        self,
+        resources: HeldResources,
+        starts: Mapping[str, str] | None = None,
+        taken_back: Sequence[ChildPlan] = (),
+    ) -> BoundaryReturn:
+        """Every sandbox as it was when the step began; what the step left there is not kept.
+
+        `starts` are other snapshots by resource, to which only these go back: what they were before
+        the children `taken_back` were merged, whose results wait again then. Killed before the
+        record says so, the last boundary is gone back to.
+        """
         with self._unit_of_work.reading() as uow:
-            uow.plans.refuse_overtaken(plan_id)
-            found = uow.resources.of_plan(plan_id)
-        ready = [resource for resource in found if resource.status is SandboxStatus.READY]
-        together = all(resource.checkpointable for resource in ready)
+            for plan_id in {resource.plan_id for resource in resources.every}:
+                uow.plans.refuse_overtaken(plan_id)
+        targets = {r.name: r.boundary or "" for r in resources.capturable}
+        targets = targets if starts is None else starts
         restored = [
-            (r, self._snapshots.restore(r, r.boundary or "", together=together))
-            for r in ready
-            if r.checkpointable
+            (r, self._snapshots.restore(r, targets[r.name], together=resources.all_capturable))
+            for r in resources.capturable
+            if r.name in targets
         ]
+        resources.something_runs()
+        stored = [r.at_boundary(result.snapshot.ref) for r, result in restored]
         with self._unit_of_work() as uow:
-            for resource, result in restored:
-                uow.resources.save(resource.at_boundary(result.snapshot.ref))
+            for resource in stored:
+                uow.resources.save(resource)
+            for child in taken_back:
+                uow.subplans.save(child.taken_back())
             uow.commit()
+        resources.put(stored)
+        return BoundaryReturn(
+            changed=sum(len(result.changes) for _, result in restored),
+            notes=tuple(note for _, result in restored for note in result.notes),
+        )

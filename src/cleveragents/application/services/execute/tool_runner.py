@@ -1,6 +1,6 @@
 """One step's tool call: may it run, the groups around it, new tries, and what became of it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -13,7 +13,12 @@ from cleveragents.application.services.checkpoints.checkpoint_service import (
     CommitExtras,
     Committed,
 )
-from cleveragents.application.services.effects.effect_ledger import EffectLedger
+from cleveragents.application.services.checkpoints.held import HeldResources
+from cleveragents.application.services.effects.effect_ledger import (
+    EffectLedger,
+    EffectsOfSteps,
+    standing,
+)
 from cleveragents.application.services.execute.step_boundary import StepBoundary
 from cleveragents.domain.action import Step, ToolSpec, Validation
 from cleveragents.domain.actor_protocol import Memory
@@ -33,7 +38,6 @@ from cleveragents.domain.footprint import Writers
 from cleveragents.domain.ids import PlanId, ToolCallId
 from cleveragents.domain.plan import Plan, PlanFailure
 from cleveragents.domain.preflight import refusals
-from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.retries import may_retry, pause_before
 
 Remember = Callable[[int, Step, ToolResult, str | None], Memory]
@@ -53,7 +57,7 @@ class Task(Struct, frozen=True, kw_only=True):
     step_index: int
     decision: Decision
     remember: Remember
-    resources: Sequence[PlanResource]
+    resources: HeldResources
     writers: Writers
     recovers: bool = False
     skip: Effect | None = None
@@ -110,15 +114,11 @@ class _Ended(Struct, frozen=True, kw_only=True):
 
 
 class StepRunner(Protocol):
-    """Carries out steps, whatever they consist of; the contract is that of ToolRunner."""
+    """Carries out steps, whatever they consist of."""
 
-    def crossing(
-        self, plan: Plan, step: Step, step_index: int, choice: EffectChoice
-    ) -> EffectGate: ...
-    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]: ...
-    def end(self, plan_id: PlanId) -> None: ...
-    def writes_at_once(self, plan: Plan, task: Task) -> bool: ...
-    def run(self, plan: Plan, task: Task) -> Committed: ...
+    def run(self, plan: Plan, task: Task) -> Committed:
+        """Carry the task out and store that it is done; an errored plan means that it failed."""
+        ...
 
 
 class ToolRunner:
@@ -128,30 +128,34 @@ class ToolRunner:
         checkpoints: CheckpointService,
         ledger: EffectLedger,
         boundary: StepBoundary,
-        chronicle: tuple[PatientClock, IdSource],
+        clock: PatientClock,
+        ids: IdSource,
         limits: RunLimits,
     ) -> None:
         self._tools = tools
         self._checkpoints = checkpoints
         self._ledger = ledger
         self._boundary = boundary
-        self._clock, self._ids = chronicle
+        self._clock, self._ids = clock, ids
         self._limits = limits
 
-    def crossing(self, plan: Plan, step: Step, step_index: int, choice: EffectChoice) -> EffectGate:
-        """Whether the step may run, given what is known of its outside effects."""
+    def crossing(
+        self,
+        plan: Plan,
+        step: Step,
+        step_index: int,
+        choice: EffectChoice,
+        effects: EffectsOfSteps,
+    ) -> EffectGate:
+        """Whether the step may run, given what steps have done outside before."""
         try:
             spec = self._tools.find(plan.action, step.tool)
         except ToolNotFoundError:
             # Child plans are asked one by one; for anything else, running it tells the reason.
             return EffectGate(passage=EffectVerdict.RUN, standing=None, choice=choice)
-        standing = self._ledger.standing(plan.plan_id, step, step_index)
-        found = passage(standing, choice, idempotent=spec.idempotent)
-        return EffectGate(passage=found, standing=standing, choice=choice)
-
-    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
-        """The effects of which only the beginning is known; the caller holds the plan's lock."""
-        return self._ledger.mark_uncertain(plan_id)
+        earlier = standing(effects, step, step_index)
+        found = passage(earlier, choice, idempotent=spec.idempotent)
+        return EffectGate(passage=found, standing=earlier, choice=choice)
 
     def end(self, plan_id: PlanId) -> None:
         """End all that was started for the plan and is still there. May be repeated."""
@@ -167,7 +171,6 @@ class ToolRunner:
         return spec.writes and task.skip is None
 
     def run(self, plan: Plan, task: Task) -> Committed:
-        """Carry the task out and store that it is done; an errored plan means that it failed."""
         try:
             spec = self._tools.find(plan.action, task.step.tool)
             self._refuse_without_checkpoint(plan, spec, task)
@@ -178,10 +181,11 @@ class ToolRunner:
         ended, tries = self._attempt(plan, task, spec), 1
         task = replace(task, is_prepared=False)
         while ended.error is not None and self._tries_again(ended, task, spec, tries):
-            ended, tries = self._attempt(self._take_back(ended, tries), task, spec), tries + 1
+            plan = self._take_back(task, ended, tries)
+            ended, tries = self._attempt(plan, task, spec), tries + 1
         if spec.validation is not None:
             # It is to judge the result, not to add to it: caches and reports do not stay.
-            self._boundary.return_to(plan.plan_id)
+            self._boundary.return_to(task.resources)
         if ended.error is None:
             return self._succeeded(task, spec, ended)
         if spec.validation is Validation.INFORMATIONAL:
@@ -197,6 +201,7 @@ class ToolRunner:
         if spec.outside_effects:
             plan, effect = self._ledger.begin(plan, task.decision, task.step, spec)
         started_at = self._clock.now()
+        task.resources.something_runs()
         try:
             result = self._tools.run(spec, task.step.arguments, self._context(plan, spec, task))
         except ToolNotStartedError as error:
@@ -207,23 +212,23 @@ class ToolRunner:
             ended = self._ended(plan, task, started_at, error, spec)
             known = effect and effect.uncertain(error.message, self._clock.now())
             return replace(ended, effect=known)
-        outcome = self._found_out(plan, spec) or result
+        outcome = self._found_out(plan, spec, task) or result
         ended = self._ended(plan, task, started_at, outcome, spec)
         return replace(ended, effect=effect and effect.done(result, self._clock.now()))
 
-    def _found_out(self, plan: Plan, spec: ToolSpec) -> ToolError | None:
+    def _found_out(self, plan: Plan, spec: ToolSpec, task: Task) -> ToolError | None:
         """What a tool wrote that says it only reads, where nothing else keeps it from that."""
         if spec.writes or spec.validation is not None:
             return None
         if self._tools.is_held_to_reading(plan.action, spec):
             return None
-        written = self._checkpoints.written(plan.plan_id)
+        written = self._checkpoints.written(task.resources)
         return ToolWroteError(spec.name, written) if written else None
 
     def _context(self, plan: Plan, spec: ToolSpec, task: Task) -> ToolContext:
         return ToolContext(
             plan_id=plan.plan_id,
-            sandboxes={resource.name: resource.sandbox_path for resource in task.resources},
+            sandboxes=_paths(task),
             timeout=spec.timeout or self._limits.timeout,
             confinement=plan.action.confinement,
             servers={server.name: server.command for server in plan.action.servers},
@@ -231,7 +236,7 @@ class ToolRunner:
         )
 
     def _refuse_without_checkpoint(self, plan: Plan, spec: ToolSpec, task: Task) -> None:
-        captured = {resource.name: resource.checkpointable for resource in task.resources}
+        captured = {r.name: r.checkpointable for r in task.resources.sandboxes}
         for reason in refusals(plan.action.rollback_policy, spec, task.step.arguments, captured):
             raise ToolRefusedError(
                 reason, "set rollback_policy.require_checkpoints to false to allow it"
@@ -239,7 +244,7 @@ class ToolRunner:
 
     def _before_write(self, plan: Plan, task: Task) -> Plan:
         return self._checkpoints.auto_create_if_configured(
-            Trigger.ON_TOOL_WRITE, plan, task.before_write()
+            Trigger.ON_TOOL_WRITE, plan, task.resources, task.before_write()
         ).plan
 
     # --- once more ------------------------------------------------------------------------------
@@ -247,16 +252,16 @@ class ToolRunner:
     def _tries_again(self, ended: _Ended, task: Task, spec: ToolSpec, tries: int) -> bool:
         wanted = ended.plan.action.max_retries_per_step
         limit = self._limits.retries if wanted is None else wanted
-        captured = all(resource.checkpointable for resource in task.resources)
+        captured = task.resources.all_capturable
         assert ended.error is not None
         if spec.validation is not None:
             return False  # it has given its answer
         return tries <= limit and may_retry(spec, ended.error, captured=captured)
 
-    def _take_back(self, ended: _Ended, tries: int) -> Plan:
+    def _take_back(self, task: Task, ended: _Ended, tries: int) -> Plan:
         """Store that this try failed, and make the sandboxes as they were before it."""
         plan = self._checkpoints.save_progress(ended.plan, ended.additions)
-        self._boundary.return_to(plan.plan_id)
+        self._boundary.return_to(task.resources)
         self._clock.pause(pause_before(tries))
         return plan
 
@@ -270,12 +275,11 @@ class ToolRunner:
             return Committed(plan=plan, changes=())
         moment = task.moment(CheckpointReason.ON_TOOL_WRITE_COMPLETE, f"after {_what(task)}")
         return self._checkpoints.auto_create_if_configured(
-            Trigger.ON_TOOL_WRITE_COMPLETE, plan, moment, additions
+            Trigger.ON_TOOL_WRITE_COMPLETE, plan, task.resources, moment, additions
         )
 
     def _with_reach(self, ended: _Ended, task: Task, spec: ToolSpec) -> _Ended:
-        sandboxes = {resource.name: resource.sandbox_path for resource in task.resources}
-        reach = self._tools.reach(spec, task.step.arguments, ended.plan.action, sandboxes)
+        reach = self._tools.reach(spec, task.step.arguments, ended.plan.action, _paths(task))
         return replace(ended, call=replace(ended.call, reach=reach))
 
     def _skipped(self, plan: Plan, task: Task, spec: ToolSpec, earlier: Effect) -> Committed:
@@ -301,7 +305,7 @@ class ToolRunner:
 
     def _answered(self, task: Task, ended: _Ended, error: ToolError) -> Committed:
         """The actor hears of it; what the step left in the sandboxes is taken back first."""
-        self._boundary.return_to(ended.plan.plan_id)
+        self._boundary.return_to(task.resources)
         return replace(self._noted(task, ended, error), failed=True)
 
     def _failed(self, task: Task, ended: _Ended) -> Committed:
@@ -324,7 +328,7 @@ class ToolRunner:
         moment = task.moment(CheckpointReason.ON_ERROR, f"error in {_what(task)}", mid_step=True)
         wrote = isinstance(error, ToolWroteError)  # what nobody expected is on record
         return self._checkpoints.auto_create_if_configured(
-            Trigger.ON_ERROR, plan, moment, ended.additions, anyway=wrote
+            Trigger.ON_ERROR, plan, task.resources, moment, ended.additions, anyway=wrote
         )
 
     def _ended(
@@ -353,6 +357,10 @@ class ToolRunner:
             finished_at=self._clock.now(),
         )
         return _Ended(plan=plan, call=call, effect=None, error=error)
+
+
+def _paths(task: Task) -> Mapping[str, str]:
+    return {r.name: r.sandbox_path for r in task.resources.sandboxes}
 
 
 def _what(task: Task) -> str:

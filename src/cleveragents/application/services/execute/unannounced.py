@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import Clock, EventSink, IdSource
+from cleveragents.application.ports.runtime import EventSink
+from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
@@ -40,13 +41,13 @@ class UnannouncedSteps:
         self,
         checkpoints: CheckpointService,
         turns: StepSource,
-        chronicle: tuple[Clock, IdSource],
+        runtime: Runtime,
         events: EventSink,
     ) -> None:
         self._checkpoints = checkpoints
         self._turns = turns
-        self._clock, self._ids = chronicle
-        self._deciding = Deciding(*chronicle)
+        self._clock, self._ids = runtime.clock, runtime.ids
+        self._deciding = Deciding(runtime)
         self._events = events
 
     def note(self, plan: Plan, said: Unannounced, course: RunState) -> Plan:
@@ -56,7 +57,7 @@ class UnannouncedSteps:
         Decision, call and groups are on record in one transaction: after a kill before that, it
         is undone like every step that was cut off.
         """
-        found = self._checkpoints.capture(plan.plan_id)
+        found = self._checkpoints.capture(course.resources)
         if not found.moved:
             return self._remembering(plan, said.memory)
         seen = self._seen(plan, said, found, course)
@@ -69,7 +70,7 @@ class UnannouncedSteps:
             after=self._wanted(plan, seen, _AFTER),
             additions=self._additions(plan, seen, course),
         )
-        done = self._checkpoints.record_past(plan, past, found)
+        done = self._checkpoints.record_past(plan, course.resources, past, found)
         course.add(seen.decision)
         course.done[seen.index] = seen.decision.decision_id
         course.in_a_row = 0

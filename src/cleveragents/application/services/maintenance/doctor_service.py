@@ -6,15 +6,15 @@ from msgspec import Struct
 
 from cleveragents.application.ports.doctor import (
     DatabaseHealth,
-    DeadLocks,
     Leftovers,
     MovedProjects,
+    WatchedLocks,
 )
-from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import UnitOfWorkFactory
+from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
 from cleveragents.application.services.maintenance.store_service import StoreService
-from cleveragents.application.services.sandboxes.project_care import ProjectCare
-from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
+from cleveragents.application.services.rollback.rollback_service import SandboxCare
 from cleveragents.domain.doctor import (
     Check,
     Finding,
@@ -59,15 +59,19 @@ class DoctorService:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        places: tuple[SandboxRebuilding, Leftovers, MovedProjects, ProjectCare],
-        locks: tuple[PlanLocks, DeadLocks],
+        care: SandboxCare,
+        leftovers: Leftovers,
+        projects: MovedProjects,
+        locks: WatchedLocks,
         resumes: PlanResumeService,
         store: StoreService,
         database: DatabaseHealth,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._rebuilding, self._leftovers, self._projects, self._care = places
-        self._locks, self._dead_locks = locks
+        self._rebuilding, self._care = care.rebuilding, care.projects
+        self._leftovers = leftovers
+        self._projects = projects
+        self._locks = locks
         self._resumes = resumes
         self._store = store
         self._database = database
@@ -92,7 +96,7 @@ class DoctorService:
         # Without its project a plan's snapshots cannot be judged; that is told already.
         damages = {key: texts for key, texts in checked.damages.items() if key not in lost}
         findings = [
-            *lock_findings(self._dead_locks.dead()),
+            *lock_findings(self._locks.dead()),
             *(finding for finding, _ in strays),
             *plan_findings(facts),
             *self._found,
@@ -159,7 +163,9 @@ class DoctorService:
             return
         plan_id = PlanId(finding.subject)
         with self._locks.hold(plan_id, "doctor"):
-            self._rebuilding.rebuild(plan_id)
+            with self._unit_of_work.reading() as uow:
+                held = HeldPlan.of(uow, plan_id)
+            self._rebuilding.rebuild(held)
 
     def _facts(self, moved: Mapping[str, str]) -> Sequence[PlanFacts]:
         with self._unit_of_work.reading() as uow:

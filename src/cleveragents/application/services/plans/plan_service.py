@@ -7,15 +7,15 @@ from msgspec import Struct
 from cleveragents.application.ports.actors import Actors
 from cleveragents.application.ports.runtime import (
     ActionReader,
-    Clock,
-    IdSource,
     PlanLocks,
     Sandboxes,
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Runtime
+from cleveragents.application.services.checkpoints.held import HeldPlan, descendants
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
-from cleveragents.application.services.subplans.sandboxes import children_stopped, descendants
+from cleveragents.application.services.subplans.sandboxes import children_stopped
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import PlanError, ResourceError
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
@@ -43,17 +43,19 @@ class PlanService:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        actions: tuple[ActionReader, Actors],
+        actions: ActionReader,
+        actors: Actors,
         sandboxes: Sandboxes,
         locks: PlanLocks,
-        chronicle: tuple[Clock, IdSource],
+        runtime: Runtime,
         cleanup: SandboxCleanup,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._actions, self._actors = actions
+        self._actions = actions
+        self._actors = actors
         self._sandboxes = sandboxes
         self._locks = locks
-        self._clock, self._ids = chronicle
+        self._clock, self._ids = runtime.clock, runtime.ids
         self._cleanup = cleanup
 
     def use(
@@ -91,7 +93,7 @@ class PlanService:
         self._stop_elsewhere(plan_id)
         with (
             self._locks.hold(plan_id, "cancel"),
-            children_stopped(self._unit_of_work, self._locks, plan_id, "cancel"),
+            children_stopped(self._locks, self._held(plan_id), "cancel"),
         ):
             with self._unit_of_work() as uow:
                 plan = uow.plans.get(plan_id).cancel(self._clock.now())
@@ -111,6 +113,10 @@ class PlanService:
                 # Children share its snapshots, and so keep its sandboxes with their own.
                 kept = self._cleanup.after_cancel(plan)
         return CancelledPlan(plan=plan, kept=kept)
+
+    def _held(self, plan_id: PlanId) -> HeldPlan:
+        with self._unit_of_work.reading() as uow:
+            return HeldPlan.of(uow, plan_id)
 
     def _stop_elsewhere(self, plan_id: PlanId) -> None:
         with self._unit_of_work.reading() as uow:

@@ -2,11 +2,14 @@
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import Clock, IdSource, PlanLocks, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
+from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.execute.run_state import links_to
 from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
 from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.errors import PlanStateError
@@ -25,14 +28,16 @@ class PromptService:
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
         rollbacks: RollbackService,
+        unfinished: UnfinishedStep,
         locks: PlanLocks,
-        chronicle: tuple[Clock, IdSource],
+        runtime: Runtime,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
         self._rollbacks = rollbacks
+        self._unfinished = unfinished
         self._locks = locks
-        self._clock, self._ids = chronicle
+        self._clock, self._ids = runtime.clock, runtime.ids
 
     def prompt(self, plan_id: PlanId, guidance: str) -> Told:
         """Add guidance to a plan that has failed or waits; a half-done step is undone first.
@@ -40,16 +45,16 @@ class PromptService:
         An actor that decides its own steps goes on even if it had finished.
         """
         with self._locks.hold(plan_id, "prompt"):
-            with self._unit_of_work.reading() as uow:
-                plan = uow.plans.get(plan_id)
-            plan = self._rollbacks.recover(plan)
+            held = self._rollbacks.take_up(plan_id)
+            plan = held.plan
             _refuse_if_it_does_not_wait(plan)
             if plan.head is not None:
-                plan = self._rollbacks.return_to_boundary(plan)
+                plan = self._unfinished.undo(plan, held.resources)
             with self._unit_of_work.reading() as uow:
                 made = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
             decision = self._decision(plan, guidance, made[0])
-            return Told(plan=self._record(plan, decision, made[-1]), decision=decision)
+            told = self._record(plan, held.resources, decision, made[-1])
+            return Told(plan=told, decision=decision)
 
     def _decision(self, plan: Plan, guidance: str, root: Decision) -> Decision:
         failed = plan.error.message if plan.error else None
@@ -72,7 +77,9 @@ class PromptService:
             created_at=self._clock.now(),
         )
 
-    def _record(self, plan: Plan, decision: Decision, latest: Decision) -> Plan:
+    def _record(
+        self, plan: Plan, resources: HeldResources, decision: Decision, latest: Decision
+    ) -> Plan:
         link = links_to(plan.action, decision.decision_id, latest)
         additions = CommitExtras(decision=decision, dependencies=link)
         if plan.executed:
@@ -87,7 +94,7 @@ class PromptService:
             decision_id=decision.decision_id,
             step_index=plan.last_completed_step + 1,
         )
-        return self._checkpoints.record_decision(plan.advised(), moment, additions)
+        return self._checkpoints.record_decision(plan.advised(), resources, moment, additions)
 
 
 def _refuse_if_it_does_not_wait(plan: Plan) -> None:

@@ -1,9 +1,9 @@
 """Which results are unchecked once a person has brought single files back."""
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
-from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.execute.run_state import deeds_of, done_steps, successes
 from cleveragents.domain.correction import Unchecked
 from cleveragents.domain.footprint import NO_REACH, Footprint, StepWrites, Touched, Writers, doubt
@@ -11,21 +11,25 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.selection import Selection
 
 
-def brought_back(restored: Selection, why: str) -> CommitExtras:
+class BroughtBack(Struct, frozen=True, kw_only=True):
+    """Files that came back, and from where, in words."""
+
+    files: Selection
+    why: str
+
+
+def let_stand(uow: UnitOfWork, plan: Plan, restored: BroughtBack) -> None:
     """No step is done again for it, so those that may have used these files are unchecked."""
-    return CommitExtras(also=lambda uow, plan: _let_stand(uow, plan, restored, why))
-
-
-def _let_stand(uow: UnitOfWork, plan: Plan, restored: Selection, why: str) -> None:
+    touched = _touched(restored.files)
     calls = successes(uow.tool_calls.of_plan(plan.plan_id))
     done = set(done_steps(uow, plan, calls).values())
     deeds = deeds_of(calls)
     uow.corrections.let_stand(
         plan.plan_id,
         [
-            Unchecked(decision_id=decision_id, position=plan.here, why=why)
+            Unchecked(decision_id=decision_id, position=plan.here, why=restored.why)
             for decision_id, deed in deeds.items()
-            if decision_id in done and _may_have_used(deed, _touched(restored))
+            if decision_id in done and _may_have_used(deed, touched)
         ],
     )
 

@@ -20,6 +20,7 @@ class RewindResult(Struct, frozen=True, kw_only=True):
     decisions_discarded: int
     undone: tuple[ToolCall, ...]
     children_invalidated: int = 0
+    groups_left: int = 0
 
 
 class SupersessionPreview(Struct, frozen=True, kw_only=True):
@@ -107,6 +108,7 @@ def _rewound(uow: UnitOfWork, plan_id: PlanId, outlook: SupersessionPreview) -> 
         decisions_discarded=outlook.discarded,
         undone=outlook.undone,
         children_invalidated=outlook.children_invalidated,
+        groups_left=uow.checkpoints.count(plan_id),
     )
 
 

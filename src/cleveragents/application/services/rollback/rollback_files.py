@@ -6,12 +6,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Restored, SnapshotStore
-from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import CheckpointGroup, RevertedFile
 from cleveragents.domain.errors import PathNotFoundError, RestoreFailedError
-from cleveragents.domain.ids import PlanId
-from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.selection import Selection
 
@@ -29,16 +27,17 @@ class ChangedResource(Struct, frozen=True, kw_only=True):
 
 
 class RollbackFiles:
-    def __init__(self, checkpoints: CheckpointService, snapshots: SnapshotStore) -> None:
-        self._checkpoints = checkpoints
+    def __init__(self, snapshots: SnapshotStore) -> None:
         self._snapshots = snapshots
 
-    def restore(self, plan_id: PlanId, target: CheckpointGroup) -> Sequence[ChangedResource]:
+    def restore(
+        self, resources: HeldResources, target: CheckpointGroup
+    ) -> Sequence[ChangedResource]:
         """Every sandbox as it was at `target`. Idempotent, and proven by hash."""
         done: list[ChangedResource] = []
-        every = self._checkpoints.sandboxes(plan_id)
-        together = all(target.state_of(resource.resource_id) for resource in every)
-        for resource in self._checkpoints.resources(plan_id):
+        resources.something_runs()
+        together = all(target.state_of(r.resource_id) for r in resources.sandboxes)
+        for resource in resources.capturable:
             state = target.state_of(resource.resource_id)
             if state is None:
                 continue
@@ -58,15 +57,20 @@ class RollbackFiles:
         return done
 
     def restore_only(
-        self, plan: Plan, target: CheckpointGroup, only: Selection
+        self,
+        resources: HeldResources,
+        target: CheckpointGroup,
+        only: Selection,
+        *,
+        undoes_step: bool,
     ) -> Sequence[ChangedResource]:
         """What is selected as it was at `target`; a step half done is undone first. Idempotent."""
         done: list[ChangedResource] = []
-        mid_step = self._checkpoints.stands_mid_step(plan)
-        for resource in self._checkpoints.resources(plan.plan_id):
+        resources.something_runs()
+        for resource in resources.capturable:
             undone: tuple[FileChange, ...] = ()
             notes: tuple[str, ...] = ()
-            if mid_step and resource.boundary is not None:
+            if undoes_step and resource.boundary is not None:
                 whole = self._snapshots.restore(resource, resource.boundary)
                 undone, notes = whole.changes, whole.notes
             chosen = self._restore_paths(resource, target, only)
@@ -77,25 +81,31 @@ class RollbackFiles:
             done.append(replace(merged, notes=tuple(said)))
         return done
 
-    def compare(self, plan_id: PlanId, target: CheckpointGroup) -> Sequence[ChangedResource]:
+    def compare(
+        self, resources: HeldResources, target: CheckpointGroup
+    ) -> Sequence[ChangedResource]:
         """What `restore` would change now; nothing is written."""
         return [
             ChangedResource(
                 resource=resource, changes=self._snapshots.compare(resource, state.snapshot)
             )
-            for resource in self._checkpoints.resources(plan_id)
+            for resource in resources.capturable
             if (state := target.state_of(resource.resource_id)) is not None
         ]
 
     def compare_only(
-        self, plan: Plan, target: CheckpointGroup, only: Selection
+        self,
+        resources: HeldResources,
+        target: CheckpointGroup,
+        only: Selection,
+        *,
+        undoes_step: bool,
     ) -> Sequence[ChangedResource]:
         """What `restore_only` would change now; nothing is written."""
         found: list[ChangedResource] = []
-        mid_step = self._checkpoints.stands_mid_step(plan)
-        for resource in self._checkpoints.resources(plan.plan_id):
+        for resource in resources.capturable:
             undone: tuple[FileChange, ...] = ()
-            if mid_step and resource.boundary is not None:
+            if undoes_step and resource.boundary is not None:
                 undone = self._snapshots.compare(resource, resource.boundary)
             state, paths = target.state_of(resource.resource_id), only.paths.get(resource.name)
             changes: tuple[FileChange, ...] = ()
@@ -104,9 +114,11 @@ class RollbackFiles:
             found.append(_merged(resource, undone, changes, only))
         return found
 
-    def refuse_unknown(self, plan_id: PlanId, target: CheckpointGroup, only: Selection) -> None:
+    def refuse_unknown(
+        self, resources: HeldResources, target: CheckpointGroup, only: Selection
+    ) -> None:
         """Raises PathNotFoundError for a path that is neither in the checkpoint nor there now."""
-        for resource in self._checkpoints.resources(plan_id):
+        for resource in resources.capturable:
             state, paths = target.state_of(resource.resource_id), only.paths.get(resource.name)
             if state is None or not paths:
                 continue

@@ -2,20 +2,25 @@
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
     EventSink,
     PlanLocks,
-    Sandboxes,
-    SnapshotStore,
     UnitOfWorkFactory,
 )
-from cleveragents.application.services.checkpoints.capture import Capture
-from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.ports.workspace import Workspace
+from cleveragents.application.services.checkpoints.checkpoint_service import (
+    CheckpointService,
+    named_group,
+    stands_mid_step,
+)
+from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
+from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
 from cleveragents.application.services.effects.compensations import Compensations
-from cleveragents.application.services.rollback.let_stand import brought_back
+from cleveragents.application.services.rollback.let_stand import BroughtBack
 from cleveragents.application.services.rollback.rewind import RewindResult, look_ahead, rewind
 from cleveragents.application.services.rollback.rollback_files import (
     ChangedResource,
@@ -49,9 +54,17 @@ from cleveragents.domain.errors import (
     RollbackPendingError,
 )
 from cleveragents.domain.events import Recovered
-from cleveragents.domain.ids import DecisionId, GroupId, PlanId
+from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.selection import Selection, select
+
+
+class SandboxCare(Struct, frozen=True, kw_only=True):
+    """Who sees to it that there is something to work on, before anything else is done."""
+
+    projects: ProjectCare
+    rebuilding: SandboxRebuilding
+    restarts: AfterRestart
 
 
 class RollbackService:
@@ -59,18 +72,20 @@ class RollbackService:
         self,
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
-        workplace: tuple[Sandboxes, SnapshotStore, SandboxRebuilding, ProjectCare],
+        workspace: Workspace,
+        care: SandboxCare,
+        corrections: CorrectionFinisher,
         compensations: Compensations,
         locks: PlanLocks,
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
-        self._sandboxes, self._snapshots, self._rebuilding, self._projects = workplace
-        self._files = RollbackFiles(checkpoints, self._snapshots)
-        self._restarts = AfterRestart(unit_of_work, checkpoints, workplace[:2], events)
+        self._sandboxes = workspace.sandboxes
+        self._care = care
+        self._files = RollbackFiles(workspace.snapshots)
+        self._corrections = corrections
         self._compensations = compensations
-        self.corrections = CorrectionFinisher(unit_of_work, checkpoints, self._files, compensations)
         self._locks = locks
         self._events = events
 
@@ -89,16 +104,17 @@ class RollbackService:
         `rebuild`, sandboxes that are gone or unusable are made again first.
         """
         with self._locks.hold(plan_id, "rollback"):
-            plan = self._load(plan_id)
-            plan = self.recover(plan, rebuild=rebuild and plan.rollback_target is not None)
-            aim = self._guarded(plan, wanted, only, rebuild=rebuild)
-            if not confirm(RollbackQuestion(aim.target, lambda: self._look_ahead(plan, aim))):
+            held = self._held(plan_id)
+            pending = held.plan.rollback_target is not None
+            held = self.recover(held, rebuild=rebuild and pending)
+            aim = self._guarded(held, wanted, only, rebuild=rebuild)
+            if not confirm(RollbackQuestion(aim.target, lambda: self._look_ahead(held, aim))):
                 raise DeclinedError("the rollback")
-            with children_stopped(self._unit_of_work, self._locks, plan_id, "rollback"):
-                plan, safety = self._keep_the_present(plan, aim)
-                effects = self._compensate(plan, aim)
-                changed = self._restore_or_put_back(plan, aim, safety)
-                rewound = self._record(plan, aim, safety, changed)
+            with children_stopped(self._locks, held, "rollback"):
+                held, safety = self._keep_the_present(held, aim)
+                effects = self._compensate(held.plan, aim)
+                changed = self._restore_or_put_back(held, aim, safety)
+                rewound = self._record(held, aim, safety, changed)
             self._checkpoints.free_space(plan_id)
             return replace(self._result(aim, safety, changed, rewound), effects=effects)
 
@@ -107,115 +123,100 @@ class RollbackService:
     ) -> RollbackPreview:
         """What `rollback` would do now. Nothing is changed, not even what was cut off."""
         with self._locks.hold(plan_id, "rollback --dry-run"):
-            plan = self._load(plan_id)
-            return self._look_ahead(plan, self._guarded(plan, wanted, only))
+            held = self._held(plan_id)
+            return self._look_ahead(held, self._guarded(held, wanted, only))
 
-    def recover(self, plan: Plan, *, rebuild: bool = False) -> Plan:
-        """Follow projects that were moved, then finish what a crash interrupted: the making of
-        sandboxes again, then a rollback. With `rebuild`, those that are gone are made again too.
+    def take_up(self, plan_id: PlanId, *, rebuild: bool = False) -> HeldPlan:
+        """Whatever is to be done with a plan begins here; the caller holds its lock.
 
-        The caller holds the plan's lock.
+        Projects that were moved are followed, then what a crash interrupted is finished: the making
+        of sandboxes again, then a rollback. With `rebuild`, sandboxes that are gone are made again
+        too.
         """
+        return self.recover(self._held(plan_id), rebuild=rebuild)
+
+    def recover(self, held: HeldPlan, *, rebuild: bool = False) -> HeldPlan:
+        """The same for a plan that was just read."""
+        plan, resources = held.plan, held.resources
         if plan.is_final:
-            return plan
-        self._projects.attend(plan.plan_id)
+            return held
+        self._care.projects.attend(resources)
         if rebuild:
-            self._rebuilding.rebuild(plan.plan_id)
+            self._care.rebuilding.rebuild(held)
         else:
-            self._rebuilding.finish(plan.plan_id)
+            self._care.rebuilding.finish(held)
         if plan.rollback_target is None or plan.safety_group is None:
-            return self._restarts.mend(plan)
+            return self._care.restarts.mend(held)
         safety = self._group(plan.safety_group)
-        correction = self.corrections.pending(plan)
-        if self._restarts.secured(plan) and (correction is not None or plan.rollback_only):
+        correction = self._corrections.pending(plan)
+        doubtful = self._care.restarts.secured(resources)
+        if doubtful and (correction is not None or plan.rollback_only):
             # These write some files only: the others have to be what they were before, first.
-            self._files.restore(plan.plan_id, safety)
+            self._files.restore(resources, safety)
         if correction is not None:
-            return self._finish_correction(plan, correction)
-        aim = self._unfinished(plan, plan.rollback_target)
-        with children_stopped(self._unit_of_work, self._locks, plan.plan_id, "rollback"):
+            return self._finish_correction(held, correction)
+        aim = self._unfinished(held, plan.rollback_target)
+        with children_stopped(self._locks, held, "rollback"):
             effects = self._compensate(plan, aim)
-            changed = self._restore_or_put_back(plan, aim, safety)
-            plan = self._record(plan, aim, safety, changed).plan
+            changed = self._restore_or_put_back(held, aim, safety)
+            plan = self._record(held, aim, safety, changed).plan
         what = "rollback to" if aim.only is None else "restoring of files from"
         done = f"finished the interrupted {what} {aim.target.group_id}"
         self._tell(done, *effects.sentences(), *notes_of(changed))
-        return plan
+        return replace(held, plan=plan)
 
-    def return_to_boundary(self, plan: Plan) -> Plan:
-        """Undo what an unfinished step left in the sandboxes. The caller holds the plan's lock."""
-        for resource in self._checkpoints.resources(plan.plan_id):
-            self._sandboxes.check(resource)
-        found = self._restarts.look(plan)
-        if found is not None and not found.moved:
-            self._restarts.settled(plan)
-            return plan
-        if found is None:
-            self._tell("what is undone is not kept: a restart has left it unreadable")
-        elif not self._is_head({k: item.state_hash for k, item in found.snapshots.items()}, plan):
-            plan = self._keep_half_done(plan, found)
-        # Read again, for what they have cost may be counted now.
-        resources = self._checkpoints.resources(plan.plan_id)
-        together = len(resources) == len(self._checkpoints.sandboxes(plan.plan_id))
-        restored = [
-            (r, self._snapshots.restore(r, r.boundary or "", together=together)) for r in resources
-        ]
-        with self._unit_of_work() as uow:
-            for resource, result in restored:
-                uow.resources.save(resource.at_boundary(result.snapshot.ref))
-            uow.commit()
-        self._restarts.settled(plan)
-        changed = sum(len(result.changes) for _, result in restored)
-        what = "1 change" if changed == 1 else f"{changed} changes"
-        notes = [note for _, result in restored for note in result.notes]
-        self._tell(f"undid {what} of an unfinished step", *notes)
-        return plan
-
-    def check_restorable(self, target: CheckpointGroup, only: Selection) -> None:
+    def check_restorable(
+        self, resources: HeldResources, target: CheckpointGroup, only: Selection
+    ) -> None:
         """Raise unless the sandboxes are there, and what is selected could be restored now."""
-        for resource in self._checkpoints.resources(target.plan_id):
+        for resource in resources.capturable:
             self._sandboxes.check(resource)
-        self._checkpoints.verify_restorable(target, only)
+        self._checkpoints.verify_restorable(resources, target, only)
 
     def compare_only(
-        self, plan: Plan, target: CheckpointGroup, only: Selection
+        self, held: HeldPlan, target: CheckpointGroup, only: Selection
     ) -> Sequence[ChangedResource]:
         """What bringing these files back would change now; nothing is written."""
-        return self._files.compare_only(plan, target, only)
+        head = self._checkpoints.head_of(held.plan)
+        mid_step = stands_mid_step(held.plan, held.resources, head)
+        return self._files.compare_only(held.resources, target, only, undoes_step=mid_step)
 
-    def _finish_correction(self, plan: Plan, correction: Correction) -> Plan:
-        done = self.corrections.finish(plan, correction)
+    def _finish_correction(self, held: HeldPlan, correction: Correction) -> HeldPlan:
+        done = self._corrections.finish(held, correction)
         message = f"finished the interrupted correction of {correction.decision_id}"
         self._tell(message, *done.effects.sentences(), *notes_of(done.changed))
-        return done.plan
+        return replace(held, plan=done.plan)
 
     # --- 1: guards, before anything changes -----------------------------------------------------
 
     def _guarded(
-        self, plan: Plan, wanted: str | None, only: Sequence[str], *, rebuild: bool = False
+        self, held: HeldPlan, wanted: str | None, only: Sequence[str], *, rebuild: bool = False
     ) -> RollbackTarget:
+        plan, resources = held.plan, held.resources
         plan.refuse_if_final()
         plan.refuse_if_applying()
         if wanted is None:
             groups = self._checkpoints.list_checkpoints(plan.plan_id)
             names = [f"{group.group_id}  {group.label}" for group in groups]
             raise CheckpointRequiredError(plan.plan_id, names)
-        target = self._checkpoints.get_checkpoint(plan.plan_id, wanted)
-        resources = self._checkpoints.resources(plan.plan_id)
-        selection = select(only, resources) if only else None
+        with self._unit_of_work.reading() as uow:
+            target = named_group(uow, plan.plan_id, wanted)
+            head = uow.checkpoints.holding(plan.head) if plan.head else None
+        selection = select(only, resources.capturable) if only else None
         if rebuild:
-            self._checkpoints.verify_restorable(target, selection)
-            self._rebuilding.rebuild(plan.plan_id, target)
-        for resource in resources:
+            self._checkpoints.verify_restorable(resources, target, selection)
+            self._care.rebuilding.rebuild(held, target)
+        for resource in resources.capturable:
             self._sandboxes.check(resource)
-        self._checkpoints.verify_restorable(target, selection)
+        self._checkpoints.verify_restorable(resources, target, selection)
         if selection is not None:
-            self._files.refuse_unknown(plan.plan_id, target, selection)
-        return RollbackTarget(target=target, wanted=wanted, only=selection)
+            self._files.refuse_unknown(resources, target, selection)
+        return RollbackTarget(target=target, head=head, wanted=wanted, only=selection)
 
-    def _look_ahead(self, plan: Plan, aim: RollbackTarget) -> RollbackPreview:
+    def _look_ahead(self, held: HeldPlan, aim: RollbackTarget) -> RollbackPreview:
+        plan = held.plan
         added = 1 if aim.only is None else 2
-        changed = self._compared(plan, aim)
+        changed = self._compared(held, aim)
         with self._unit_of_work.reading() as uow:
             outlook = look_ahead(uow, plan, aim.target)
         whole = aim.only is None
@@ -231,51 +232,40 @@ class RollbackService:
             tool_calls_undone=len(outlook.undone) if whole else 0,
             phase=Phase.EXECUTE if whole else after.phase,
             state=State.QUEUED if whole else after.state,
-            checkpoints_remaining=self._checkpoints.count_after(plan, aim.target, added),
+            checkpoints_remaining=self._checkpoints.count_after(held, aim.target, added),
             only=aim.only.names if aim.only else (),
             effects=effects,
             excluded=excluded_paths(changed),
             notes=tuple(aim.caveats(plan)),
-            undoes_step=not whole and self._checkpoints.stands_mid_step(plan),
+            undoes_step=not whole and stands_mid_step(plan, held.resources, aim.head),
             finishes_first=plan.rollback_target,
         )
 
-    def _compared(self, plan: Plan, aim: RollbackTarget) -> Sequence[ChangedResource]:
+    def _compared(self, held: HeldPlan, aim: RollbackTarget) -> Sequence[ChangedResource]:
+        resources = held.resources
         if aim.only is None:
-            return self._files.compare(plan.plan_id, aim.target)
-        return self._files.compare_only(plan, aim.target, aim.only)
+            return self._files.compare(resources, aim.target)
+        mid_step = stands_mid_step(held.plan, resources, aim.head)
+        return self._files.compare_only(resources, aim.target, aim.only, undoes_step=mid_step)
 
     # --- 2: safety group and intent, in one transaction -----------------------------------------
 
-    def _keep_the_present(self, plan: Plan, aim: RollbackTarget) -> tuple[Plan, CheckpointGroup]:
+    def _keep_the_present(
+        self, held: HeldPlan, aim: RollbackTarget
+    ) -> tuple[HeldPlan, CheckpointGroup]:
+        plan, resources = held.plan, held.resources
         moment = CheckpointMoment(
             reason=CheckpointReason.BEFORE_ROLLBACK,
             source="rollback",
             label=aim.label,
-            decision_id=self._standing_on(plan),
+            decision_id=aim.head.decision_id if aim.head else None,
             step_index=plan.last_completed_step + 1,
-            mid_step=self._checkpoints.stands_mid_step(plan),
+            mid_step=stands_mid_step(plan, resources, aim.head),
             rollback_target=aim.target.group_id,
             rollback_only=aim.only.names if aim.only else (),
         )
-        return self._checkpoints.record(plan, moment)
-
-    def _keep_half_done(self, plan: Plan, found: Capture) -> Plan:
-        """What a resume is about to undo, unless the plan says that it wants no groups at all."""
-        if not plan.action.rollback_policy.enabled:
-            self._tell("what is undone is not kept: rollback_policy.enabled is false")
-            return plan
-        moment = CheckpointMoment(
-            reason=CheckpointReason.BEFORE_ROLLBACK,
-            source="rollback",
-            label="before resume",
-            decision_id=self._standing_on(plan),
-            step_index=plan.last_completed_step + 1,
-            mid_step=self._checkpoints.stands_mid_step(plan),
-        )
-        plan, kept = self._checkpoints.record(plan, moment, found=found)
-        self._tell(f"what is undone is kept in {kept.group_id}")
-        return plan
+        plan, safety = self._checkpoints.record(plan, resources, moment)
+        return replace(held, plan=plan), safety
 
     def _compensate(self, plan: Plan, aim: RollbackTarget) -> EffectReport:
         """Outside effects go first: a compensating tool may need the files as they are."""
@@ -286,48 +276,56 @@ class RollbackService:
     # --- 3: the files ---------------------------------------------------------------------------
 
     def _restore_or_put_back(
-        self, plan: Plan, aim: RollbackTarget, safety: CheckpointGroup
+        self, held: HeldPlan, aim: RollbackTarget, safety: CheckpointGroup
     ) -> Sequence[ChangedResource]:
+        plan, resources = held.plan, held.resources
         try:
             if aim.only is None:
-                return self._files.restore(plan.plan_id, aim.target)
-            return self._files.restore_only(plan, aim.target, aim.only)
+                return self._files.restore(resources, aim.target)
+            mid_step = stands_mid_step(plan, resources, safety)
+            return self._files.restore_only(resources, aim.target, aim.only, undoes_step=mid_step)
         except PlanError as error:
-            self._put_back(plan.plan_id, safety, error)
+            self._put_back(held, safety, error)
             with self._unit_of_work() as uow:
                 uow.plans.save(plan.abandon_rollback())
                 uow.commit()
             raise
 
-    def _put_back(self, plan_id: PlanId, safety: CheckpointGroup, cause: PlanError) -> None:
+    def _put_back(self, held: HeldPlan, safety: CheckpointGroup, cause: PlanError) -> None:
         try:
-            self._files.restore(plan_id, safety)
+            self._files.restore(held.resources, safety)
         except PlanError as error:
             # The intent stays stored, so the next command tries to finish what this one could not.
+            plan_id = held.plan.plan_id
             raise RollbackPendingError(plan_id, cause.message, error.message) from error
 
     # --- 4: the record, in one transaction ------------------------------------------------------
 
     def _record(
         self,
-        plan: Plan,
+        held: HeldPlan,
         aim: RollbackTarget,
         safety: CheckpointGroup,
         changed: Sequence[ChangedResource],
     ) -> RewindResult:
         if aim.only is not None:
-            return self._go_on(plan, aim, safety)
+            return self._go_on(held, aim, safety)
+        moved = [
+            item.resource.at_boundary(item.boundary)
+            for item in changed
+            if item.boundary is not None
+        ]
         with self._unit_of_work() as uow:
-            rewound = rewind(uow, plan, aim.target)
-            for item in changed:
-                if item.boundary is not None:
-                    uow.resources.save(item.resource.at_boundary(item.boundary))
+            rewound = rewind(uow, held.plan, aim.target)
+            for resource in moved:
+                uow.resources.save(resource)
             uow.commit()
+        held.resources.put(moved)
         return rewound
 
-    def _go_on(self, plan: Plan, aim: RollbackTarget, safety: CheckpointGroup) -> RewindResult:
+    def _go_on(self, held: HeldPlan, aim: RollbackTarget, safety: CheckpointGroup) -> RewindResult:
         """Single files are a change like any other: a group of its own, and nothing discarded."""
-        restored = aim.only
+        plan, restored = held.plan, aim.only
         assert restored is not None
         names = ", ".join(restored.names)
         moment = CheckpointMoment(
@@ -338,9 +336,13 @@ class RollbackService:
             step_index=plan.last_completed_step + 1,
             undo_group=safety.group_id,
         )
-        additions = brought_back(restored, f"{names} came back from {aim.target.label}")
-        plan, _ = self._checkpoints.record(plan.with_files_restored(), moment, additions)
-        return RewindResult(plan=plan, decisions_discarded=0, undone=())
+        why = f"{names} came back from {aim.target.label}"
+        additions = CommitExtras(brought_back=BroughtBack(files=restored, why=why))
+        plan, _ = self._checkpoints.record(
+            plan.with_files_restored(), held.resources, moment, additions
+        )
+        left = len(self._checkpoints.list_checkpoints(plan.plan_id))
+        return RewindResult(plan=plan, decisions_discarded=0, undone=(), groups_left=left)
 
     def _result(
         self,
@@ -361,7 +363,7 @@ class RollbackService:
             tool_calls_undone=len(rewound.undone),
             phase=plan.phase,
             state=plan.state,
-            checkpoints_remaining=len(self._checkpoints.list_checkpoints(plan.plan_id)),
+            checkpoints_remaining=rewound.groups_left,
             only=aim.only.names if aim.only else (),
             excluded=excluded_paths(changed),
             notes=(*notes_of(changed), *aim.caveats(plan)),
@@ -371,28 +373,15 @@ class RollbackService:
         for sentence in sentences:
             self._events.emit(Recovered(message=sentence))
 
-    def _unfinished(self, plan: Plan, target: GroupId) -> RollbackTarget:
-        chosen = plan.rollback_only
-        only = select(chosen, self._checkpoints.resources(plan.plan_id)) if chosen else None
+    def _unfinished(self, held: HeldPlan, target: GroupId) -> RollbackTarget:
+        only = None
+        if held.plan.rollback_only:
+            only = select(held.plan.rollback_only, held.resources.capturable)
         return RollbackTarget(target=self._group(target), only=only)
 
-    def _is_head(self, hashes: dict[str, str], plan: Plan) -> bool:
-        """Whether the group the plan stands on already holds the present state."""
-        if plan.head is None:
-            return False
+    def _held(self, plan_id: PlanId) -> HeldPlan:
         with self._unit_of_work.reading() as uow:
-            states = uow.checkpoints.holding(plan.head).resource_states
-        return hashes == {state.resource_id: state.state_hash for state in states}
-
-    def _standing_on(self, plan: Plan) -> DecisionId | None:
-        if plan.head is None:
-            return None
-        with self._unit_of_work.reading() as uow:
-            return uow.checkpoints.holding(plan.head).decision_id
-
-    def _load(self, plan_id: PlanId) -> Plan:
-        with self._unit_of_work.reading() as uow:
-            return uow.plans.get(plan_id)
+            return HeldPlan.of(uow, plan_id)
 
     def _group(self, group_id: GroupId) -> CheckpointGroup:
         with self._unit_of_work.reading() as uow:

@@ -12,9 +12,12 @@ from cleveragents.domain.selection import Selection
 
 
 class RollbackTarget(Struct, frozen=True, kw_only=True):
-    """Where a plan shall go back to; with `only`, just these files, and the plan itself stays."""
+    """Where a plan shall go back to; with `only`, just these files, and the plan itself stays.
+
+    `head` is the group that it stands on."""
 
     target: CheckpointGroup
+    head: CheckpointGroup | None = None
     wanted: str = ""
     only: Selection | None = None
 

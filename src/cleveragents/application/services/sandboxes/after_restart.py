@@ -6,14 +6,19 @@ What steps have written is not synced; what snapshots hold of it is (ADR 0065).
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from cleveragents.application.ports.runtime import (
     EventSink,
-    Sandboxes,
-    SnapshotStore,
-    UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Workspace
 from cleveragents.application.services.checkpoints.capture import Capture
-from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.checkpoints.checkpoint_service import (
+    CheckpointService,
+    stands_mid_step,
+)
+from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
+from cleveragents.application.services.execute.step_boundary import StepBoundary
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.events import Recovered
@@ -25,98 +30,87 @@ from cleveragents.domain.resource import PlanResource
 class AfterRestart:
     def __init__(
         self,
-        unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
-        workplace: tuple[Sandboxes, SnapshotStore],
+        workspace: Workspace,
+        boundary: StepBoundary,
         events: EventSink,
     ) -> None:
-        self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
-        self._sandboxes, self._snapshots = workplace
+        self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
+        self._boundary = boundary
         self._events = events
 
-    def mend(self, plan: Plan) -> Plan:
+    def mend(self, held: HeldPlan) -> HeldPlan:
         """Make the sandboxes what the plan's last step has left, if they are not. The caller holds
         the plan's lock. Killed anywhere, it is done again: until its end they are in doubt."""
+        plan, resources = held.plan, held.resources
         is_applied = plan.phase is Phase.APPLY and plan.state is State.PROCESSING
         if plan.is_final or is_applied:  # an apply goes by what it has stored
-            return plan
-        doubtful = self._doubtful(plan)
+            return held
+        doubtful = self._doubtful(resources)
         if not doubtful:
-            return plan
+            return held
         for resource in doubtful:
             self._sandboxes.check(resource)
         broken = [r.name for r in doubtful if not self._sandboxes.secure(r)]
-        if self._checkpoints.stands_mid_step(plan):
+        if stands_mid_step(plan, resources, self._checkpoints.head_of(plan)):
             if broken:
-                self._restore(plan)
-            return plan  # whatever the step has left is undone before anything else is done
-        found = self.look(plan)
+                self._boundary.return_to(resources)
+            return held  # whatever the step has left is undone before anything else is done
+        found = self.look(resources)
         if found is None or found.moved or broken:
-            plan = self._bring_back(plan, found)
+            held = replace(held, plan=self._bring_back(plan, resources, found))
         self._believe(doubtful)
-        return plan
+        resources.something_runs()
+        return held
 
-    def secured(self, plan: Plan) -> bool:
+    def secured(self, resources: HeldResources) -> bool:
         """Whether sandboxes are in doubt; nothing that git would believe is broken in them then."""
-        doubtful = self._doubtful(plan)
+        doubtful = self._doubtful(resources)
         for resource in doubtful:
             self._sandboxes.check(resource)
             self._sandboxes.secure(resource)
         return bool(doubtful)
 
-    def look(self, plan: Plan) -> Capture | None:
+    def look(self, resources: HeldResources) -> Capture | None:
         """As they are now; None if sandboxes in doubt cannot even be read."""
         try:
-            return self._checkpoints.capture(plan.plan_id)
+            return self._checkpoints.capture(resources)
         except PlanError:
-            if not self._doubtful(plan):
+            if not self._doubtful(resources):
                 raise
             return None
 
-    def settled(self, plan: Plan) -> None:
+    def settled(self, resources: HeldResources) -> None:
         """The sandboxes were compared with the last step boundary, and are that."""
-        self._believe(self._doubtful(plan))
+        self._believe(self._doubtful(resources))
 
-    def _doubtful(self, plan: Plan) -> Sequence[PlanResource]:
-        resources = self._checkpoints.resources(plan.plan_id)
-        return [resource for resource in resources if self._snapshots.is_doubtful(resource)]
+    def _doubtful(self, resources: HeldResources) -> Sequence[PlanResource]:
+        return [r for r in resources.capturable if self._snapshots.is_doubtful(r)]
 
     def _believe(self, resources: Sequence[PlanResource]) -> None:
         for resource in resources:
             self._snapshots.believe(resource)
 
-    def _bring_back(self, plan: Plan, found: Capture | None) -> Plan:
+    def _bring_back(self, plan: Plan, resources: HeldResources, found: Capture | None) -> Plan:
         wants_groups = plan.action.rollback_policy.enabled
         kept: GroupId | None = None
         if found is not None and wants_groups:
             moment = self._moment(plan, CheckpointReason.BEFORE_ROLLBACK, "found after a restart")
-            plan, group = self._checkpoints.record(plan, moment, found=found)
+            plan, group = self._checkpoints.record(plan, resources, moment, found=found)
             kept = group.group_id
-        changed = self._restore(plan)
+        changed = self._boundary.return_to(resources).changed
         if wants_groups:
             label = "as it was before the restart"
             moment = self._moment(plan, CheckpointReason.FILES_RESTORED, label, undo=kept)
-            plan, _ = self._checkpoints.record(plan, moment)
+            plan, _ = self._checkpoints.record(plan, resources, moment)
         self._tell(changed, kept)
         return plan
-
-    def _restore(self, plan: Plan) -> int:
-        """To the last step boundary; gives the number of paths that were not as they are there."""
-        changed = 0
-        for resource in self._checkpoints.resources(plan.plan_id):
-            restored = self._snapshots.restore(resource, resource.boundary or "")
-            changed += len(restored.changes)
-            with self._unit_of_work() as uow:
-                uow.resources.save(resource.at_boundary(restored.snapshot.ref))
-                uow.commit()
-        return changed
 
     def _moment(
         self, plan: Plan, reason: CheckpointReason, label: str, undo: GroupId | None = None
     ) -> CheckpointMoment:
-        with self._unit_of_work.reading() as uow:
-            head = uow.checkpoints.holding(plan.head) if plan.head else None
+        head = self._checkpoints.head_of(plan)
         return CheckpointMoment(
             reason=reason,
             source="restart",

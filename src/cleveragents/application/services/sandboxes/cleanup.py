@@ -7,10 +7,9 @@ from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
     PlanLocks,
-    Sandboxes,
-    SnapshotStore,
     UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Workspace
 from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 from cleveragents.domain.apply import intended
 from cleveragents.domain.errors import (
@@ -37,12 +36,12 @@ class SandboxCleanup:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        workplace: tuple[Sandboxes, SnapshotStore],
+        workspace: Workspace,
         locks: PlanLocks,
         policy: CleanupPolicy,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._sandboxes, self._snapshots = workplace
+        self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
         self._locks = locks
         self._policy = policy
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 
 from cleveragents.application.ports.doctor import MovedProjects
 from cleveragents.application.ports.runtime import EventSink, UnitOfWorkFactory
-from cleveragents.application.services.subplans.sandboxes import descendants
+from cleveragents.application.services.checkpoints.held import HeldResources, descendants
 from cleveragents.domain.doctor import ProjectMove
 from cleveragents.domain.errors import ProjectMissingError
 from cleveragents.domain.events import Recovered
-from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
@@ -24,19 +23,18 @@ class ProjectCare:
         self._projects = projects
         self._events = events
 
-    def attend(self, plan_id: PlanId) -> None:
+    def attend(self, resources: HeldResources) -> None:
         """Go on with projects that certainly were moved, and keep what the plan needs of each.
 
-        The caller holds the plan's lock. Raises ProjectMissingError or BaseLostError, and nothing
-        has changed then.
+        Raises ProjectMissingError or BaseLostError, and nothing has changed then.
         """
-        for resource in self._needed(plan_id):
+        for resource in _needed(resources):
             if not self._projects.is_grounded(resource):
-                self._follow_for_certain(resource)
-        for resource in self._needed(plan_id):
+                resources.put(self._follow_for_certain(resource))
+        for resource in _needed(resources):
             self._projects.hold(resource)
 
-    def follow(self, move: ProjectMove) -> None:
+    def follow(self, move: ProjectMove) -> Sequence[PlanResource]:
         """For the plan and all below it. The files of a sandbox first: killed in between, the
         project is found again. The caller holds the plan's lock."""
         with self._unit_of_work.reading() as uow:
@@ -51,17 +49,20 @@ class ProjectCare:
             for resource in moved:
                 uow.resources.save(resource)
             uow.commit()
+        return moved
 
-    def _follow_for_certain(self, resource: PlanResource) -> None:
+    def _follow_for_certain(self, resource: PlanResource) -> Sequence[PlanResource]:
         name, old = resource.name, resource.location
         place = self._projects.find_for_certain(resource)
         if place is None:
             raise ProjectMissingError(name, old, self._projects.find(resource, {}))
-        self.follow(ProjectMove(plan_id=resource.plan_id, resource=name, old=old, new=place))
+        moved = self.follow(
+            ProjectMove(plan_id=resource.plan_id, resource=name, old=old, new=place)
+        )
         said = f"the project of `{name}` was moved from {old} to {place}, and is worked on there"
         self._events.emit(Recovered(message=said))
+        return [own for own in moved if own.plan_id == resource.plan_id]
 
-    def _needed(self, plan_id: PlanId) -> Sequence[PlanResource]:
-        with self._unit_of_work.reading() as uow:
-            found = uow.resources.of_plan(plan_id)
-        return [resource for resource in found if resource.status is not SandboxStatus.REMOVED]
+
+def _needed(resources: HeldResources) -> Sequence[PlanResource]:
+    return [r for r in resources.every if r.status is not SandboxStatus.REMOVED]

@@ -12,7 +12,8 @@ from cleveragents.application.ports.runtime import (
     UnitOfWorkFactory,
 )
 from cleveragents.application.ports.sandboxes import RebuildingStore, UnusableSandboxes
-from cleveragents.application.services.subplans.sandboxes import children_stopped, descendants
+from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
+from cleveragents.application.services.subplans.sandboxes import children_stopped
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import (
     PlanError,
@@ -21,7 +22,6 @@ from cleveragents.domain.errors import (
     SnapshotDamagedError,
 )
 from cleveragents.domain.events import Recovered
-from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import Damage, PlanResource, Rebuilding, SandboxStatus
 
 
@@ -29,24 +29,25 @@ class SandboxRebuilding:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        workplace: tuple[UnusableSandboxes, RebuildingStore],
+        sandboxes: UnusableSandboxes,
+        snapshots: RebuildingStore,
         locks: PlanLocks,
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._sandboxes, self._snapshots = workplace
+        self._sandboxes = sandboxes
+        self._snapshots = snapshots
         self._locks = locks
         self._events = events
 
-    def rebuild(self, plan_id: PlanId, target: CheckpointGroup | None = None) -> None:
+    def rebuild(self, held: HeldPlan, target: CheckpointGroup | None = None) -> None:
         """Make what is gone or unusable as it last was, for the plan and all below it.
 
-        Where just that is damaged, as it is in `target`, to which the caller goes anyway. The
-        caller holds the plan's lock. Raises SnapshotDamagedError or SandboxError before anything
-        changes.
+        Where just that is damaged, as it is in `target`, to which the caller goes anyway. Raises
+        SnapshotDamagedError or SandboxError before anything changes.
         """
-        with children_stopped(self._unit_of_work, self._locks, plan_id, "rebuild"):
-            found = ((r, self._how(r, target)) for r in self._family(plan_id))
+        with children_stopped(self._locks, held, "rebuild"):
+            found = ((r, self._how(r, target)) for r in self._family(held))
             begun = [resource.begin_rebuilding(how) for resource, how in found if how is not None]
             if not begun:
                 return
@@ -54,7 +55,7 @@ class SandboxRebuilding:
                 for resource in begun:
                     uow.resources.save(resource)
                 uow.commit()
-            self._carry_out(begun)
+            self._carry_out(held, begun)
 
     def can_be_mended(self, resource: PlanResource) -> bool | None:
         """Whether one that is gone or unusable can be made again; None if it is neither, as far as
@@ -67,15 +68,15 @@ class SandboxRebuilding:
             return False
         return None if damage is None else resource.checkpointable
 
-    def finish(self, plan_id: PlanId) -> None:
-        """Go on with what a crash has interrupted. The caller holds the plan's lock."""
-        begun = [r for r in self._family(plan_id) if r.rebuilding is not None]
+    def finish(self, held: HeldPlan) -> None:
+        """Go on with what a crash has interrupted."""
+        begun = [r for r in self._family(held) if r.rebuilding is not None]
         if not begun:
             return
-        with children_stopped(self._unit_of_work, self._locks, plan_id, "rebuild"):
-            self._carry_out(begun)
+        with children_stopped(self._locks, held, "rebuild"):
+            self._carry_out(held, begun)
 
-    def _carry_out(self, begun: Sequence[PlanResource]) -> None:
+    def _carry_out(self, held: HeldPlan, begun: Sequence[PlanResource]) -> None:
         for resource in begun:
             how = resource.rebuilding
             assert how is not None
@@ -86,6 +87,8 @@ class SandboxRebuilding:
             with self._unit_of_work() as uow:
                 uow.resources.save(resource.rebuilt())
                 uow.commit()
+            if resource.plan_id == held.plan.plan_id:
+                held.resources.put([resource.rebuilt()])
             self._tell(resource, how, restored.notes)
 
     def _how(self, resource: PlanResource, target: CheckpointGroup | None) -> Rebuilding | None:
@@ -123,13 +126,13 @@ class SandboxRebuilding:
             return Damage.REPOSITORY
         return None
 
-    def _family(self, plan_id: PlanId) -> Sequence[PlanResource]:
+    def _family(self, held: HeldPlan) -> Sequence[PlanResource]:
         """All that has a sandbox, of the plan and of those below it that are not over."""
+        if not held.open_below:
+            return held.resources.sandboxes
         with self._unit_of_work.reading() as uow:
-            open_ones = [uow.plans.get(child.plan_id) for child in descendants(uow, plan_id)]
-            plans = [plan_id, *(plan.plan_id for plan in open_ones if not plan.is_final)]
-            found = [r for plan in plans for r in uow.resources.of_plan(plan)]
-        return [resource for resource in found if resource.status is SandboxStatus.READY]
+            below = [r for plan in held.open_below for r in uow.resources.of_plan(plan.plan_id)]
+        return [*held.resources.sandboxes, *HeldResources(below).sandboxes]
 
     def _tell(self, resource: PlanResource, how: Rebuilding, notes: Sequence[str]) -> None:
         what = "repository of the sandbox" if how.keeps_files else "sandbox"

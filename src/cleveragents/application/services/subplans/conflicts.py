@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
+from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.subplans.merger import ConflictDraft, SubplanMerger
 from cleveragents.application.services.subplans.queries import conflicting
 from cleveragents.domain.action import MergeStrategy
@@ -32,13 +33,14 @@ class SubplanConflicts:
         """Both sides of everything that waits for a decision. Raises NoConflictError."""
         with self._locks.hold(plan_id, "resume --edit"):
             with self._unit_of_work.reading() as uow:
-                plan = uow.plans.get(plan_id)
+                plan, resources = uow.plans.get(plan_id), uow.resources.of_plan(plan_id)
                 children = conflicting(uow, plan)
                 strategy, waiting = _strategy(plan), children
                 if strategy is MergeStrategy.FAIL_ON_CONFLICT:
                     # Then those that only wait for the others are merged before them.
                     waiting = _waiting(uow.subplans.of_parent(plan_id), children)
-            texts = self._merger.drafts(plan, strategy, [child.plan_id for child in waiting])
+            wanted = [child.plan_id for child in waiting]
+            texts = self._merger.drafts(HeldResources(resources), strategy, wanted)
         known = {(d.child.plan_id, d.conflict.resource, d.conflict.path) for d in texts}
         return Drafts(
             texts=tuple(texts),

@@ -9,18 +9,18 @@ from msgspec.structs import replace
 
 from cleveragents.application.ports.merging import Decide, Merges, PreparedMerge, undecided
 from cleveragents.application.ports.runtime import (
-    Clock,
-    IdSource,
-    SnapshotStore,
     UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     CommitExtras,
 )
+from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.execute.run_state import successes
+from cleveragents.application.services.execute.step_boundary import StepBoundary
 from cleveragents.application.services.execute.tool_runner import Task
-from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
 from cleveragents.application.services.subplans.merge_authors import Authors
 from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 from cleveragents.domain.action import SUBPLANS, MergeStrategy
@@ -59,15 +59,19 @@ class SubplanMerger:
         self,
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
-        rollbacks: RollbackService,
-        workplace: tuple[SnapshotStore, Merges, SubplanSandboxes],
-        chronicle: tuple[Clock, IdSource],
+        unfinished: UnfinishedStep,
+        boundary: StepBoundary,
+        merges: Merges,
+        care: SubplanSandboxes,
+        runtime: Runtime,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
-        self._rollbacks = rollbacks
-        self._snapshots, self._merges, self._care = workplace
-        self._clock, self._ids = chronicle
+        self._unfinished = unfinished
+        self._boundary = boundary
+        self._merges = merges
+        self._care = care
+        self._clock, self._ids = runtime.clock, runtime.ids
 
     def merge(
         self, plan: Plan, task: Task, children: Sequence[PlanId]
@@ -78,7 +82,7 @@ class SubplanMerger:
         results = [found for child in children if (found := self._result(child)) is not None]
         if not results:
             return plan, ()
-        self._refuse_stray_changes(plan)
+        self._refuse_stray_changes(plan, task.resources)
         if strategy is MergeStrategy.FAIL_ON_CONFLICT and self._any_conflict(plan, task, results):
             return plan, ()
         changes: list[FileChange] = []
@@ -88,11 +92,11 @@ class SubplanMerger:
         return plan, changes
 
     def drafts(
-        self, plan: Plan, strategy: MergeStrategy, children: Sequence[PlanId]
+        self, resources: HeldResources, strategy: MergeStrategy, children: Sequence[PlanId]
     ) -> Sequence[ConflictDraft]:
         """Both sides of each text that these children conflict over; nothing changes."""
         found: list[ConflictDraft] = []
-        for result, prepared in self._prepared(plan, strategy, children):
+        for result, prepared in self._prepared(resources, strategy, children):
             found += [
                 ConflictDraft(
                     child=result.child,
@@ -105,10 +109,10 @@ class SubplanMerger:
         return found
 
     def _prepared(
-        self, plan: Plan, strategy: MergeStrategy, children: Sequence[PlanId]
+        self, resources: HeldResources, strategy: MergeStrategy, children: Sequence[PlanId]
     ) -> Iterator[tuple[_Result, Prepared]]:
         """As they would be merged now, each by itself, or all together if it is all or none."""
-        parents = self._parents(plan)
+        parents = _by_name(resources)
         earlier: dict[str, list[PreparedMerge]] = {name: [] for name in parents}
         for result in [found for child in children if (found := self._result(child)) is not None]:
             prepared = self._prepare(parents, result, strategy, before=earlier)
@@ -117,21 +121,9 @@ class SubplanMerger:
                     earlier[name].append(item)
             yield result, prepared
 
-    def revert(self, plan: Plan, merged: Sequence[ChildPlan]) -> None:
-        """Make the parent what it was before the first of these, whose results wait again then.
-
-        Files first: until the record says so, the boundary after the merges is gone back to.
-        """
-        parents, starts = self._parents(plan), self._starts(merged)
-        restored = {
-            name: self._snapshots.restore(parents[name], ref) for name, ref in starts.items()
-        }
-        with self._unit_of_work() as uow:
-            for name, result in restored.items():
-                uow.resources.save(parents[name].at_boundary(result.snapshot.ref))
-            for child in merged:
-                uow.subplans.save(child.taken_back())
-            uow.commit()
+    def revert(self, resources: HeldResources, merged: Sequence[ChildPlan]) -> None:
+        """Make the parent what it was before the first of these, whose results wait again then."""
+        self._boundary.return_to(resources, self._starts(merged), merged)
 
     def _starts(self, merged: Sequence[ChildPlan]) -> Mapping[str, str]:
         """For each resource, the parent's snapshot that the first of them was branched from."""
@@ -156,13 +148,12 @@ class SubplanMerger:
                 uow.commit()
             return None
 
-    def _refuse_stray_changes(self, plan: Plan) -> None:
+    def _refuse_stray_changes(self, plan: Plan, resources: HeldResources) -> None:
         """The parent's sandboxes are nobody's to write in while children work on theirs."""
-        resources = self._checkpoints.resources(plan.plan_id)
-        strayed = [r.name for r in resources if self._snapshots.capture(r).ref != r.boundary]
+        strayed = [resource.name for resource in self._checkpoints.capture(resources).moved]
         if not strayed:
             return
-        self._rollbacks.return_to_boundary(plan)
+        self._unfinished.undo(plan, resources)
         raise SandboxError(
             f"the sandbox of {', '.join(strayed)} was written to while child plans ran; "
             "it was put back",
@@ -171,7 +162,7 @@ class SubplanMerger:
 
     def _any_conflict(self, plan: Plan, task: Task, results: Sequence[_Result]) -> bool:
         """Mark every child that conflicts; nothing is merged, not even those without conflicts."""
-        parents = self._parents(plan)
+        parents = _by_name(task.resources)
         earlier: dict[str, list[PreparedMerge]] = {name: [] for name in parents}
         found = False
         for result in results:
@@ -188,7 +179,7 @@ class SubplanMerger:
     def _merge_one(
         self, plan: Plan, task: Task, result: _Result, strategy: MergeStrategy
     ) -> tuple[Plan, Sequence[FileChange]]:
-        parents = self._parents(plan)
+        parents = _by_name(task.resources)
         started = self._clock.now()
         decide = _deciding(task, result.child)
         prepared = self._prepare(parents, result, strategy, before={}, decide=decide)
@@ -196,11 +187,12 @@ class SubplanMerger:
             self._mark_conflict(plan, result.child, prepared)
             return plan, ()
         merged = replace(result.child, losses=self._losses(plan, result.child, prepared))
+        task.resources.something_runs()
         try:
             for name, item in prepared.items():
                 self._merges.carry_out(parents[name], result.resources[name], item)
         except PlanError:
-            self._rollbacks.return_to_boundary(plan)
+            self._unfinished.undo(plan, task.resources)
             raise
         call = self._call(plan, task, result.child, _told(merged, prepared), started)
         moment = CheckpointMoment(
@@ -213,6 +205,7 @@ class SubplanMerger:
         done = self._checkpoints.auto_create_if_configured(
             Trigger.AFTER_SUBPLAN,
             plan,
+            task.resources,
             moment,
             CommitExtras(
                 tool_call=replace(call, reach=self._reach(result.child)),
@@ -295,8 +288,9 @@ class SubplanMerger:
             for name, item in left
         )
 
-    def _parents(self, plan: Plan) -> Mapping[str, PlanResource]:
-        return {r.name: r for r in self._checkpoints.resources(plan.plan_id)}
+
+def _by_name(resources: HeldResources) -> Mapping[str, PlanResource]:
+    return {resource.name: resource for resource in resources.capturable}
 
 
 def _conflicts(prepared: Prepared) -> Sequence[Conflict]:

@@ -1,32 +1,27 @@
 """The sandboxes of children that nobody needs any more."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
 from cleveragents.application.ports.runtime import (
     PlanLocks,
     Sandboxes,
-    UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.checkpoints.held import HeldPlan, descendants
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import SandboxStatus
-from cleveragents.domain.subplan import ChildPlan
 
 
 @contextmanager
-def children_stopped(
-    unit_of_work: UnitOfWorkFactory, locks: PlanLocks, plan_id: PlanId, operation: str
-) -> Generator[None]:
+def children_stopped(locks: PlanLocks, parent: HeldPlan, operation: str) -> Generator[None]:
     """Nobody works on a child of the plan until the end of the block.
 
     One that is executed by itself in another process is stopped there first, as Ctrl-C would.
     Raises PlanLockedError, with who it is, for one that does not stop.
     """
-    with unit_of_work.reading() as uow:
-        found = [uow.plans.get(child.plan_id) for child in descendants(uow, plan_id)]
     # Nobody can work on those whose result is decided.
-    loose = [p for p in found if not p.is_final and p.child_of and not p.child_of.settled]
+    loose = [p for p in parent.open_below if p.child_of and not p.child_of.settled]
     with ExitStack() as held:
         for child in loose:
             locks.stop_owner(child.plan_id)
@@ -59,11 +54,3 @@ class SubplanSandboxes:
             children = uow.subplans.of_parent(plan_id)
         for child in children:
             self.remove_sandboxes(child.plan_id)
-
-
-def descendants(uow: UnitOfWork, plan_id: PlanId) -> Sequence[ChildPlan]:
-    """All children of a plan on every level, parents before their children."""
-    found: list[ChildPlan] = []
-    for child in uow.subplans.of_parent(plan_id):
-        found += [child, *descendants(uow, child.plan_id)]
-    return found

@@ -6,14 +6,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
-    Clock,
     EventSink,
-    IdSource,
-    Sandboxes,
-    SnapshotStore,
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.ports.workspace import Runtime, Workspace
 from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 from cleveragents.domain.action import Subplan, Subplans
 from cleveragents.domain.decision import Decision
@@ -45,13 +42,15 @@ class SubplanSpawner:
     def __init__(
         self,
         unit_of_work: UnitOfWorkFactory,
-        workplace: tuple[Sandboxes, SnapshotStore, SubplanSandboxes],
-        chronicle: tuple[Clock, IdSource],
+        workspace: Workspace,
+        care: SubplanSandboxes,
+        runtime: Runtime,
         events: EventSink,
     ) -> None:
         self._unit_of_work = unit_of_work
-        self._sandboxes, self._snapshots, self._care = workplace
-        self._clock, self._ids = chronicle
+        self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
+        self._care = care
+        self._clock, self._ids = runtime.clock, runtime.ids
         self._events = events
 
     def children(

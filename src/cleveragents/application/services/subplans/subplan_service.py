@@ -6,52 +6,24 @@ child whose result is in the parent is never run again (ADR 0023).
 
 from collections.abc import Iterable, Sequence
 
-from msgspec import Struct
-
 from cleveragents.application.ports.runtime import Clock, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     CommitExtras,
     Committed,
 )
-from cleveragents.application.services.execute.tool_runner import EffectGate, StepRunner, Task
+from cleveragents.application.services.execute.tool_runner import Task
 from cleveragents.application.services.subplans.merger import SubplanMerger
 from cleveragents.application.services.subplans.runner import SubplanRunner
 from cleveragents.application.services.subplans.spawner import SubplanSpawner
-from cleveragents.domain.action import MergeStrategy, Step, Subplan, Subplans
+from cleveragents.domain.action import MergeStrategy, Subplan, Subplans
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointReason, Trigger
 from cleveragents.domain.decision import ToolResult
-from cleveragents.domain.effects import Effect, EffectChoice
 from cleveragents.domain.errors import SubplansFailedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current, waves
-
-
-class StepRunners(Struct, frozen=True, kw_only=True):
-    """Tools for the steps that call one, children for those that spawn some."""
-
-    tools: StepRunner
-    children: "SubplanService"
-
-    def crossing(self, plan: Plan, step: Step, step_index: int, choice: EffectChoice) -> EffectGate:
-        # What children do outside is in their own ledgers, which are asked when they run.
-        return self.tools.crossing(plan, step, step_index, choice)
-
-    def mark_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
-        return self.tools.mark_uncertain(plan_id)
-
-    def end(self, plan_id: PlanId) -> None:
-        self.tools.end(plan_id)
-
-    def writes_at_once(self, plan: Plan, task: Task) -> bool:
-        return task.step.subplans is None and self.tools.writes_at_once(plan, task)
-
-    def run(self, plan: Plan, task: Task) -> Committed:
-        if task.step.subplans is None:
-            return self.tools.run(plan, task)
-        return self.children.run(plan, task)
 
 
 class SubplanService:
@@ -99,7 +71,7 @@ class SubplanService:
         conflict = _any_conflict(found[child.name] for child in wave if child.name in found)
         if subplans.merge_strategy is MergeStrategy.FAIL_ON_CONFLICT and conflict:
             if merged:
-                self.merger.revert(plan, merged)
+                self.merger.revert(task.resources, merged)
             return True
         names = {child.name for child in merged}
         return subplans.fail_fast and not names.issuperset(child.name for child in wave)
@@ -109,7 +81,9 @@ class SubplanService:
             return plan  # an earlier run of this step has spawned already
         moment = task.moment(CheckpointReason.ON_SUBPLAN_SPAWN, f"before {task.step.name}")
         trigger = Trigger.ON_SUBPLAN_SPAWN
-        return self._checkpoints.auto_create_if_configured(trigger, plan, moment).plan
+        return self._checkpoints.auto_create_if_configured(
+            trigger, plan, task.resources, moment
+        ).plan
 
     def _run_wave(
         self, plan: Plan, task: Task, wave: Sequence[Subplan]
@@ -122,6 +96,7 @@ class SubplanService:
         plan, children = self._spawner.children(
             plan, task.decision, subplans, startable, decided=decided
         )
+        task.resources.something_runs()
         self._crew.run(plan, children, subplans, task.choice)
         return self.merger.merge(plan, task, [child.plan_id for child in children])
 
@@ -153,9 +128,12 @@ class SubplanService:
         )
         plan = plan.fail(failure, self._clock.now())
         self._crew.end(plan.plan_id)
+        task.resources.something_runs()
         label = f"error in {task.step.name}"
         moment = task.moment(CheckpointReason.ON_ERROR, label, mid_step=True)
-        return self._checkpoints.auto_create_if_configured(Trigger.ON_ERROR, plan, moment)
+        return self._checkpoints.auto_create_if_configured(
+            Trigger.ON_ERROR, plan, task.resources, moment
+        )
 
 
 def _specs(task: Task) -> Sequence[Subplan]:

@@ -5,10 +5,11 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.errors import GitUnavailableError, RepositoryNotTrustedError, SandboxError
 from cleveragents.domain.scarcity import scarcity_of
@@ -16,6 +17,8 @@ from cleveragents.domain.scarcity import scarcity_of
 MINIMUM_VERSION = (2, 38)  # the first with `merge-tree --write-tree`
 # Hooks may be settings from here on; only later ones can turn off all that are for an event.
 _HOOKS_BY_NAME = (2, 54)
+
+_HOOK_EVENT = re.compile(r"hook\..*\.event", re.DOTALL)
 
 # Ours for every call. Whatever else the user configured (filters, line ends, identity) stays in
 # force, so that a sandbox looks like their own checkout.
@@ -44,6 +47,8 @@ _ENVIRONMENT = {
     "GIT_SEQUENCE_EDITOR": "false",
     "GIT_ADVICE": "0",
 }
+# They only read, and so no hook is for any of them.
+_READING = frozenset({"cat-file", "config", "for-each-ref", "ls-files", "ls-tree", "rev-parse"})
 # For a repository of ours, which is made again from its snapshots after a power cut.
 UNSYNCED = {"core.fsync": "none"}
 # Nothing that is missing is fetched: from where, and by which program, settings say.
@@ -65,6 +70,7 @@ class GitCall(Struct, frozen=True, kw_only=True):
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
     input: bytes | Path = b""
+    reads_only: bool = False
 
 
 class GitResult(Struct, frozen=True, kw_only=True):
@@ -81,9 +87,17 @@ Start = Callable[[GitCall], GitResult]
 
 def start_plainly(call: GitCall) -> GitResult:
     """With all that we may do ourselves: only where no step can have written (ADR 0046)."""
+    if not call.reads_only:
+        _refuse_too_old(call.argv[0])
+        if _version(call.argv[0]) == _HOOKS_BY_NAME:
+            env = {**clean_environment(), **call.env}
+            call = replace(call, env={**call.env, **_without_hooks(call, env)})
+    return start_hookless(call)
+
+
+def start_hookless(call: GitCall) -> GitResult:
+    """The same for whoever knows the settings, and has turned off the hooks that are among them."""
     env = {**clean_environment(), **call.env}
-    if _version(call.argv[0]) == _HOOKS_BY_NAME:
-        env |= _without_hooks(call, env)
     try:
         # "/" and -C: a deleted current folder must not stop git, nor a missing one look as if git
         # itself were missing.
@@ -123,6 +137,9 @@ class Git:
     def with_env(self, env: Mapping[str, str]) -> "Git":
         return Git(self.directory, {**self.env, **env}, self._start, self._settings)
 
+    def started_by(self, start: Start) -> "Git":
+        return Git(self.directory, self.env, start, self._settings)
+
     def with_settings(self, settings: Mapping[str, str]) -> "Git":
         return Git(self.directory, self.env, self._start, {**self._settings, **settings})
 
@@ -138,9 +155,15 @@ class Git:
         command = [_executable(), "-C", self.directory]
         for option in (*_OPTIONS, *(f"{key}={value}" for key, value in self._settings.items())):
             command += ["-c", option]
-        call = GitCall(argv=[*command, *args], env={**self.env, **(env or {})}, input=input)
+        call = GitCall(
+            argv=[*command, *args],
+            env={**self.env, **(env or {})},
+            input=input,
+            reads_only=_subcommand(args) in _READING,
+        )
         result = self._start(call)
         if result.code != 0:
+            _refuse_too_old(command[0])
             _refuse_untrusted(self.directory, result)
         if check and result.code != 0:
             raise _error(self.directory, args, result)
@@ -183,18 +206,28 @@ def _without_hooks(call: GitCall, env: Mapping[str, str]) -> dict[str, str]:
     folder = call.argv[call.argv.index("-C") + 1]
     argv = [call.argv[0], "-C", folder, *asked]
     found = subprocess.run(argv, cwd="/", env=env, capture_output=True, check=False).stdout
-    keys = {os.fsdecode(key).removesuffix("event") for key in found.split(b"\0")[:-1]}
-    return settings_env([(f"{key}enabled", "false") for key in sorted(keys)], env)
+    return hooks_off([os.fsdecode(key) for key in found.split(b"\0")[:-1]], env)
+
+
+def hooks_off(keys: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
+    """Variables that turn off, beside those in `env`, each hook whose event is one of these
+    settings."""
+    names = {key.removesuffix("event") for key in keys if _HOOK_EVENT.fullmatch(key)}
+    return settings_env([(f"{name}enabled", "false") for name in sorted(names)], env)
 
 
 def _executable() -> str:
     path = shutil.which("git")
     if path is None:
         raise GitUnavailableError("there is no `git` on the PATH")
+    return path
+
+
+def _refuse_too_old(path: str) -> None:
+    """Asked before the first write, and once something went wrong: what it cannot do it refuses."""
     if _version(path) < MINIMUM_VERSION:
         shown = ".".join(map(str, _version(path)))
         raise GitUnavailableError(f"{path} is version {shown}, which is too old")
-    return path
 
 
 @functools.cache

@@ -10,7 +10,12 @@ from pathlib import Path
 
 from cleveragents.domain.errors import SandboxError
 from cleveragents.infrastructure.files.durable_files import put_file
-from cleveragents.infrastructure.sandbox.git.command import Git, GitError
+from cleveragents.infrastructure.sandbox.git.command import (
+    Git,
+    GitError,
+    hooks_off,
+    start_hookless,
+)
 from cleveragents.infrastructure.sandbox.git.config import GitSettings
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
 
@@ -25,7 +30,7 @@ def furnish(
     `project`, and where the history of a shallow clone ends; `common` is its folder."""
     settings = GitSettings.read(project)
     put(folder, "config", settings.config_file(further))
-    own = project.text("rev-parse", "--absolute-git-dir")
+    own = _own_folder(project, common)
     for place, name in (
         (common, "shallow"),
         (common, "info/attributes"),
@@ -38,12 +43,21 @@ def furnish(
     return settings
 
 
+def _own_folder(project: Git, common: str) -> str:
+    """What a checkout has to itself; that of a linked worktree is not the folder of all others."""
+    if os.path.isdir(os.path.join(project.directory, ".git")) or project.directory == common:
+        return common
+    return project.text("rev-parse", "--absolute-git-dir")
+
+
 def put(folder: GitFolder, name: str, data: bytes) -> None:
     put_file(folder.path, name, data, synced=False)
 
 
 def check_out(git: Git, commit: str, project: str, settings: GitSettings) -> None:
-    """Fill the empty folder that `git` looks at. Raises SandboxError."""
+    """Fill the empty folder that `git` looks at, and in which `settings` hold. No hook runs, for
+    all there could be are among them. Raises SandboxError."""
+    git = git.with_env(hooks_off(settings.values, git.env)).started_by(start_hookless)
     try:
         git.run(*_WHOLE_INDEX, "read-tree", "-m", "-u", commit)
     except GitError as error:
@@ -57,5 +71,5 @@ def check_out(git: Git, commit: str, project: str, settings: GitSettings) -> Non
 
 
 def active(names: list[str]) -> Mapping[str, str]:
-    """Settings without which git passes over submodules that are there."""
+    """GitSettings without which git passes over submodules that are there."""
     return {f"submodule.{name}.active": "true" for name in names}

@@ -23,9 +23,10 @@ from cleveragents.infrastructure.sandbox.git.repository.furnish import (
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
 from cleveragents.infrastructure.sandbox.git.repository.pins import sandbox_branch
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
+    ProjectRefs,
     head_commit,
+    put_refs,
     read_refs,
-    refs_of_project,
     write_refs,
 )
 from cleveragents.infrastructure.sandbox.git.submodules.records import inside
@@ -40,9 +41,9 @@ def make_repository(resource: PlanResource) -> None:
     put(folder, "HEAD", f"ref: {branch}\n".encode())
     modules = active([module.name for module in inside(resource)])
     settings = furnish(folder, project, str(resource.details["git_dir"]), modules)
-    refs = refs_of_project(project)
-    wanted = {**refs, branch.encode(): resource.base.encode()}
-    write_refs(folder.path, wanted, project, synced=False)
+    theirs, base = ProjectRefs.read(project), resource.base.encode()
+    wanted, peeled = {**theirs.refs, branch.encode(): base}, {**theirs.peeled, base: base}
+    put_refs(folder.path, wanted, peeled, synced=False)
     folder.write_pointer(synced=False)
     check_out(_new_git(resource), resource.base, resource.location, settings)
 

@@ -61,6 +61,8 @@ class Packs(Struct, frozen=True):
         kept: dict[str, bytes] = {}
         if before is None:
             told[self._name(_FIRST_REFS)] = first_refs
+            if set(tips) <= set(base):
+                return Stored(contents=told, inherited=kept)
         else:
             kept[self._name(_FIRST_REFS)] = before.hashes[self._name(_FIRST_REFS)]
             known = [*base, *self._tips(before)]

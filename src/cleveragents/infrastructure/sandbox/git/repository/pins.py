@@ -50,6 +50,8 @@ class Pins:
         """
         plan_id, name = resource.store_id, resource.name
         ref = self.base(plan_id, name)
+        if _is_file_with(git, ref, commit):
+            return True  # nearly always, and then git need not be asked
         if value_of(git, ref) is not None or is_base(git, plan_id, name, commit):
             return True
         if value_of(git, commit) is None:
@@ -127,6 +129,13 @@ def value_of(git: Git, ref: str) -> str | None:
     """The commit that a reference or name stands for, if there is one."""
     found = git.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", check=False)
     return found.stdout.decode().strip() if found.code == 0 else None
+
+
+def _is_file_with(git: Git, ref: str, commit: str) -> bool:
+    """Whether it is a file, as long as nobody has packed it, of the repository that git runs in."""
+    with suppress(OSError), open(os.path.join(git.directory, ref), "rb") as file:
+        return file.read() == commit.encode() + b"\n"
+    return False
 
 
 def _broken(git: Git) -> Iterator[str]:

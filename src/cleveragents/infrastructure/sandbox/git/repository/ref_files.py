@@ -8,6 +8,8 @@ import os
 import re
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from cleveragents.infrastructure.files.durable_files import (
     below,
     make_folder,
@@ -26,14 +28,38 @@ _COPIED = ("refs/heads", "refs/tags", "refs/remotes", "refs/notes", "refs/replac
 _OID = re.compile(rb"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _SYMBOLIC = b"ref: "
 _MOST_HOPS = 5
+_LISTED = "%(objectname) %(refname) %(symref)"
+_PEELED = "%(objecttype) %(*objecttype) %(*objectname)"
 
 
-def refs_of_project(git: Git) -> dict[bytes, bytes]:
-    """The user's branches, tags and the like, as they are now."""
-    listed = git.run("for-each-ref", "--format=%(objectname) %(refname) %(symref)", *_COPIED)
+class ProjectRefs(Struct, frozen=True, kw_only=True):
+    """The user's branches, tags and the like, as they are now; `peeled` has for each of their
+    objects the one behind its tags, mostly itself."""
+
+    refs: Refs
+    peeled: Mapping[bytes, bytes]
+
+    @classmethod
+    def read(cls, git: Git) -> "ProjectRefs":
+        listed = git.with_env(OFFLINE).run(
+            "for-each-ref", f"--format={_LISTED} {_PEELED}", *_COPIED, check=False
+        )
+        if listed.code != 0:  # an object is missing, or was not fetched: then each is asked for
+            listed = git.run("for-each-ref", f"--format={_LISTED} commit  ", *_COPIED)
+            refs = _refs_in_listing(listed.stdout)
+            return cls(refs=refs, peeled=peels(git, refs))
+        refs = _refs_in_listing(listed.stdout)
+        lines = [line.split(b" ") for line in listed.stdout.splitlines()]
+        peeled = {oid: oid if kind != b"tag" else behind for oid, _, _, kind, _, behind in lines}
+        if any(inner == b"tag" for *_, inner, _ in lines):  # not all versions look behind both
+            peeled = peels(git, refs)
+        return cls(refs=refs, peeled=peeled)
+
+
+def _refs_in_listing(listing: bytes) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
-    for line in listed.stdout.splitlines():
-        oid, name, target = line.split(b" ")
+    for line in listing.splitlines():
+        oid, name, target, *_ = line.split(b" ")
         found[name] = _SYMBOLIC + target if target else oid
     # As a branch of that name it would be in the way of the plan's own, below it.
     found.pop(b"refs/heads/cleveragents", None)
@@ -52,14 +78,19 @@ def read_refs(gitdir: str) -> dict[bytes, bytes]:
 
 
 def write_refs(gitdir: str, wanted: Refs, project: Git, *, synced: bool = True) -> None:
-    """Make these the only references there are.
+    """Make these the only references there are, as far as they are not."""
+    if read_refs(gitdir) != wanted:
+        put_refs(gitdir, wanted, peels(project, wanted), synced=synced)
+
+
+def put_refs(
+    gitdir: str, wanted: Refs, peeled: Mapping[bytes, bytes], *, synced: bool = True
+) -> None:
+    """The same in any case.
 
     What leads to a tag that the user's repository does not have is a file of its own: in the list
     of all others stands for each of them what its tag is about (ADR 0054).
     """
-    if read_refs(gitdir) == wanted:
-        return
-    peeled = peels(project, wanted)
     packed = {name: oid for name, oid in wanted.items() if oid in peeled}
     put_file(gitdir, "packed-refs", packed_refs(packed, peeled), synced=synced)
     for name in list(below(gitdir, "refs")):

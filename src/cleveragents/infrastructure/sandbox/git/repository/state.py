@@ -44,19 +44,16 @@ class _Identity(TypedDict):
     pointer: bool
 
 
+# By the length of the name of an object.
+_ALGORITHMS = {40: "sha1", 64: "sha256"}
+
+
 class GitBlobs:
     """Blobs of the base commit, which is kept alive as long as there is a plan."""
 
-    def __init__(self, git: Git) -> None:
+    def __init__(self, git: Git, base: str) -> None:
         self._git = git
-        self._algorithm = ""
-
-    @property
-    def algorithm(self) -> str:
-        # Asked for every file of a first snapshot, so git is asked once.
-        if not self._algorithm:
-            self._algorithm = self._git.text("rev-parse", "--show-object-format")
-        return self._algorithm
+        self.algorithm = _ALGORITHMS[len(base)]
 
     def read(self, oids: Sequence[str]) -> Iterator[bytes | None]:
         request = "".join(f"{oid}\n" for oid in oids).encode("ascii")
@@ -82,11 +79,20 @@ class GitState:
         self._views = views
         self._folder: GitFolder = folder_of(resource)
         self._project = Git(resource.location)
-        self.blobs = GitBlobs(_with_submodules(self._project, resource))
+        self.blobs = GitBlobs(_with_submodules(self._project, resource), resource.base)
+        # What the index of a sandbox says that has just been made: that it holds the base.
+        self._new_index: bytes | None = None
 
     def base(self) -> Mapping[bytes, str]:
-        # Of the commit, not of the index: only what the commit holds is kept for good.
-        known = _blobs_of(self._project, self._resource.base)
+        # Of the commit: only what that holds is kept for good. For the first snapshot of a sandbox
+        # that was made from it, that is what its index says, which is asked for in any case. The
+        # index of a child is what its parent's steps have made of it.
+        if self._resource.store_id == self._resource.plan_id:
+            with self._views.of_state(self._resource) as git:
+                self._new_index = _listing(git)
+            known = _blobs_in(self._new_index)
+        else:
+            known = _blobs_of(self._project, self._resource.base)
         for module in submodules_of(self._resource):
             git = in_repository(self._resource.location, module)
             known |= _blobs_of(git, module.commit, os.fsencode(module.path) + b"/")
@@ -196,7 +202,7 @@ class GitState:
         if before and self._has_index_of(before.stored):
             known: _Identity = json.loads(before.stored.identity)
             return known["index"]
-        listing = git.run("ls-files", "--stage", "-v", "-z").stdout
+        listing = _listing(git) if self._new_index is None else self._new_index
         return hashlib.sha256(listing).hexdigest()
 
     def _has_index_of(self, stored: StoredSide) -> bool:
@@ -213,8 +219,12 @@ class GitState:
         contents["refs"] = text_of(refs)
         stored = before.stored if before else None
         first = Packs().first_refs(stored) if stored else None
-        first = text_of(self._of_project(refs)) if first is None else first
-        tips = tips_of_project(git, files, refs, refs_in(first))
+        if self._new_index is not None:
+            # All references were just copied, and there is nothing that the base does not hold.
+            first, tips = text_of(refs), [self._resource.base]
+        else:
+            first = text_of(self._of_project(refs)) if first is None else first
+            tips = tips_of_project(git, files, refs, refs_in(first))
         # Not earlier: for the tips, git notes in the index which trees it has.
         if (index := self._folder.read("index")) is not None:
             contents["index"] = index
@@ -254,6 +264,18 @@ def _files_in(stored: StoredSide, described: Mapping[str, str]) -> dict[str, Sta
         name: StateFile(mode=int(told.split()[0], 8), data=stored.content(_stored(name)))
         for name, told in described.items()
     }
+
+
+def _listing(git: Git) -> bytes:
+    return git.run("ls-files", "--stage", "-v", "-z").stdout
+
+
+def _blobs_in(listing: bytes) -> dict[bytes, str]:
+    """The files of an index, without links and submodules."""
+    lines = (line.partition(b"\t") for line in listing.split(b"\0")[:-1])
+    # "<flag> <mode> <object> <stage>"
+    parts = ((told.decode("ascii").split(" "), path) for told, _, path in lines)
+    return {path: oid for (_, mode, oid, _), path in parts if mode.startswith("100")}
 
 
 def _blobs_of(git: Git, commit: str, prefix: bytes = b"") -> dict[bytes, str]:

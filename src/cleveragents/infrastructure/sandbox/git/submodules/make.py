@@ -11,7 +11,7 @@ from cleveragents.infrastructure.sandbox.git.repository.furnish import (
     furnish,
     put,
 )
-from cleveragents.infrastructure.sandbox.git.repository.ref_files import refs_of_project, write_refs
+from cleveragents.infrastructure.sandbox.git.repository.ref_files import ProjectRefs, put_refs
 from cleveragents.infrastructure.sandbox.git.submodules.records import (
     Submodule,
     borrowing_folder,
@@ -42,6 +42,7 @@ def _make(resource: PlanResource, module: Submodule) -> None:
     place = os.path.relpath(folder.sandbox, folder.path)
     settings = furnish(folder, user, repository, {"core.worktree": place, **active(names)})
     put(folder, "HEAD", module.commit.encode() + b"\n")
-    write_refs(folder.path, refs_of_project(user), user, synced=False)
+    theirs = ProjectRefs.read(user)
+    put_refs(folder.path, theirs.refs, theirs.peeled, synced=False)
     folder.write_pointer(synced=False)
     check_out(submodule_git(resource, module), module.commit, repository, settings)

@@ -1,0 +1,78 @@
+"""A step that did not come to its end: what it left in the sandboxes is kept, and undone."""
+
+from cleveragents.application.ports.runtime import EventSink, Sandboxes
+from cleveragents.application.services.checkpoints.capture import Capture
+from cleveragents.application.services.checkpoints.checkpoint_service import (
+    CheckpointService,
+    stands_mid_step,
+)
+from cleveragents.application.services.checkpoints.held import HeldResources
+from cleveragents.application.services.execute.step_boundary import StepBoundary
+from cleveragents.application.services.sandboxes.after_restart import AfterRestart
+from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment, CheckpointReason
+from cleveragents.domain.events import Recovered
+from cleveragents.domain.plan import Plan
+
+
+class UnfinishedStep:
+    def __init__(
+        self,
+        checkpoints: CheckpointService,
+        sandboxes: Sandboxes,
+        boundary: StepBoundary,
+        restarts: AfterRestart,
+        events: EventSink,
+    ) -> None:
+        self._checkpoints = checkpoints
+        self._sandboxes = sandboxes
+        self._boundary = boundary
+        self._restarts = restarts
+        self._events = events
+
+    def undo(self, plan: Plan, resources: HeldResources) -> Plan:
+        """Make the sandboxes what they were at the last step boundary, if they are not."""
+        for resource in resources.capturable:
+            self._sandboxes.check(resource)
+        found = self._restarts.look(resources)
+        if found is not None and not found.moved:
+            self._restarts.settled(resources)
+            return plan
+        if found is None:
+            self._tell("what is undone is not kept: a restart has left it unreadable")
+        else:
+            plan = self._keep(plan, resources, found)
+        done = self._boundary.return_to(resources)
+        self._restarts.settled(resources)
+        what = "1 change" if done.changed == 1 else f"{done.changed} changes"
+        self._tell(f"undid {what} of an unfinished step", *done.notes)
+        return plan
+
+    def _keep(self, plan: Plan, resources: HeldResources, found: Capture) -> Plan:
+        """What is about to be undone, unless the group that the plan stands on has it already, or
+        the plan says that it wants no groups at all."""
+        head = self._checkpoints.head_of(plan)
+        if head is not None and _holds_files(head, found):
+            return plan
+        if not plan.action.rollback_policy.enabled:
+            self._tell("what is undone is not kept: rollback_policy.enabled is false")
+            return plan
+        moment = CheckpointMoment(
+            reason=CheckpointReason.BEFORE_ROLLBACK,
+            source="rollback",
+            label="before resume",
+            decision_id=head.decision_id if head else None,
+            step_index=plan.last_completed_step + 1,
+            mid_step=stands_mid_step(plan, resources, head),
+        )
+        plan, kept = self._checkpoints.record(plan, resources, moment, found=found)
+        self._tell(f"what is undone is kept in {kept.group_id}")
+        return plan
+
+    def _tell(self, *sentences: str) -> None:
+        for sentence in sentences:
+            self._events.emit(Recovered(message=sentence))
+
+
+def _holds_files(group: CheckpointGroup, found: Capture) -> bool:
+    hashes = {key: snapshot.state_hash for key, snapshot in found.snapshots.items()}
+    return hashes == {state.resource_id: state.state_hash for state in group.resource_states}

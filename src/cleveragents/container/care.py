@@ -1,0 +1,135 @@
+"""The part of the wiring that keeps plans in order: checkpoints, effects, sandboxes put right.
+
+Each property imports what it builds, as in the container, of which this is a part (ADR 0004).
+"""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cleveragents.config import Settings
+from cleveragents.container.stores import StoreWiring
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import EventSink
+    from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+    from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
+    from cleveragents.application.services.effects.compensations import Compensations
+    from cleveragents.application.services.effects.effect_ledger import EffectLedger
+    from cleveragents.application.services.execute.step_boundary import StepBoundary
+    from cleveragents.application.services.rollback.rollback_service import SandboxCare
+    from cleveragents.application.services.sandboxes.after_restart import AfterRestart
+    from cleveragents.application.services.sandboxes.project_care import ProjectCare
+    from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
+    from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
+    from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
+
+
+class CareWiring(StoreWiring):
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], cwd: str, events: "EventSink"
+    ) -> None:
+        super().__init__(settings, environ, events)
+        self._cwd = cwd
+
+    @cached_property
+    def checkpoint_service(self) -> "CheckpointService":
+        from cleveragents.application.services.checkpoints.checkpoint_service import (
+            CheckpointPolicy,
+            CheckpointService,
+        )
+        from cleveragents.application.services.checkpoints.pruning import RetentionLimits
+        from cleveragents.domain.checkpoint import Trigger
+
+        age = self._settings.checkpoint_max_age
+        policy = CheckpointPolicy(
+            triggers=frozenset(Trigger(name) for name in self._settings.auto_create_on),
+            limits=RetentionLimits(
+                max_states=self._settings.max_checkpoints_per_plan,
+                max_age=timedelta(seconds=age) if age else None,
+                max_total_bytes=self._settings.checkpoint_max_total_size,
+            ),
+        )
+        return CheckpointService(
+            self._unit_of_work, self._snapshots, self._ids, self._clock, self._events, policy
+        )
+
+    @cached_property
+    def _sandbox_care(self) -> "SandboxCare":
+        from cleveragents.application.services.rollback.rollback_service import SandboxCare
+
+        return SandboxCare(
+            projects=self.project_care,
+            rebuilding=self.sandbox_rebuilding,
+            restarts=self._restarts,
+        )
+
+    @cached_property
+    def _restarts(self) -> "AfterRestart":
+        from cleveragents.application.services.sandboxes.after_restart import AfterRestart
+
+        return AfterRestart(self.checkpoint_service, self._workspace, self._boundary, self._events)
+
+    @cached_property
+    def _boundary(self) -> "StepBoundary":
+        from cleveragents.application.services.execute.step_boundary import StepBoundary
+
+        return StepBoundary(self._unit_of_work, self._snapshots)
+
+    @cached_property
+    def _unfinished(self) -> "UnfinishedStep":
+        from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
+
+        return UnfinishedStep(
+            self.checkpoint_service,
+            self._sandboxes,
+            self._boundary,
+            self._restarts,
+            self._events,
+        )
+
+    @cached_property
+    def _correction_finisher(self) -> "CorrectionFinisher":
+        from cleveragents.application.services.corrections.correction_finisher import (
+            CorrectionFinisher,
+        )
+        from cleveragents.application.services.rollback.rollback_files import RollbackFiles
+
+        files = RollbackFiles(self._snapshots)
+        return CorrectionFinisher(
+            self._unit_of_work, self.checkpoint_service, files, self._compensations
+        )
+
+    @cached_property
+    def project_care(self) -> "ProjectCare":
+        from cleveragents.application.services.sandboxes.project_care import ProjectCare
+
+        return ProjectCare(self._unit_of_work, self._projects, self._events)
+
+    @cached_property
+    def _projects(self) -> "ProjectLocations":
+        from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
+
+        return ProjectLocations(self._adapters, self._cwd)
+
+    @cached_property
+    def sandbox_rebuilding(self) -> "SandboxRebuilding":
+        from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
+
+        return SandboxRebuilding(
+            self._unit_of_work, self._sandboxes, self._snapshots, self._locks, self._events
+        )
+
+    @cached_property
+    def _compensations(self) -> "Compensations":
+        from cleveragents.application.services.effects.compensations import Compensations
+
+        timeout = self._settings.tool_timeout
+        return Compensations(self._unit_of_work, self._ledger, self.tools, self._clock, timeout)
+
+    @cached_property
+    def _ledger(self) -> "EffectLedger":
+        from cleveragents.application.services.effects.effect_ledger import EffectLedger
+
+        return EffectLedger(self._unit_of_work, self._ids, self._clock)
