@@ -6,6 +6,7 @@ import pytest
 from tests.support.runners import database_workers, runner_with
 
 from cleveragents.domain.errors import ActionFileError
+from cleveragents.infrastructure.actionfile.model import Mistakes
 from cleveragents.infrastructure.actionfile.reader import YamlActionReader
 from cleveragents.infrastructure.tools.toolbox import BUILT_IN, ToolBox
 
@@ -125,3 +126,56 @@ def test_an_actor_of_another_shape_is_told_in_words(file: Path) -> None:
         "line 5: actor.steps: `loud` is not one of hooks, quiet",
         "line 5: actor.timeout: must be more than 0",
     ]
+
+
+def test_nothing_is_said_of_arguments_that_cannot_be_read(file: Path) -> None:
+    steps = "steps: [{tool: file.read, with: [a]}]\n"
+
+    assert problems(file, HEAD + steps) == [
+        "line 5: steps[0].with: must be a mapping of keys to values, not a list"
+    ]
+
+
+def test_a_list_with_a_mistake_in_it_is_not_judged_further(file: Path) -> None:
+    steps = "steps: [{tool: shell, with: {command: x}, uses: [7, nobody]}]\n"
+
+    assert problems(file, HEAD + steps) == [
+        "line 5: steps[0].uses[0]: must be text, not a number; put it in quotes"
+    ]
+
+
+def test_a_mistake_is_on_the_line_of_its_key_wherever_its_value_begins(file: Path) -> None:
+    text = HEAD.replace("description: d", "description:\n  [d]")
+
+    assert problems(file, text + "steps: [{tool: shell, with: {command: x}}]\n") == [
+        "line 2: description: must be text, not a list"
+    ]
+
+
+def test_a_name_does_not_end_with_a_line(file: Path) -> None:
+    text = HEAD.replace("  code:", '  "code\\n":') + "steps: [{tool: shell, with: {command: x}}]\n"
+
+    assert problems(file, text) == [
+        'line 4: resources."code\\n": a resource\'s name is a letter, then up to 63 letters, '
+        "digits, `_` or `-`"
+    ]
+
+
+def test_a_key_without_a_value_is_as_if_it_were_not_there_where_it_need_not_be(file: Path) -> None:
+    text = (
+        "max_retries_per_step:\n"
+        "tools:\n  t: {command: [a], timeout: ~, resource: null}\n"
+        "steps: [{name: ~, tool: t, with: {x: 1}}]\n"
+    )
+
+    assert problems(file, HEAD + text) == [
+        "line 8: steps[0].with.x: `t` does not take `x`; it takes "
+    ]
+
+
+def test_what_was_meant_is_not_looked_for_without_end() -> None:
+    mistakes = Mistakes()
+    words = [mistakes.meant(f"stepz{number}", ["steps"]) for number in range(200)]
+
+    assert words[0] == words[99] == "; did you mean `steps`?"
+    assert set(words[100:]) == {""}

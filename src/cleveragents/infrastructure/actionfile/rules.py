@@ -48,8 +48,8 @@ class Surroundings(NamedTuple):
 
 
 class PlacedCall(NamedTuple):
-    """A step that calls a tool, and where it is written; `keys` are None for a validation that is
-    not listed."""
+    """A step that calls a tool, and where it is written: for a validation that is not listed, where
+    its tool is declared."""
 
     step: Step
     keys: StepKeys | ToolKeys

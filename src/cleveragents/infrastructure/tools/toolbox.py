@@ -195,7 +195,9 @@ def _argument_problems(spec: ToolSpec, arguments: Mapping[str, Any]) -> list[Cal
 
 def _unknown_argument(spec: ToolSpec, name: str, known: Sequence[str]) -> str:
     close = get_close_matches(name, known, n=1)
-    meant = f"; did you mean `{close[0]}`?" if close else f"; it takes {', '.join(known)}"
+    meant = (
+        f"; did you mean `{close[0]}`?" if close else f"; it takes {', '.join(known) or 'nothing'}"
+    )
     return f"`{spec.name}` does not take `{name}`{meant}"
 
 
