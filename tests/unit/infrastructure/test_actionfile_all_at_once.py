@@ -169,7 +169,7 @@ def test_a_key_without_a_value_is_as_if_it_were_not_there_where_it_need_not_be(f
     )
 
     assert problems(file, HEAD + text) == [
-        "line 8: steps[0].with.x: `t` does not take `x`; it takes "
+        "line 8: steps[0].with.x: `t` does not take `x`; it takes nothing"
     ]
 
 
