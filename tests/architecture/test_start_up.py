@@ -17,18 +17,31 @@ from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFacto
 
 PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
 NOW = datetime(2025, 3, 1, tzinfo=UTC)
-HEAVY = ("rich", "pydantic", "yaml", "tomlkit", "zstandard", "pydantic_ai")
+HEAVY = (
+    "rich",
+    "pydantic",
+    "yaml",
+    "tomlkit",
+    "zstandard",
+    "pydantic_ai",
+    "dataclasses",
+    "asyncio",
+)
+# Who only reads records starts nothing, hashes nothing and compares nothing.
+FOR_WORK = ("subprocess", "hashlib", "secrets", "difflib", "email", "ssl", "concurrent", "logging")
 REPORT = """
 import sys
 from cleveragents.cli.main import run
 code = run(sys.argv[1:]) if len(sys.argv) > 1 else 0
-print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+tops = {name.partition(".")[0] for name in sys.modules}
+ours = {name for name in sys.modules if name.startswith("cleveragents")}
+print(*sorted(tops | ours), file=sys.stderr)
 sys.exit(code)
 """
 
 
 def imported(home: Path, *argv: str) -> tuple[set[str], subprocess.CompletedProcess[str]]:
-    """The top-level modules that are loaded after this command line."""
+    """What is loaded after this command line: our modules, and the top-level ones of others."""
     done = subprocess.run(
         [sys.executable, "-c", REPORT, *argv],
         capture_output=True,
@@ -92,6 +105,37 @@ def test_asking_about_a_plan_imports_nothing_heavy(home: Path, command: str, for
     assert PLAN in done.stdout
     assert "sqlite3" in modules
     assert not modules & set(HEAVY)
+
+
+def test_who_reads_records_does_not_load_what_works(home: Path) -> None:
+    modules, done = imported(home, "plan", "checkpoint", "list", PLAN)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not modules & {*HEAVY, *FOR_WORK, "shutil", "tempfile", "ctypes"}
+
+
+def test_what_a_machine_can_do_is_asked_without_starting_a_program(home: Path) -> None:
+    modules, done = imported(home, "plan", "status", PLAN)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not modules & set(FOR_WORK)
+
+
+def test_a_checkpoint_by_hand_does_not_load_the_tools(home: Path) -> None:
+    (home / "folder").mkdir()
+    (home / "a.yaml").write_text(
+        "{name: a, description: b, resources: {f: {type: fs-directory, path: folder}},"
+        " steps: [{tool: file.write, with: {path: a, content: a}}]}"
+    )
+    for words in (["use", "a.yaml"], ["execute", "--any", "latest"]):
+        assert imported(home, "plan", *words)[1].returncode == 0
+
+    command = ["plan", "checkpoint", "create", "--any", "--label", "mine", "latest"]
+    modules, done = imported(home, *command)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "cleveragents.application.services.checkpoints.checkpoint_service" in modules
+    assert not modules & {"cleveragents.infrastructure.tools.toolbox", "concurrent", "logging"}
 
 
 def test_making_a_plan_for_a_model_does_not_load_what_asks_it(home: Path) -> None:

@@ -117,9 +117,10 @@ class App:
                 self.container.close()
 
     def close(self) -> None:
-        """End what the services have left running."""
+        """End what the services have left running, and close what they have opened."""
         if "container" in self.__dict__:
             self.container.close()
+            self.container.close_files()
 
     def confirm(
         self, question: str, *, yes: bool, show: Callable[[], CommandResult] | None = None

@@ -60,6 +60,9 @@ def main() -> None:
     streams.take()
     gc.set_threshold(_VALUES_PER_COLLECTION)
     code = run(sys.argv[1:])
+    # All that has to be closed is closed. What the interpreter would now look through for cycles,
+    # several times, goes with the process.
+    gc.freeze()
     if "signal" not in sys.modules:  # `--help` has none to heed, and must not pay for it
         sys.exit(code)
     from cleveragents.cli.interruptions import leave_with  # noqa: PLC0415 - as above

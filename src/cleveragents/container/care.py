@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cleveragents.config import Settings
+from cleveragents.container.later import later
 from cleveragents.container.stores import StoreWiring
 
 if TYPE_CHECKING:
@@ -125,8 +126,9 @@ class CareWiring(StoreWiring):
     def _compensations(self) -> "Compensations":
         from cleveragents.application.services.effects.compensations import Compensations
 
-        timeout = self._settings.tool_timeout
-        return Compensations(self._unit_of_work, self._ledger, self.tools, self._clock, timeout)
+        # Every way back knows of compensations; only one that has effects to undo needs the tools.
+        tools, timeout = later(lambda: self.tools), self._settings.tool_timeout
+        return Compensations(self._unit_of_work, self._ledger, tools, self._clock, timeout)
 
     @cached_property
     def _ledger(self) -> "EffectLedger":

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 
 
 class StoreWiring(ToolWiring):
+    def close_files(self) -> None:
+        """At the end of the process: SQLite takes in its journals when their last user is gone."""
+        if "_adapters" in self.__dict__:
+            self._adapters.bench.close()
+        if "_database" in self.__dict__:
+            self._database.close()
+
     @cached_property
     def _unit_of_work(self) -> "SqlUnitOfWorkFactory":
         from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory

@@ -4,7 +4,6 @@ Whoever decides the steps of a plan is an actor. What it remembers belongs to th
 JSON, stored with every checkpoint group, so that going back takes the memory back too (ADR 0027).
 """
 
-import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -50,6 +49,8 @@ class Message(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def after(cls, parent: str | None, body: str) -> "Message":
+        import hashlib  # noqa: PLC0415 - what only reads plans does not load OpenSSL
+
         text = f"{parent or ''}\n{body}".encode("utf-8", "surrogatepass")
         return cls(key=hashlib.sha256(text).hexdigest()[:40], parent=parent, body=body)
 

@@ -1,6 +1,5 @@
 """How a checkpoint group is put together, complete before it is stored."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -93,6 +92,8 @@ def plan_state(plan: Plan) -> Mapping[str, Any]:
 
 def hash_of(value: Mapping[str, Any] | Iterable[Any]) -> str:
     """The hash of a JSON value in one canonical spelling."""
+    import hashlib  # noqa: PLC0415 - what only reads plans does not load OpenSSL
+
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 

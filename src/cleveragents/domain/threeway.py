@@ -6,9 +6,12 @@ whether two texts can be merged at all is git's word.
 """
 
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from difflib import SequenceMatcher
 
 Lines = Sequence[bytes]
 # Finding the common lines of longer texts would take longer than people wait.
@@ -126,5 +129,7 @@ def _disputed(line: int, base: Lines, ours: Lines, theirs: Lines) -> Region:
 
 
 def _matcher(one: Lines, two: Lines) -> "SequenceMatcher[bytes]":
+    from difflib import SequenceMatcher  # noqa: PLC0415 - only a merge needs it
+
     # What is frequent is no noise here: a closing brace is as good a line as any.
     return SequenceMatcher(None, one, two, autojunk=False)

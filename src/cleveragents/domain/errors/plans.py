@@ -1,7 +1,6 @@
 """What can go wrong with an action or a plan."""
 
 from collections.abc import Sequence
-from shlex import quote
 
 from cleveragents.domain.errors.base import PlanError
 
@@ -29,6 +28,8 @@ class ActionFileError(PlanError):
 
     def __init__(self, path: str, problems: Sequence[str]) -> None:
         listing = "\n".join(f"  {problem}" for problem in problems)
+        from shlex import quote  # noqa: PLC0415 - only this mistake needs it
+
         super().__init__(
             f"{path} is not a usable action file:\n{listing}",
             f"correct it until `agents action check {quote(path)}` is content; nothing was created",

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from functools import cache, cached_property
@@ -97,6 +96,8 @@ def _succeeds(attempt: Callable[[], bool]) -> bool:
 
 
 def _works(argv: list[str]) -> bool:
+    import subprocess  # noqa: PLC0415 - only where bubblewrap is asked for
+
     try:
         done = subprocess.run(
             argv,

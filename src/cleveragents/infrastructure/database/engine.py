@@ -51,6 +51,12 @@ class Database:
         self._local.connection = connection = self._open()
         return connection
 
+    def close(self) -> None:
+        """The connection of this thread; it is opened again if there is another use."""
+        existing: sqlite3.Connection | None = self._local.__dict__.pop("connection", None)
+        if existing is not None:
+            existing.close()
+
     def problems(self) -> Sequence[str]:
         """What SQLite finds wrong: pages and indexes, and rows that name others that are gone."""
         try:

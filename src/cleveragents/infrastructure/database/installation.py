@@ -6,7 +6,6 @@ in common with its original, nor with what is restored from a backup.
 """
 
 import os
-import secrets
 from contextlib import nullcontext
 
 from cleveragents.infrastructure.database.engine import Database
@@ -40,6 +39,6 @@ class SqlInstallation:
             found = connection.execute(_READ, (inode,)).fetchone()
             if found is None:
                 with nullcontext() if connection.in_transaction else self._database.writer:
-                    connection.execute(_MADE, (secrets.token_hex(_BYTES), inode))
+                    connection.execute(_MADE, (os.urandom(_BYTES).hex(), inode))
                 found = connection.execute(_READ, (inode,)).fetchone()
             return str(found[0])

@@ -5,7 +5,6 @@ Every folder on the way is opened by itself, from `top` on, and none of them thr
 
 import errno
 import os
-import shutil
 import stat
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
@@ -186,6 +185,8 @@ def _write(folder: int, name: str, data: bytes, mode: int, *, synced: bool) -> N
 
 def _remove(folder: int, name: str) -> None:
     if _is_folder(folder, name):
+        import shutil  # noqa: PLC0415 - hardly ever a folder is in the way
+
         shutil.rmtree(name, dir_fd=folder)
         return
     with suppress(FileNotFoundError):

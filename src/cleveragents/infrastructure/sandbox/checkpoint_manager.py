@@ -88,7 +88,7 @@ class CheckpointManager:
 
     def close(self) -> None:
         """Let go of what is kept open; it is opened again if there is another use."""
-        self._adapters.bench.connections.close()
+        self._adapters.bench.close()
 
     def _engine(self, resource: PlanResource) -> SnapshotEngine:
         return self._adapters.of(resource).snapshots

@@ -1,7 +1,6 @@
 """The place of a sandbox on disk: private, and removed only where sandboxes are."""
 
 import os
-import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -89,6 +88,8 @@ def remove_sandbox(sandboxes: Path, path: Path) -> None:
     if path.is_symlink() or not path.is_dir():
         path.unlink()
         return
+    import shutil  # noqa: PLC0415 - who only asks where a sandbox is removes none
+
     _make_removable(path)
     shutil.rmtree(path)
 

@@ -43,6 +43,11 @@ class Workbench:
 
         return Connections(self._limit_bytes)
 
+    def close(self) -> None:
+        """What is kept open; it is opened again if there is another use."""
+        if "connections" in self.__dict__:
+            self.connections.close()
+
     @cached_property
     def tracker(self) -> "Watcher":
         from cleveragents.infrastructure.snapshots.changes.watcher import Watcher

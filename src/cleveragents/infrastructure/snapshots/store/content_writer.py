@@ -3,7 +3,6 @@
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 import zstandard
@@ -35,6 +34,8 @@ def packing(contents: list[bytes]) -> Callable[[], Iterable[bytes]]:
     little = len(contents) < 2 or sum(map(len, contents)) < _LITTLE_BYTES
     if little or "multi_compress_to_buffer" not in zstandard.backend_features:
         return lambda: map(packer.compress, contents)
+    from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - little needs none
+
     # One call for all, in which the interpreter is free: threads that come back to it after every
     # few contents keep everybody else waiting for longer than they gain.
     threads = max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0)) - 1))
