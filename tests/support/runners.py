@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.processes.own_work import OwnWork
 from cleveragents.infrastructure.processes.runner import ProcessRunner
@@ -42,6 +43,17 @@ def workbench(
 
 def adapters_in(data_dir: Path | str, workers: DatabaseWorkers | None = None) -> ResourceAdapters:
     return ResourceAdapters(workbench(data_dir, workers))
+
+
+def in_folder(path: Path | str) -> SandboxAddress:
+    """A sandbox that is a folder, and has no repository beside it."""
+    return SandboxAddress(value=str(path), folder=str(path), writable=(str(path),))
+
+
+def in_file(path: Path | str) -> SandboxAddress:
+    """A sandbox that is a file in a folder of its own."""
+    folder = str(Path(path).parent)
+    return SandboxAddress(value=str(path), folder=folder, writable=(folder,))
 
 
 def git_views(scratch: Path | str) -> GitViews:

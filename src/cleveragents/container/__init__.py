@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
     from cleveragents.application.services.subplans.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
+    from cleveragents.domain.resource import SandboxAddress
 
 
 class Container(CareWiring):
@@ -284,9 +285,9 @@ class Container(CareWiring):
             base_dir=self._cwd, builtin_names=names, check_step=self.tools.check
         )
 
-    def _sandbox_paths(self, plan_id: "PlanId") -> Mapping[str, str]:
+    def _addresses(self, plan_id: "PlanId") -> "Mapping[str, SandboxAddress]":
         from cleveragents.application.services.checkpoints.held import HeldResources
 
         with self._unit_of_work.reading() as uow:
             found = HeldResources(uow.resources.of_plan(plan_id))
-        return {resource.name: resource.sandbox_path for resource in found.sandboxes}
+        return {resource.name: resource.address for resource in found.sandboxes}

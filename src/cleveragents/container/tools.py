@@ -14,6 +14,7 @@ from cleveragents.config import Settings
 if TYPE_CHECKING:
     from cleveragents.application.ports.runtime import EventSink, Tools
     from cleveragents.domain.ids import PlanId
+    from cleveragents.domain.resource import SandboxAddress
     from cleveragents.infrastructure.actors.command.actor import CommandActor
     from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock
@@ -93,7 +94,7 @@ class ToolWiring(ABC):
     def _command_actor(self) -> "CommandActor":
         from cleveragents.infrastructure.actors.command.actor import CommandActor
 
-        return CommandActor(self._processes, self._sandbox_paths, self._in_data_dir("scratch"))
+        return CommandActor(self._processes, self._addresses, self._in_data_dir("scratch"))
 
     @cached_property
     def _actors(self) -> "ActorRegistry":
@@ -140,7 +141,7 @@ class ToolWiring(ABC):
         return OwnWork(self.confinements)
 
     @abstractmethod
-    def _sandbox_paths(self, plan_id: "PlanId") -> Mapping[str, str]:
+    def _addresses(self, plan_id: "PlanId") -> "Mapping[str, SandboxAddress]":
         """Where the sandboxes of a plan are, by the names of its resources."""
 
     def _in_data_dir(self, name: str) -> str:

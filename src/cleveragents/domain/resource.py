@@ -42,6 +42,15 @@ class SandboxStatus(StrEnum):
     MISSING = "missing"
 
 
+class SandboxAddress(Struct, frozen=True, kw_only=True):
+    """Where a sandbox is, for whoever works in it: `value` is the path, or URL, that commands find
+    in their environment, `folder` where they start, and in `writable` they may write."""
+
+    value: str
+    folder: str
+    writable: tuple[str, ...]
+
+
 class PlanResource(Struct, frozen=True, kw_only=True):
     """One resource of one plan.
 
@@ -85,6 +94,16 @@ class PlanResource(Struct, frozen=True, kw_only=True):
     @property
     def kind(self) -> ResourceKind:
         return kind_of(self.type)
+
+    @property
+    def address(self) -> SandboxAddress:
+        """A checkout has its repository beside it (ADR 0024), and a file a folder of its own."""
+        path = self.sandbox_path
+        if not self.kind.is_folder:
+            folder = path.rpartition("/")[0]
+            return SandboxAddress(value=path, folder=folder, writable=(folder,))
+        beside = (f"{path}.git",) if self.kind.has_repository else ()
+        return SandboxAddress(value=path, folder=path, writable=(path, *beside))
 
     def ready(self, base: str) -> "PlanResource":
         return replace(self, status=SandboxStatus.READY, base_snapshot=base, boundary=base)

@@ -104,7 +104,7 @@ class MemoryTools:
             self.then()
             return ToolResult(output="seen\n", values={"size": 4})
         name = spec.resource or arguments.get("resource") or next(iter(context.sandboxes))
-        files = self._disk.sandboxes[context.sandboxes[name]]
+        files = self._disk.sandboxes[context.sandboxes[name].value]
         self._append(files, "one.txt", arguments["line"])
         if arguments["line"] in self.broken:
             raise ToolError("the tool is broken", "mend it")

@@ -3,7 +3,7 @@
 from domain_builders import a_resource
 
 from cleveragents.domain.resource import SandboxStatus
-from cleveragents.domain.resource_kinds import FS_DIRECTORY
+from cleveragents.domain.resource_kinds import FS_DIRECTORY, SQLITE
 
 
 def test_a_sandbox_that_was_made_begins_at_its_first_boundary() -> None:
@@ -43,3 +43,14 @@ def test_a_removed_sandbox_is_only_marked() -> None:
 def test_a_git_checkout_is_worked_on_in_a_clone_and_other_things_in_a_copy() -> None:
     assert a_resource().kind.strategy == "git clone"
     assert a_resource(type=FS_DIRECTORY.type).kind.strategy == "copy"
+
+
+def test_commands_work_in_a_folder_and_in_the_folder_around_a_file() -> None:
+    checkout = a_resource(sandbox_path="/data/plan/code").address
+    assert (checkout.value, checkout.folder) == ("/data/plan/code", "/data/plan/code")
+    assert checkout.writable == ("/data/plan/code", "/data/plan/code.git")
+    folder = a_resource(type=FS_DIRECTORY.type, sandbox_path="/data/plan/docs").address
+    assert folder.writable == ("/data/plan/docs",)
+    database = a_resource(type=SQLITE.type, sandbox_path="/data/plan/db/app.db").address
+    assert (database.value, database.folder) == ("/data/plan/db/app.db", "/data/plan/db")
+    assert database.writable == ("/data/plan/db",)

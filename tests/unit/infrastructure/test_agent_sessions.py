@@ -12,7 +12,7 @@ import pytest
 # `tests` is no installed package; with this, `tests.support` is found however pytest is called.
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from tests.support.runners import runner_with
+from tests.support.runners import in_folder, runner_with
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ActorError
@@ -56,7 +56,7 @@ def start(tmp_path: Path) -> Generator[Start]:
                 plan_id="P",
                 argv=["sh", "-c", script],
                 folder=str(folder),
-                sandboxes={"code": str(folder)},
+                sandboxes={"code": in_folder(folder)},
                 timeout=60,
                 confinement=Confinement(write=(hooks.path,) if hooks else ()),
                 variables={FOLDER_VARIABLE: hooks.path} if hooks else {},

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.living import living_with
-from tests.support.runners import runner_with
+from tests.support.runners import in_folder, runner_with
 
 from cleveragents.domain.errors import ToolError, ToolLimitError, ToolNotEndedError
 from cleveragents.infrastructure.confinement.machine import Machine
@@ -33,7 +33,7 @@ def shell(script: str, folder: Path) -> Command:
         name="shell",
         argv=["/bin/sh", "-c", script],
         folder=str(folder),
-        sandboxes={"here": str(folder)},
+        sandboxes={"here": in_folder(folder)},
         timeout=20,
     )
 
@@ -94,7 +94,11 @@ def test_programs_are_found_and_told_apart_as_ever(tmp_path: Path) -> None:
 
     def tried(*argv: str) -> str:
         command = Command(
-            name="own", argv=argv, folder=str(tmp_path), sandboxes={"h": str(tmp_path)}, timeout=9
+            name="own",
+            argv=argv,
+            folder=str(tmp_path),
+            sandboxes={"h": in_folder(tmp_path)},
+            timeout=9,
         )
         return runner().run(command).output
 

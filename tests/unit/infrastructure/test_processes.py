@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 from tests.support.living import living_with
-from tests.support.runners import runner_with
+from tests.support.runners import in_folder, runner_with
 
 from cleveragents.domain.confinement import Confinement, ConfinementMode
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
+from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.clock import UlidSource
 from cleveragents.infrastructure.processes.runner import Command
 from cleveragents.infrastructure.processes.starting import signals_held_back
@@ -30,7 +31,7 @@ def run(tmp_path: Path) -> Run:
         timeout: float = 20,
         limit: int = 10_000,
         environ: Mapping[str, str] | None = None,
-        sandboxes: Mapping[str, str] | None = None,
+        sandboxes: Mapping[str, SandboxAddress] | None = None,
     ) -> Any:
         runner = runner_with({"PATH": os.environ["PATH"], **(environ or {})}, limit)
         return runner.run(
@@ -38,7 +39,7 @@ def run(tmp_path: Path) -> Run:
                 name="shell",
                 argv=["/bin/sh", "-c", script],
                 folder=str(tmp_path),
-                sandboxes=sandboxes or {"here": str(tmp_path)},
+                sandboxes=sandboxes or {"here": in_folder(tmp_path)},
                 timeout=timeout,
             )
         )
@@ -237,11 +238,12 @@ def test_git_does_not_look_for_a_repository_above_a_sandbox(run: Run, tmp_path: 
     (sandbox / "below").mkdir(parents=True)
     script = "git init -q; cd sandboxes/code/below; git rev-parse --git-dir || echo none"
 
-    assert run(script, sandboxes={"code": str(sandbox)}).output.endswith("none\n")
+    assert run(script, sandboxes={"code": in_folder(sandbox)}).output.endswith("none\n")
 
 
 def test_every_sandbox_is_named_in_the_environment(run: Run) -> None:
-    lines = run("env", sandboxes={"code": "/s/code", "my-docs": "/s/docs"}).output.splitlines()
+    sandboxes = {"code": in_folder("/s/code"), "my-docs": in_folder("/s/docs")}
+    lines = run("env", sandboxes=sandboxes).output.splitlines()
 
     assert "CLEVERAGENTS_SANDBOX_CODE=/s/code" in lines
     assert "CLEVERAGENTS_SANDBOX_MY_DOCS=/s/docs" in lines

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.runners import database_workers, runner_with
+from tests.support.runners import database_workers, in_file, in_folder, runner_with
 
 from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.action import Action, ResourceSpec, Step
@@ -38,7 +38,7 @@ class Bench:
             steps=(),
         )
         self.context = ToolContext(
-            plan_id=PLAN, sandboxes={"db": str(self.path), "code": str(top)}, timeout=5
+            plan_id=PLAN, sandboxes={"db": in_file(self.path), "code": in_folder(top)}, timeout=5
         )
 
     def run(self, tool: str, sql: str, **more: Any):

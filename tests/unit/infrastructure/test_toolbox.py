@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.runners import database_workers, runner_with
+from tests.support.runners import database_workers, in_folder, runner_with
 
 from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.action import (
@@ -66,9 +66,9 @@ Run = Callable[..., ToolResult]
 
 @pytest.fixture
 def run(box: ToolBox, tmp_path: Path) -> Run:
-    sandboxes = {name: str(tmp_path / name) for name in ("code", "docs")}
-    for path in sandboxes.values():
-        Path(path).mkdir()
+    sandboxes = {name: in_folder(tmp_path / name) for name in ("code", "docs")}
+    for address in sandboxes.values():
+        Path(address.value).mkdir()
 
     def run_tool(tool: str | ToolSpec, **arguments: Any) -> ToolResult:
         spec = box.find(an_action(), tool) if isinstance(tool, str) else tool
@@ -248,7 +248,7 @@ def test_a_tool_works_in_the_sandbox_of_its_resource(run: Run, tmp_path: Path) -
 
 
 def test_the_only_resource_need_not_be_named(box: ToolBox, tmp_path: Path) -> None:
-    context = ToolContext(plan_id=PLAN, sandboxes={"code": str(tmp_path)}, timeout=5)
+    context = ToolContext(plan_id=PLAN, sandboxes={"code": in_folder(tmp_path)}, timeout=5)
 
     box.run(box.find(an_action(), "file.write"), WRITE, context)
 
@@ -278,7 +278,7 @@ def test_a_step_may_take_its_own_time(run: Run) -> None:
 
 
 def test_without_a_time_of_its_own_the_plans_time_counts(box: ToolBox, tmp_path: Path) -> None:
-    context = ToolContext(plan_id=PLAN, sandboxes={"code": str(tmp_path)}, timeout=0.2)
+    context = ToolContext(plan_id=PLAN, sandboxes={"code": in_folder(tmp_path)}, timeout=0.2)
 
     with pytest.raises(ToolTimeoutError):
         box.run(box.find(an_action(), "shell"), {"command": "sleep 30"}, context)

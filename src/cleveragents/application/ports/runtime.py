@@ -33,7 +33,7 @@ from cleveragents.domain.footprint import Reach
 from cleveragents.domain.ids import (
     PlanId,
 )
-from cleveragents.domain.resource import PlanResource, ResourceInspection
+from cleveragents.domain.resource import PlanResource, ResourceInspection, SandboxAddress
 from cleveragents.domain.resource_kinds import ResourceType
 from cleveragents.domain.tool_schema import CallProblem
 
@@ -310,7 +310,7 @@ class ToolContext(Struct, frozen=True, kw_only=True):
     """
 
     plan_id: PlanId
-    sandboxes: Mapping[str, str]
+    sandboxes: Mapping[str, SandboxAddress]
     timeout: float
     confinement: Confinement = Confinement()
     servers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])

@@ -127,8 +127,7 @@ class CheckoutMerge:
 
 
 def _side(reader: TreeReader, ref: str | None) -> StoredSide:
-    session = reader.session
-    return session.stored_side(session.snapshot(ref or ""))
+    return reader.stored_side(ref or "")
 
 
 def _commit(place: str, side: StoredSide) -> str | None:

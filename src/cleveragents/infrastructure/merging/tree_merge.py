@@ -156,10 +156,9 @@ class _MergeView(Struct, frozen=True):
         return self.ours.entry(path, _ref(self.parent.boundary, self.parent))
 
     def _our_changes(self) -> Sequence[PathDifference]:
-        versions = self.ours.session.versions
-        start = int(_ref(self.child.branched_at, self.child))
-        newest = int(_ref(self.parent.boundary, self.parent))
-        paths = versions.touched(start, newest).union(*(m.wanted for m in self.earlier))
+        start = _ref(self.child.branched_at, self.child)
+        newest = _ref(self.parent.boundary, self.parent)
+        paths = self.ours.touched(start, newest).union(*(m.wanted for m in self.earlier))
         compared = (
             PathDifference(path, self.theirs.entry(path, self._base), self._entry(path))
             for path in sorted(paths)
@@ -167,8 +166,7 @@ class _MergeView(Struct, frozen=True):
         return [item for item in compared if not same_state(item.old, item.new)]
 
     def _below(self, folder: bytes) -> Iterable[bytes]:
-        newest = int(_ref(self.parent.boundary, self.parent))
-        stored = {entry.path for entry in self.ours.session.versions.state(newest, folder)}
+        stored = self.ours.paths_below(folder, _ref(self.parent.boundary, self.parent))
         added = {path for path in self._earlier_paths() if path.startswith(folder + b"/")}
         return [path for path in stored | added if self._entry(path) is not None]
 

@@ -19,6 +19,7 @@ from cleveragents.domain.errors import (
     ToolNotConfinedError,
     ToolNotStartedError,
 )
+from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.confinement.confiner import Confiner, Enclosure
 from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
@@ -43,7 +44,7 @@ class Command(Struct, frozen=True, kw_only=True):
     name: str
     argv: Sequence[str]
     folder: str
-    sandboxes: Mapping[str, str]
+    sandboxes: Mapping[str, SandboxAddress]
     timeout: float
     plan_id: str = ""
     confinement: Confinement = Confinement()
@@ -175,17 +176,10 @@ def _stdin(command: Command) -> Generator[int | IO[bytes]]:
         yield file
 
 
-def writable_places(sandboxes: Mapping[str, str]) -> list[str]:
-    """The folders of the sandboxes; with a checkout goes the repository beside it (ADR 0024)."""
-    found: list[str] = []
-    for path in sandboxes.values():
-        folders = (path, f"{path}.git") if os.path.isdir(path) else (os.path.dirname(path),)
-        found.extend(folder for folder in folders if os.path.isdir(folder))
-    return found
-
-
 def _places(command: Command) -> Places:
-    sandboxes = writable_places(command.sandboxes)
+    folders = (folder for address in command.sandboxes.values() for folder in address.writable)
+    # A step may have removed one, and what is not there cannot be opened for anybody.
+    sandboxes = [folder for folder in folders if os.path.isdir(folder)]
     if command.read_only:
         return Places(folder=command.folder, writable=(), closed=sandboxes)
     return Places(folder=command.folder, writable=sandboxes)
@@ -195,10 +189,11 @@ def _environment(command: Command, enclosure: Enclosure) -> dict[str, str]:
     # Without GIT_*: a GIT_DIR of the caller would lead git out of the sandbox.
     kept = {k: v for k, v in enclosure.environ.items() if not k.startswith("GIT_")}
     # Nor may git look above a sandbox that has no repository: a home folder often is one.
-    tops = {os.path.dirname(path) for path in command.sandboxes.values()}
+    tops = {os.path.dirname(address.value) for address in command.sandboxes.values()}
     kept["GIT_CEILING_DIRECTORIES"] = os.pathsep.join(sorted(tops))
     sandboxes = {
-        f"CLEVERAGENTS_SANDBOX_{_variable(name)}": path for name, path in command.sandboxes.items()
+        f"CLEVERAGENTS_SANDBOX_{_variable(name)}": address.value
+        for name, address in command.sandboxes.items()
     }
     quiet = _QUIET if command.read_only else {}
     return kept | sandboxes | quiet | dict(command.variables)

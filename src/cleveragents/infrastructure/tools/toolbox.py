@@ -1,6 +1,5 @@
 """Which tools there are, whether a call of one makes sense, and how it is run."""
 
-import os
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -19,6 +18,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.footprint import Reach
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.preflight import refusals
+from cleveragents.domain.resource import SandboxAddress
 from cleveragents.domain.resource_kinds import SQLITE
 from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.domain.tool_schema import CallProblem, fits
@@ -120,9 +120,9 @@ class ToolBox:
         problems = _argument_problems(spec, arguments)
         if problems:
             raise ToolArgumentError(spec.name, "; ".join(problem.text for problem in problems))
-        root = _sandbox(spec, arguments, context)
+        address = _sandbox(spec, arguments, context)
         try:
-            return self._run(spec, arguments, context, root)
+            return self._run(spec, arguments, context, address)
         except (OSError, MemoryError, RuntimeError) as error:
             scarce = scarcity_of(error)
             if scarce is None:
@@ -131,8 +131,13 @@ class ToolBox:
             raise ToolError(f"{spec.name}: {scarce.message}", scarce.hint) from error
 
     def _run(
-        self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext, root: str
+        self,
+        spec: ToolSpec,
+        arguments: Mapping[str, Any],
+        context: ToolContext,
+        address: SandboxAddress,
     ) -> ToolResult:
+        root = address.value
         if spec.name in file_tools.FILE_TOOLS and spec.name in self._built_in:
             return file_tools.run(spec.name, root, arguments, self._processes.output_limit)
         timeout = float(arguments.get("timeout", context.timeout))
@@ -141,12 +146,12 @@ class ToolBox:
         if spec.name in SQL_TOOLS and spec.name in self._built_in:
             place = DatabasePlace(root, context.confinement)
             return SQL_TOOLS[spec.name](self._databases, place, arguments, timeout)
-        return self._run_process(spec, arguments, context, root)
+        return self._run_process(spec, arguments, context, address.folder)
 
     def _run_process(
-        self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext, root: str
+        self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext, folder: str
     ) -> ToolResult:
-        command = _command(spec, arguments, context, root)
+        command = _command(spec, arguments, context, folder)
         if spec.server is not None and spec.remote is not None:
             only_reads = spec.server in context.reading_servers
             started = replace(command, argv=context.servers[spec.server], read_only=only_reads)
@@ -241,7 +246,7 @@ def _type_problems(spec: ToolSpec, action: Action, name: str) -> list[str]:
     return []
 
 
-def _sandbox(spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> str:
+def _sandbox(spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> SandboxAddress:
     name = spec.resource or arguments.get("resource")
     takes_one = any(parameter.name == "resource" for parameter in spec.parameters)
     if name is None and (len(context.sandboxes) == 1 or not takes_one):
@@ -252,7 +257,7 @@ def _sandbox(spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext)
 
 
 def _command(
-    spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext, root: str
+    spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext, folder: str
 ) -> Command:
     if spec.command:
         # Argument by argument, so that a value can never become another argument or a shell word.
@@ -262,8 +267,7 @@ def _command(
     return Command(
         name=spec.name,
         argv=argv,
-        # The sandbox of a database is a file, which a step may even have deleted.
-        folder=root if os.path.isdir(root) else os.path.dirname(root),
+        folder=folder,
         sandboxes=context.sandboxes,
         plan_id=context.plan_id,
         timeout=float(arguments.get("timeout", context.timeout)),

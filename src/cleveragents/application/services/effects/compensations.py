@@ -28,7 +28,7 @@ from cleveragents.domain.effects import (
 from cleveragents.domain.errors import ToolError, ToolNotStartedError
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
-from cleveragents.domain.resource import SandboxStatus
+from cleveragents.domain.resource import SandboxAddress, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
 
 _TO_UNDO = (EffectState.DONE, EffectState.SKIPPED, EffectState.COMPENSATING)
@@ -136,10 +136,10 @@ class Compensations:
             uow.commit()
         return effect
 
-    def _sandboxes(self, plan_id: PlanId) -> Mapping[str, str]:
+    def _sandboxes(self, plan_id: PlanId) -> Mapping[str, SandboxAddress]:
         with self._unit_of_work.reading() as uow:
             found = uow.resources.of_plan(plan_id)
-        return {r.name: r.sandbox_path for r in found if r.status is SandboxStatus.READY}
+        return {r.name: r.address for r in found if r.status is SandboxStatus.READY}
 
 
 def _arguments(effect: Effect, spec: ToolSpec) -> Mapping[str, Any]:

@@ -228,7 +228,7 @@ class ToolRunner:
     def _context(self, plan: Plan, spec: ToolSpec, task: Task) -> ToolContext:
         return ToolContext(
             plan_id=plan.plan_id,
-            sandboxes=_paths(task),
+            sandboxes={r.name: r.address for r in task.resources.sandboxes},
             timeout=spec.timeout or self._limits.timeout,
             confinement=plan.action.confinement,
             servers={server.name: server.command for server in plan.action.servers},

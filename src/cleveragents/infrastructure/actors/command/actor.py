@@ -28,6 +28,7 @@ from cleveragents.domain.actor_protocol import (
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ActorError, ToolError
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.actors.command.hook_client import FOLDER_VARIABLE
 from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder
 from cleveragents.infrastructure.actors.command.memory import MemoryFolder
@@ -62,7 +63,7 @@ class CommandActor:
     def __init__(
         self,
         runner: ProcessRunner,
-        sandboxes: Callable[[PlanId], Mapping[str, str]],
+        sandboxes: Callable[[PlanId], Mapping[str, SandboxAddress]],
         scratch: str,
     ) -> None:
         self._runner = runner
@@ -188,7 +189,8 @@ class CommandActor:
         self, situation: Situation, options: Mapping[str, Any], memory: MemoryFolder
     ) -> AgentSession:
         # Its memory too: what it notes while it waits for its model is to be kept as well.
-        folders = [*_folders(self._sandboxes(situation.plan_id)), memory.path]
+        sandboxes = self._sandboxes(situation.plan_id).values()
+        folders = [*(address.folder for address in sandboxes), memory.path]
         pauses = Pauses(lambda: Stillness(folders), options.get("quiet_seconds", _DEFAULT_QUIET))
         tells = options.get("steps", "hooks") == "hooks"
         with ExitStack() as undone:
@@ -286,24 +288,20 @@ def _words(rest: Rest) -> str:
     return f"{said}\n[{rest.problem}]".lstrip() if rest.problem else said
 
 
-def _folder(action: Action, options: Mapping[str, Any], sandboxes: Mapping[str, str]) -> str:
-    wanted = options.get("resource") or action.resources[0].name
-    path = sandboxes[wanted]
-    return path if os.path.isdir(path) else os.path.dirname(path)
+def _folder(
+    action: Action, options: Mapping[str, Any], sandboxes: Mapping[str, SandboxAddress]
+) -> str:
+    return sandboxes[options.get("resource") or action.resources[0].name].folder
 
 
-def _folders(sandboxes: Mapping[str, str]) -> list[str]:
-    return [path if os.path.isdir(path) else os.path.dirname(path) for path in sandboxes.values()]
-
-
-def _name(call: HookEvent, sandboxes: Iterable[str]) -> str:
+def _name(call: HookEvent, sandboxes: Iterable[SandboxAddress]) -> str:
     """The call in a few words: what most agents' tools are about."""
     for key in ("file_path", "filePath", "path", "command", "description", "pattern", "url"):
         value = call.arguments.get(key)
         if isinstance(value, str) and value.strip():
             first = value.strip().splitlines()[0]
-            for path in sandboxes:  # where it is says nothing
-                first = first.replace(os.path.join(path, ""), "")
+            for address in sandboxes:  # where it is says nothing
+                first = first.replace(os.path.join(address.value, ""), "")
             short = first if len(first) <= _LONGEST_NAME else first[: _LONGEST_NAME - 1] + "…"
             return f"{call.tool} {short}"
     return call.tool

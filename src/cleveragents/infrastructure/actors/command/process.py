@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolError, ToolTimeoutError
+from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.processes.denials import (
     denied_hint,
     denied_places,
@@ -44,7 +45,7 @@ class AgentCommand(Struct, frozen=True, kw_only=True):
     plan_id: str
     argv: Sequence[str]
     folder: str
-    sandboxes: Mapping[str, str]
+    sandboxes: Mapping[str, SandboxAddress]
     timeout: float
     confinement: Confinement = Confinement()
     writable: tuple[str, ...] = ()
@@ -131,7 +132,8 @@ class AgentProcess:
     def _ended(self, code: int | None) -> AgentEnd:
         said, asked = self.said(), self._command.confinement
         if self._denied:
-            allowed = (*self._command.sandboxes.values(), *self._command.writable)
+            sandboxes = (address.value for address in self._command.sandboxes.values())
+            allowed = (*sandboxes, *self._command.writable)
             places = tuple(denied_places(self._denied, allowed))
             hint = denied_hint(asked, self._denied)
             return AgentEnd(code=code, said=said, refused=places, hint=hint)

@@ -9,6 +9,7 @@ from cleveragents.infrastructure.files.entry import Entry, same_state, shown, st
 from cleveragents.infrastructure.files.read_path import hash_only, read_path
 from cleveragents.infrastructure.snapshots.changes.full_scan import FullComparison
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
+from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta
 from cleveragents.infrastructure.snapshots.tree.session import (
@@ -28,6 +29,18 @@ class TreeReader(Struct, frozen=True):
 
     def entry(self, path: bytes, ref: str) -> Entry | None:
         return self.session.versions.at(path, self.session.snapshot(ref).seq)
+
+    def touched(self, old: str, new: str) -> set[bytes]:
+        """Paths of which something was recorded after the one and up to the other."""
+        one, two = self.session.snapshot(old).seq, self.session.snapshot(new).seq
+        return self.session.versions.touched(one, two)
+
+    def paths_below(self, folder: bytes, ref: str) -> set[bytes]:
+        seq = self.session.snapshot(ref).seq
+        return {entry.path for entry in self.session.versions.state(seq, folder)}
+
+    def stored_side(self, ref: str) -> StoredSide:
+        return self.session.stored_side(self.session.snapshot(ref))
 
     def between(self, old: str, new: str) -> list[PathDifference]:
         versions = self.session.versions
