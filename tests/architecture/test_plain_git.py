@@ -45,7 +45,7 @@ PLAIN = {
     "leftovers._git": "references of the user's repository; sandboxes are looked at inside",
     "git/location._common": "whether a folder that the user named is a repository",
     "git/location.is_at": "whether it is the one that a plan was made on",
-    "git/location.hold": "our references in the user's repository",
+    "git/location._bases": "what it was made from, and our references in the user's repository",
     "git/location.moved": "where the user's repository is",
 }
 

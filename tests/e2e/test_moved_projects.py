@@ -181,6 +181,31 @@ def test_what_needs_a_commit_that_git_has_removed_is_refused_before_anything_cha
     assert plan("cancel").code == 0
 
 
+def test_the_doctor_names_a_commit_that_git_has_removed_and_not_the_snapshots(
+    world: World,
+) -> None:
+    plan = _uncommitted(world)
+    backup = world.top / "backup"
+    world.project.git("clone", "-q", "--mirror", str(world.project.path), str(backup))
+    _robbed(world, gc=True)
+
+    for words in ((), ("--fix",)):
+        (found,) = world.agents("doctor", *words).data["findings"]
+        assert (found["check"], found["subject"], found["state"]) == ("store", plan.id, "left")
+        assert "does not have commit" in found["problem"]
+        assert "git fetch" in found["remedy"]
+        assert "delete" not in found["remedy"]
+        assert str(plan.sandbox) in found["remedy"]
+    assert world.project.traces() == []
+    (damaged,) = world.agents("store", "verify").data["damaged"]
+    assert "does not have commit" in damaged["problems"][0]
+
+    refs = "+refs/cleveragents/*:refs/cleveragents/*"
+    world.project.git("fetch", "-q", str(backup), refs)
+    assert world.agents("doctor").ok().data["findings"] == []
+    plan.rollback("start").ok()
+
+
 def _head(place: Path) -> str:
     done = subprocess.run(["git", "rev-parse", "HEAD"], cwd=place, capture_output=True, check=True)
     return done.stdout.decode()

@@ -177,7 +177,8 @@ class Container(CareWiring):
 
         folders = (self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
         files, limit = SnapshotFiles(*folders, self._locks.is_busy), self._settings.store_max_size
-        return StoreService(self._unit_of_work, files, self.checkpoint_service, limit)
+        groups, projects = self.checkpoint_service, self.project_care
+        return StoreService(self._unit_of_work, files, groups, projects, limit)
 
     @cached_property
     def subplan_care(self) -> "SubplanSandboxes":

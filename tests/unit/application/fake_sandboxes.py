@@ -352,6 +352,9 @@ class SteadyProjects:
     def hold(self, resource: PlanResource) -> None:
         """They are kept."""
 
+    def refuse_lost(self, resource: PlanResource) -> None:
+        """None is."""
+
     def find_for_certain(self, resource: PlanResource) -> str | None:
         return None
 

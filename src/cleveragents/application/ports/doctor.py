@@ -49,6 +49,10 @@ class MovedProjects(Protocol):
         """Keep what they stand on from being removed. Raises BaseLostError if it was already."""
         ...
 
+    def refuse_lost(self, resource: PlanResource) -> None:
+        """Raise BaseLostError if it was removed; nothing is written."""
+        ...
+
     def find_for_certain(self, resource: PlanResource) -> str | None:
         """Where it was moved to; a copy is not that."""
         ...

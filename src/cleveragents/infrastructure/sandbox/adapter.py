@@ -122,6 +122,10 @@ class ResourceLocation(Protocol):
         """Keep that from being removed. Raises BaseLostError if it was already."""
         ...
 
+    def refuse_lost(self, resource: PlanResource) -> None:
+        """Raise BaseLostError if it was removed; nothing is written."""
+        ...
+
     def is_at(self, resource: PlanResource, place: str) -> bool:
         """Whether what is there may be the project of this resource."""
         ...

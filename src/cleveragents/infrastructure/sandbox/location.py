@@ -36,6 +36,9 @@ class PlainLocation:
     def hold(self, resource: PlanResource) -> None:
         """Nothing of it is needed."""
 
+    def refuse_lost(self, resource: PlanResource) -> None:
+        """Nor can be lost."""
+
     def is_at(self, resource: PlanResource, place: str) -> bool:  # noqa: ARG002 - whichever it is
         return self._is_one(place)
 

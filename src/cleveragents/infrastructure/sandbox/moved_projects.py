@@ -24,6 +24,9 @@ class ProjectLocations:
     def hold(self, resource: PlanResource) -> None:
         self._adapters.of(resource).location.hold(resource)
 
+    def refuse_lost(self, resource: PlanResource) -> None:
+        self._adapters.of(resource).location.refuse_lost(resource)
+
     def find_for_certain(self, resource: PlanResource) -> str | None:
         location = self._adapters.of(resource).location
         places = {os.path.realpath(place) for place in location.near(resource, self._cwd)}

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.application.ports.store import StoreFiles, StoreShare
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import PlanId
@@ -53,11 +54,13 @@ class StoreService:
         unit_of_work: UnitOfWorkFactory,
         files: StoreFiles,
         checkpoints: CheckpointService,
+        projects: ProjectCare,
         limit_bytes: int,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._files = files
         self._checkpoints = checkpoints
+        self._projects = projects
         self._limit_bytes = limit_bytes
 
     def status(self) -> StoreStatus:
@@ -98,7 +101,10 @@ class StoreService:
         if found:
             return found
         # What many checkpoints share is damaged for all of them, and told once.
-        return list(dict.fromkeys(self._checkpoints.damages(groups).values()))
+        damages = list(dict.fromkeys(self._checkpoints.damages(groups).values()))
+        if damages:
+            self._projects.refuse_lost(plan_id)  # of that they are only the sign
+        return damages
 
     def sweep(self) -> int:
         """Remove leftovers of crashes; gives back the bytes freed."""

@@ -12,6 +12,7 @@ from cleveragents.application.services.checkpoints.held import HeldResources, de
 from cleveragents.domain.doctor import ProjectMove
 from cleveragents.domain.errors import ProjectMissingError
 from cleveragents.domain.events import Recovered
+from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 
 
@@ -33,6 +34,15 @@ class ProjectCare:
                 resources.put(self._follow_for_certain(resource))
         for resource in _needed(resources):
             self._projects.hold(resource)
+
+    def refuse_lost(self, plan_id: PlanId) -> None:
+        """Raise BaseLostError if what the plan stands on was removed; nothing is changed."""
+        with self._unit_of_work.reading() as uow:
+            resources = uow.resources.of_plan(plan_id)
+        for resource in resources:
+            is_needed = resource.status is not SandboxStatus.REMOVED
+            if is_needed and self._projects.is_grounded(resource):
+                self._projects.refuse_lost(resource)
 
     def follow(self, move: ProjectMove) -> Sequence[PlanResource]:
         """For the plan and all below it. The files of a sandbox first: killed in between, the

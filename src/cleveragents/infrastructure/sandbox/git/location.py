@@ -11,7 +11,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.inspect import where_it_is
 from cleveragents.infrastructure.sandbox.git.repository.own_repository import folder_of, objects_of
-from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, is_base
+from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, is_base, value_of
 from cleveragents.infrastructure.sandbox.git.submodules.records import (
     borrowing_folder,
     in_repository,
@@ -29,16 +29,14 @@ class RepositoryLocation:
         return os.path.isdir(objects_of(resource))
 
     def hold(self, resource: PlanResource) -> None:
-        git_dir = str(resource.details["git_dir"])
-        self._hold(resource, Git(git_dir, {"GIT_DIR": git_dir}), resource.base)
-        for module in submodules_of(resource):
-            git = in_repository(resource.location, module)
-            if os.path.isdir(git.directory):  # else whoever needs it says so
-                self._hold(resource, git, module.commit)
+        for git, commit in _bases(resource):
+            if not self._pins.hold(git, resource, commit):
+                raise _lost(resource, git, commit)
 
-    def _hold(self, resource: PlanResource, git: Git, commit: str) -> None:
-        if not self._pins.hold(git, resource, commit):
-            raise BaseLostError(resource.name, git.directory, commit[:12], resource.sandbox_path)
+    def refuse_lost(self, resource: PlanResource) -> None:
+        for git, commit in _bases(resource):
+            if value_of(git, commit) is None:
+                raise _lost(resource, git, commit)
 
     def near(self, resource: PlanResource, cwd: str) -> Iterator[str]:
         """Whoever stands in a repository that was moved shows where it is."""
@@ -81,6 +79,20 @@ class RepositoryLocation:
         """The repository may be elsewhere."""
         yield resource.location
         yield str(resource.details["git_dir"])
+
+
+def _bases(resource: PlanResource) -> Iterator[tuple[Git, str]]:
+    """The commits that the sandbox was made from, each with its repository."""
+    git_dir = str(resource.details["git_dir"])
+    yield Git(git_dir, {"GIT_DIR": git_dir}), resource.base
+    for module in submodules_of(resource):
+        git = in_repository(resource.location, module)
+        if os.path.isdir(git.directory):  # else whoever needs it says so
+            yield git, module.commit
+
+
+def _lost(resource: PlanResource, git: Git, commit: str) -> BaseLostError:
+    return BaseLostError(resource.name, git.directory, commit[:12], resource.sandbox_path)
 
 
 def _common(place: str) -> str:
