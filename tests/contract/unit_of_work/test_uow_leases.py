@@ -132,7 +132,6 @@ READS: dict[str, Call] = {
     "checkpoints.outlines": lambda uow: uow.checkpoints.outlines(PLAN),
     "timelines.of_plan": lambda uow: uow.timelines.of_plan(PLAN),
     "effects.get": lambda uow: uow.effects.get(EFFECT.effect_id),
-    "effects.of_step": lambda uow: uow.effects.of_step(PLAN, 3),
     "effects.of_plan": lambda uow: uow.effects.of_plan(PLAN),
     "subplans.get": lambda uow: uow.subplans.get(OTHER_PLAN),
     "subplans.of_parent": lambda uow: uow.subplans.of_parent(PLAN),

@@ -165,10 +165,7 @@ def test_every_field_of_everything_comes_back(factory: UnitOfWorkFactory) -> Non
         assert list(uow.checkpoints.of_plan(PLAN)) == [FULL_GROUP]
         assert list(uow.timelines.of_plan(PLAN)) == [FULL_FORK]
         assert list(uow.effects.of_plan(PLAN)) == [EFFECT, FULL_EFFECT]
-        for effect in (EFFECT, FULL_EFFECT):
-            assert effect in uow.effects.of_step(PLAN, effect.step_index)
-            assert list(uow.effects.of_step(OTHER_PLAN, effect.step_index)) == []
-        assert list(uow.effects.of_step(PLAN, 999)) == []
+        assert list(uow.effects.of_plan(OTHER_PLAN)) == []
 
 
 def test_an_effect_is_replaced_whole_and_can_be_removed(factory: UnitOfWorkFactory) -> None:

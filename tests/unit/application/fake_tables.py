@@ -241,9 +241,6 @@ class MemoryEffects:
             raise DatabaseUnusableError("", f"effect {effect_id} is missing")
         return self._tables.effects[effect_id]
 
-    def of_step(self, plan_id: PlanId, step_index: int) -> Sequence[Effect]:
-        return [effect for effect in self.of_plan(plan_id) if effect.step_index == step_index]
-
     def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
         found = [e for e in self._tables.effects.values() if e.plan_id == plan_id]
         return sorted(found, key=lambda effect: effect.position.seq)

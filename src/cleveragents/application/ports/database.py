@@ -162,10 +162,6 @@ class EffectRepository(Protocol):
         """One that is known to be there."""
         ...
 
-    def of_step(self, plan_id: PlanId, step_index: int) -> Sequence[Effect]:
-        """Those of one step, in the order they began."""
-        ...
-
     def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
         """All of them, in the order they began."""
         ...

@@ -38,13 +38,6 @@ class SqlEffects(FencedRows):
             raise DatabaseUnusableError("", f"effect {effect_id} is missing")
         return _effect(row)
 
-    def of_step(self, plan_id: PlanId, step_index: int) -> Sequence[Effect]:
-        rows = self._connection.execute(
-            "SELECT * FROM effects WHERE plan_id = ? AND step_index = ? ORDER BY seq",
-            (plan_id, step_index),
-        )
-        return [_effect(row) for row in rows]
-
     def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
         rows = self._connection.execute(
             "SELECT * FROM effects WHERE plan_id = ? ORDER BY seq", (plan_id,)

@@ -30,13 +30,15 @@ class WatchedTree:
         anchor: RootedFolder,
         exclude: Excludes,
         known: ManifestView,
-        watched: tuple[FolderWatches, QuietWrites],
+        watches: FolderWatches,
+        quiet: QuietWrites,
         small: int = SMALL,
     ) -> None:
         """Compares the whole tree. Raises LostTrackError if it cannot be watched."""
         self._identity = anchor.identity()
         self._exclude = exclude
-        self._watches, self._quiet = watched
+        self._watches = watches
+        self._quiet = quiet
         self._base: Mapping[bytes, ManifestRow] = known.seen
         watching = _Watching(self._watches, self._quiet)
         look = full_scan(anchor, exclude, known, watching, small)

@@ -117,8 +117,9 @@ class Watcher:
             self._unwatched[anchor.root] = f"nothing can be watched ({error.strerror})"
             return
         try:
-            watched = (watches, self._quiet_in(anchor))
-            self._trees[anchor.root] = WatchedTree(anchor, exclude, known, watched, self._small)
+            quiet = self._quiet_in(anchor)
+            tree = WatchedTree(anchor, exclude, known, watches, quiet, self._small)
+            self._trees[anchor.root] = tree
         except LostTrackError as error:
             watches.close()
             self._unwatched[anchor.root] = str(error)

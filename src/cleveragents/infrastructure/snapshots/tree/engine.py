@@ -126,8 +126,8 @@ class TreeEngine:
             self._working(resource) as session,
             self._staging(resource) as staged,
         ):
-            target, by = session.snapshot(ref), (self._tracker, staged)
-            outcome = restore(session, target, *by, together=together)
+            target = session.snapshot(ref)
+            outcome = restore(session, target, self._tracker, staged, together=together)
             changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
         return self._restored(session, outcome, changes)
 
@@ -156,8 +156,8 @@ class TreeEngine:
             self._staging(resource) as staged,
         ):
             target, (delta, _) = session.snapshot(ref), self._captured(session)
-            by = (self._tracker, staged)
-            outcome = restore_chosen(session, target, delta, Chosen.named(paths), by)
+            chosen = Chosen.named(paths)
+            outcome = restore_chosen(session, target, delta, chosen, self._tracker, staged)
             changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
         return self._restored(session, outcome, changes)
 

@@ -89,10 +89,10 @@ def restore_chosen(
     target: SnapshotRow,
     delta: Delta,
     chosen: Chosen,
-    by: tuple[ChangeTracker, Staging],
+    tracker: ChangeTracker,
+    staging: Staging,
 ) -> TreeRestored:
     """`delta` is the present, stored with what is recorded; the git state stays as it is."""
-    tracker, staging = by
     with open_sandbox(session.resource, open_up=True) as anchor:
         differences = chosen.of(differences_to(session, delta, target))
         wanted = {item.path: item.new for item in differences}
