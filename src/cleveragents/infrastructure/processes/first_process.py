@@ -27,9 +27,9 @@ from cleveragents.infrastructure.processes.program import Program
 from cleveragents.infrastructure.processes.reports import (
     GRACE_SECONDS,
     STOP,
-    NotHeld,
     NotRun,
     Report,
+    not_inside,
 )
 from cleveragents.infrastructure.processes.standstill import Household, resume, suspend
 
@@ -62,7 +62,7 @@ class FirstProcess(Struct, frozen=True, kw_only=True):
         try:
             self.enter()
         except OSError as error:
-            os.write(self.told, NotHeld(reason=error.strerror or str(error)).as_bytes())
+            os.write(self.told, not_inside(error).as_bytes())
             raise
         try:
             program = self.program.start()

@@ -5,6 +5,8 @@ import signal
 
 from msgspec import Struct
 
+from cleveragents.domain.scarcity import scarcity_of
+
 GRACE_SECONDS = 2.0
 STOP = signal.SIGTERM  # gently at first
 END = signal.SIGHUP  # at once, without a word to anybody; also if we have died
@@ -43,6 +45,13 @@ class NotRun(Struct, frozen=True, kw_only=True):
 
     def as_bytes(self) -> bytes:
         return f"{_NOT_RUN}{self.errno}\n".encode()
+
+
+def not_inside(error: OSError) -> NotHeld | NotRun:
+    """Why it did not come to be held inside: what there is no more of is no fault of the means."""
+    if scarcity_of(error) is not None:
+        return NotRun(errno=error.errno or 0)
+    return NotHeld(reason=error.strerror or str(error))
 
 
 class NotEnded(Struct, frozen=True, kw_only=True):

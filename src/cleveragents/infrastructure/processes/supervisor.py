@@ -17,7 +17,6 @@ from contextlib import suppress
 
 from msgspec import Struct
 
-from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.infrastructure.confinement.syscalls import (
     IS_LINUX,
     PR_SET_CHILD_SUBREAPER,
@@ -36,9 +35,9 @@ from cleveragents.infrastructure.processes.reports import (
     GRACE_SECONDS,
     STOP,
     NotEnded,
-    NotHeld,
     NotRun,
     Report,
+    not_inside,
 )
 
 _WATCHED = frozenset((signal.SIGCHLD, STOP, END))
@@ -92,9 +91,7 @@ class ProcessSupervisor(Struct, frozen=True, kw_only=True):
         try:
             separate()
         except OSError as error:
-            scarce = scarcity_of(error) is not None
-            why = NotHeld(reason=error.strerror or str(error))
-            os.write(self.report, (_not_run(error) if scarce else why).as_bytes())
+            os.write(self.report, not_inside(error).as_bytes())
             raise
         heard, told = os.pipe()
         first = self._forked()
@@ -139,7 +136,7 @@ class ProcessSupervisor(Struct, frozen=True, kw_only=True):
         try:
             self.enter()
         except OSError as error:
-            os.write(self.report, NotHeld(reason=error.strerror or str(error)).as_bytes())
+            os.write(self.report, not_inside(error).as_bytes())
             raise
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
