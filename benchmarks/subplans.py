@@ -183,7 +183,7 @@ class Branch:
             status=SandboxStatus.PENDING,
             base_snapshot=None,
             boundary=None,
-            details={**parent.details, "store": self._plan, "sandbox_branch": f"bench/{child}"},
+            kept_with=self._plan,
         )
         self.place = Path(self._child.sandbox_path)
         self.place.parent.mkdir(parents=True, exist_ok=True)

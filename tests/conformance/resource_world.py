@@ -15,7 +15,7 @@ from tests.support.trees import tree_of
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import ResourceType
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 from cleveragents.infrastructure.sandbox.merges import SandboxMerges
@@ -89,14 +89,11 @@ class ResourceWorld:
     def child_of(self, parent: PlanResource) -> PlanResource:
         path = self.sandboxes.path_for(CHILD, NAME, self.type, parent.location)
         return replace(
-            parent,
+            parent.child_of(PLAN),
             resource_id=_SECOND,
             plan_id=CHILD,
             sandbox_path=path,
-            status=SandboxStatus.PENDING,
-            base_snapshot=None,
-            boundary=None,
-            details={**parent.details, "store": PLAN, "branched_at": parent.boundary},
+            branched_at=parent.boundary,
         )
 
     def branched(self, parent: PlanResource) -> PlanResource:

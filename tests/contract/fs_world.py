@@ -90,8 +90,7 @@ class FolderWorld:
         return self.carry_out(self.prepare())
 
     def applied(self, prepared: PreparedApply, ref: str):
-        kept = {**self.resource.details, "apply": dict(prepared.token)}
-        return self.registry.applied_diff(replace(self.resource, details=kept), ref)
+        return self.registry.applied_diff(replace(self.resource, intent=prepared.token), ref)
 
 
 def tree(root: Path) -> Tree:

@@ -37,7 +37,7 @@ fi
 def _plan_of(world: World, project: Project) -> tuple[PlanResource, Project]:
     resource, sandbox = world.sandbox(project)
     required = Confinement(mode=ConfinementMode.REQUIRED)
-    return resource.held(required), sandbox
+    return replace(resource, confinement=required), sandbox
 
 
 def _contents(place: Path) -> list[str]:
@@ -111,7 +111,8 @@ def test_a_filter_that_must_write_elsewhere_says_what_to_do(world: World) -> Non
     assert "`confinement` in the action file" in caught.value.hint
     assert not (world.root / "log").exists()
     allowed = replace(resource.confinement, write=(str(world.root),))
-    assert changed(world.registry.diff(resource.held(allowed))) == {"a.py": "modified"}
+    held = replace(resource, confinement=allowed)
+    assert changed(world.registry.diff(held)) == {"a.py": "modified"}
     assert (world.root / "log").read_text() == "changed\n"
 
 

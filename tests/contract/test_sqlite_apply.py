@@ -37,7 +37,7 @@ def test_the_result_reaches_the_database_and_can_be_carried_out_again(
     assert world.registry.carry_out(resource, prepared) == ref
     assert world.everything() == after
     world.registry.remove(resource)
-    marked = replace(resource, details={**resource.details, "apply": dict(prepared.token)})
+    marked = replace(resource, intent=prepared.token)
     assert world.registry.applied_diff(marked, ref) == prepared.diff
 
 

@@ -60,7 +60,7 @@ def child_of(parent: PlanResource, sandbox: str) -> PlanResource:
         status=SandboxStatus.PENDING,
         base_snapshot=None,
         boundary=None,
-        details={**parent.details, "store": parent.plan_id, "sandbox_branch": "bench/child"},
+        kept_with=parent.plan_id,
     )
 
 

@@ -39,11 +39,7 @@ class Family:
             status=SandboxStatus.PENDING,
             base_snapshot=None,
             boundary=None,
-            details={
-                **parent.details,
-                "store": parent.plan_id,
-                "sandbox_branch": f"cleveragents/plan-{plan_id}",
-            },
+            kept_with=parent.plan_id,
         )
 
     def copy(self) -> Copied:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from msgspec.structs import replace
 
 from cleveragents.domain.errors import ResourceError
-from cleveragents.domain.resource import CUT_OUT, PlanResource
+from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import kinds
 
 
@@ -43,7 +43,7 @@ def _without_inner(outer: PlanResource, resources: Sequence[PlanResource]) -> Pl
             continue
         _refuse_in_submodule(outer, inner, inside)
         cut |= {f"{inside}{end}": inner.name for end in ("", *inner.kind.beside)}
-    return replace(outer, details={**outer.details, CUT_OUT: cut}) if cut else outer
+    return replace(outer, cut_out=cut) if cut else outer
 
 
 def _refuse_in_submodule(outer: PlanResource, inner: PlanResource, inside: str) -> None:

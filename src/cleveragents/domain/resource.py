@@ -5,24 +5,11 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct, field
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-from cleveragents.domain.confinement import (
-    Confinement,
-    confinement_from_map,
-    confinement_to_map,
-)
+from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource_kinds import ResourceKind, ResourceType, kind_of
-
-_INTENT = "apply"
-_NEEDED = "apply_needs"
-BRANCHED_AT = "branched_at"
-ORIGIN = "origin"
-_CONFINEMENT = "confinement"
-_UNCOUNTED = "uncounted_bytes"
-_REBUILDING = "rebuilding"
-CUT_OUT = "cut_out"
 
 
 class CleanupPolicy(StrEnum):
@@ -56,7 +43,20 @@ class PlanResource(Struct, frozen=True, kw_only=True):
 
     `base` is what the sandbox is made from, fixed when the plan is made (for git: a commit).
     Once there is a sandbox, `base_snapshot` is how it began, and `boundary` the snapshot of the
-    last committed step boundary.
+    last committed step boundary. `kept_with` is the plan at the top, of a child.
+
+    `confinement`: how the steps that write in this sandbox are held inside; whatever of ours
+    interprets what they left is held the same way. `cut_out`: paths inside of it that belong to
+    other resources of the plan, each with whose it is.
+
+    Of a child's, `branched_at` is the snapshot of the parent's resource that its sandbox was made
+    from; if it began anew, `origin` is the one that it, or whoever it takes the place of, was made
+    from the first time.
+
+    `intent` is the token of an apply that has begun or is done, kept for its diff; until it is
+    over, the snapshots of `intent_needs` are needed. `uncounted` are the bytes of snapshots since
+    the last group that has a checkpoint of it. `rebuilding`: how the sandbox is being made again;
+    until that is done, nothing in it counts. `details` are the type's own.
     """
 
     resource_id: ResourceId
@@ -72,24 +72,38 @@ class PlanResource(Struct, frozen=True, kw_only=True):
     checkpointable: bool = True
     base_snapshot: str | None = None
     boundary: str | None = None
+    kept_with: PlanId | None = None
+    confinement: Confinement = Confinement()
+    cut_out: Mapping[str, str] = field(default_factory=dict[str, str])
+    branched_at: str | None = None
+    origin: str | None = None
+    intent: Mapping[str, Any] | None = None
+    intent_needs: tuple[str, ...] = ()
+    uncounted: int = 0
+    rebuilding: "Rebuilding | None" = None
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     @property
     def store_id(self) -> PlanId:
         """The plan with whose snapshots these are kept: for children the one at the top, so that
         contents which they share are stored once."""
-        return PlanId(self.details.get("store") or self.plan_id)
+        return self.kept_with or self.plan_id
 
-    @property
-    def confinement(self) -> Confinement:
-        """How the steps that write in this sandbox are held inside; whatever of ours interprets
-        what they left is held the same way."""
-        stored = self.details.get(_CONFINEMENT)
-        return confinement_from_map(stored) if stored else Confinement()
-
-    def held(self, confinement: Confinement) -> "PlanResource":
-        told = {_CONFINEMENT: confinement_to_map(confinement)}
-        return replace(self, details={**self.details, **told})
+    def child_of(self, root: PlanId) -> "PlanResource":
+        """As a child's begins: without what the parent is about to apply or has not counted yet,
+        and without what it was itself branched from."""
+        return replace(
+            self,
+            kept_with=root,
+            status=SandboxStatus.PENDING,
+            base_snapshot=None,
+            boundary=None,
+            branched_at=None,
+            origin=None,
+            intent=None,
+            intent_needs=(),
+            uncounted=0,
+        )
 
     @property
     def kind(self) -> ResourceKind:
@@ -108,77 +122,27 @@ class PlanResource(Struct, frozen=True, kw_only=True):
     def ready(self, base: str) -> "PlanResource":
         return replace(self, status=SandboxStatus.READY, base_snapshot=base, boundary=base)
 
-    @property
-    def branched_at(self) -> str | None:
-        """Of a child's, the snapshot of the parent's resource that its sandbox was made from."""
-        return self.details.get(BRANCHED_AT)
-
-    @property
-    def origin(self) -> str | None:
-        """Of a child that began anew, the snapshot of the parent's resource that it, or whoever it
-        takes the place of, was made from the first time."""
-        return self.details.get(ORIGIN)
-
-    def began_at(self, origin: str | None) -> "PlanResource":
-        return self if origin is None else replace(self, details={**self.details, ORIGIN: origin})
-
     def needed_snapshots(self) -> frozenset[str]:
         """What must be kept for this resource, whatever groups there are."""
         steady = (ref for ref in (self.base_snapshot, self.boundary) if ref is not None)
-        return frozenset((*steady, *self.details.get(_NEEDED, ())))
-
-    @property
-    def intent(self) -> Mapping[str, Any] | None:
-        """The token of an apply that has begun or is done; `details` keeps it for its diff."""
-        return self.details.get(_INTENT)
+        return frozenset((*steady, *self.intent_needs))
 
     def intending(self, token: Mapping[str, Any], snapshots: Collection[str]) -> "PlanResource":
         """About to be applied; until that is over, these snapshots are needed."""
-        told = {_INTENT: dict(token), _NEEDED: sorted(snapshots)}
-        return replace(self, details={**self.details, **told})
+        return replace(self, intent=dict(token), intent_needs=tuple(sorted(snapshots)))
 
     def withdrawn(self) -> "PlanResource":
-        rest = {k: v for k, v in self.details.items() if k not in (_INTENT, _NEEDED)}
-        return replace(self, details=rest)
+        return replace(self, intent=None, intent_needs=())
 
     def at_boundary(self, snapshot: str) -> "PlanResource":
         return replace(self, boundary=snapshot)
 
-    @property
-    def uncounted(self) -> int:
-        """The bytes of snapshots since the last group that has a checkpoint of it."""
-        return self.details.get(_UNCOUNTED, 0)
-
-    def owing(self, uncounted: int) -> "PlanResource":
-        if uncounted == self.uncounted:
-            return self
-        rest = {key: value for key, value in self.details.items() if key != _UNCOUNTED}
-        return replace(self, details={**rest, **({_UNCOUNTED: uncounted} if uncounted else {})})
-
     def removed(self) -> "PlanResource":
         return replace(self, status=SandboxStatus.REMOVED)
-
-    @property
-    def cut_out(self) -> Mapping[str, str]:
-        """Paths inside of it that belong to other resources of the plan, each with whose it is."""
-        return self.details.get(CUT_OUT, {})
 
     def missing(self) -> "PlanResource":
         """For people: what is on record does not change by that."""
         return replace(self, status=SandboxStatus.MISSING)
-
-    @property
-    def rebuilding(self) -> "Rebuilding | None":
-        """How the sandbox is being made again; until that is done, nothing in it counts."""
-        told = self.details.get(_REBUILDING)
-        return Rebuilding(**told) if told else None
-
-    def begin_rebuilding(self, how: "Rebuilding") -> "PlanResource":
-        return replace(self, details={**self.details, _REBUILDING: asdict(how)})
-
-    def rebuilt(self) -> "PlanResource":
-        rest = {key: value for key, value in self.details.items() if key != _REBUILDING}
-        return replace(self, details=rest)
 
 
 class Damage(StrEnum):

@@ -22,6 +22,7 @@ from cleveragents.domain.checkpoint import (
     CheckpointReason,
     ResourceState,
 )
+from cleveragents.domain.confinement import Confinement, ConfinementMode
 from cleveragents.domain.correction import (
     Correction,
     CorrectionMode,
@@ -53,7 +54,7 @@ from cleveragents.domain.ids import (
     ToolCallId,
 )
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
-from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, Rebuilding, SandboxStatus
 from cleveragents.domain.resource_kinds import FS_DIRECTORY, GIT_CHECKOUT
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -131,7 +132,16 @@ FULL_RESOURCE = PlanResource(
     checkpointable=False,
     base_snapshot="first",
     boundary="latest",
-    details={"apply": {"commit": "abc", "n": 1}},
+    kept_with=PlanId("01J0000000000000000000TPPP"),
+    confinement=Confinement(mode=ConfinementMode.REQUIRED, network=True, write=("/x",)),
+    cut_out={"inner\udcff": "other"},
+    branched_at="7",
+    origin="5",
+    intent={"commit": "abc", "n": 1},
+    intent_needs=("3", "4"),
+    uncounted=12,
+    rebuilding=Rebuilding(snapshot="9", keeps_files=True),
+    details={"git_dir": "/p/.git", "n": 1},
 )
 BARE_RESOURCE = PlanResource(
     resource_id=DOCS,

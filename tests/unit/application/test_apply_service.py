@@ -78,7 +78,7 @@ def test_everything_is_prepared_and_the_intent_stored_before_anything_is_changed
         "carry out docs",
     ]
     intended = next(t for t in world.database.history if _intends(t))
-    assert all("apply" in resource.details for resource in intended.resources.values())
+    assert all(resource.intent is not None for resource in intended.resources.values())
     assert intended.plans[world.plan_id].state is State.PROCESSING
 
 
@@ -186,7 +186,7 @@ def test_a_project_that_moved_on_since_it_was_merged_withdraws_the_intent(
         world.apply()
 
     assert world.plan.state is State.CONSTRAINED
-    assert not any("apply" in resource.details for resource in world.resources)
+    assert not any(resource.intent is not None for resource in world.resources)
     assert projects(world) == UNTOUCHED
 
 
@@ -204,7 +204,7 @@ def test_if_one_resource_is_refused_at_the_last_moment_none_is_changed(
     assert projects(world) == UNTOUCHED
     assert world.disk.kept == {}
     assert world.plan.state is State.CONSTRAINED
-    assert not any("apply" in resource.details for resource in world.resources)
+    assert not any(resource.intent is not None for resource in world.resources)
     world.apply()  # the obstacle is gone
     assert projects(world) == CHANGED
 

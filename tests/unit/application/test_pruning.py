@@ -20,7 +20,6 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import DecisionId, GroupId, PlanId, ResourceId
-from cleveragents.domain.resource import BRANCHED_AT
 from cleveragents.domain.subplan import ChildPlan
 
 HOUR = timedelta(hours=1)
@@ -259,7 +258,7 @@ def branched(world: ServiceWorld) -> tuple[str, DecisionId]:
     world.tables.children[child.plan_id] = child
     own = ResourceId(world.ids.new())
     world.tables.resources[own] = replace(
-        code, resource_id=own, plan_id=child.plan_id, details={BRANCHED_AT: ref}
+        code, resource_id=own, plan_id=child.plan_id, branched_at=ref
     )
     # One that was not branched from anything needs nothing.
     other = ResourceId(world.ids.new())

@@ -209,7 +209,7 @@ def test_an_apply_that_dies_anywhere_is_finished_by_the_next_one() -> None:
 
 def test_an_apply_that_died_before_its_intent_was_stored_has_changed_nothing() -> None:
     for world in crashes(executed, lambda world: world.apply()):
-        stored = any("apply" in resource.details for resource in world.resources)
+        stored = any(resource.intent is not None for resource in world.resources)
         if not stored:
             assert world.sandboxes.carried_out == []
 

@@ -25,13 +25,13 @@ def test_without_a_sandbox_no_snapshot_is_needed() -> None:
 
 
 def test_an_apply_that_has_begun_needs_its_snapshots_until_it_is_withdrawn() -> None:
-    resource = a_resource(details={"store": "kept"}).ready("first")
+    resource = a_resource(details={"own": "kept"}).ready("first")
 
     intending = resource.intending({"commit": "abc"}, {"second", "first", "another"})
 
     assert intending.intent == {"commit": "abc"}
     assert intending.needed_snapshots() == {"first", "second", "another"}
-    assert intending.details["store"] == "kept"
+    assert intending.details["own"] == "kept"
     assert intending.withdrawn() == resource
     assert resource.intent is None
 

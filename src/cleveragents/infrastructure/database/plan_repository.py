@@ -1,10 +1,13 @@
 """Plans and their resources as rows."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
+from msgspec import Struct, convert, to_builtins
 from msgspec.structs import asdict, replace
 
 from cleveragents.domain.actor_protocol import PlacedStep, grown
+from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import (
     DatabaseUnusableError,
     PlanNotFoundError,
@@ -17,7 +20,7 @@ from cleveragents.domain.ids import (
 )
 from cleveragents.domain.places import PlacedPlan, folder_of
 from cleveragents.domain.plan import Phase, Plan, PlanFailure, State
-from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, Rebuilding, SandboxStatus
 from cleveragents.domain.resource_kinds import type_named
 from cleveragents.infrastructure.database.action_codec import (
     action_from_json,
@@ -227,12 +230,32 @@ def _resource_values(resource: PlanResource) -> dict[str, object]:
         "checkpointable": resource.checkpointable,
         "base_snapshot": resource.base_snapshot,
         "boundary": resource.boundary,
-        "details_json": to_json(resource.details),
+        "state_json": to_json(to_builtins(state_of(resource), enc_hook=str)),
     }
+
+
+class StoredResource(Struct, frozen=True, forbid_unknown_fields=True):
+    """Of a resource, what no query asks for; each as `PlanResource` has it."""
+
+    kept_with: str | None
+    confinement: Confinement
+    cut_out: dict[str, str]
+    branched_at: str | None
+    origin: str | None
+    intent: dict[str, Any] | None
+    intent_needs: tuple[str, ...]
+    uncounted: int
+    rebuilding: Rebuilding | None
+    details: dict[str, Any]
+
+
+def state_of(resource: PlanResource) -> StoredResource:
+    return StoredResource(*(getattr(resource, name) for name in StoredResource.__struct_fields__))
 
 
 @row_of("plan_resources", "resource_id")
 def _resource(row: Row) -> PlanResource:
+    state = convert(from_json(row["state_json"]), StoredResource)
     return PlanResource(
         resource_id=ResourceId(row["resource_id"]),
         plan_id=PlanId(row["plan_id"]),
@@ -247,5 +270,14 @@ def _resource(row: Row) -> PlanResource:
         checkpointable=bool(row["checkpointable"]),
         base_snapshot=row["base_snapshot"],
         boundary=row["boundary"],
-        details=from_json(row["details_json"]),
+        kept_with=PlanId(state.kept_with) if state.kept_with else None,
+        confinement=state.confinement,
+        cut_out=state.cut_out,
+        branched_at=state.branched_at,
+        origin=state.origin,
+        intent=state.intent,
+        intent_needs=state.intent_needs,
+        uncounted=state.uncounted,
+        rebuilding=state.rebuilding,
+        details=state.details,
     )

@@ -7,9 +7,15 @@ from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from msgspec import ValidationError
+
 from cleveragents.domain.errors import InvalidIdError
 
 Row = sqlite3.Row
+_UNREADABLE = (
+    *(ValueError, TypeError, LookupError, AttributeError),
+    *(InvalidIdError, ValidationError),
+)
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -88,7 +94,7 @@ def row_of(
         def reading(row: Row, *args: P.args, **kwargs: P.kwargs) -> T:
             try:
                 return read(row, *args, **kwargs)
-            except (ValueError, TypeError, LookupError, AttributeError, InvalidIdError) as error:
+            except _UNREADABLE as error:
                 what = f"{type(error).__name__}: {error}"
                 raise DamagedRowError(f"{row[key]} in {table} cannot be read: {what}") from error
 

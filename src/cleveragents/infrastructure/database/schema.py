@@ -4,7 +4,7 @@ A change of them raises FORMAT. Columns that end in `_json` hold JSON, times are
 docs/reference/database.md says what each table is for.
 """
 
-FORMAT = 1
+FORMAT = 2
 """Kept in the file as its `user_version`."""
 
 # A plan's action is beside its row and not in it: to change a row, SQLite goes over all of it. The
@@ -30,7 +30,7 @@ CREATE TABLE plan_resources (
     name TEXT NOT NULL, type TEXT NOT NULL, location TEXT NOT NULL, base TEXT NOT NULL,
     sandbox_path TEXT NOT NULL, status TEXT NOT NULL, include_json TEXT NOT NULL,
     exclude_json TEXT NOT NULL, checkpointable BOOLEAN NOT NULL, base_snapshot TEXT, boundary TEXT,
-    details_json TEXT NOT NULL, UNIQUE (plan_id, name)
+    state_json TEXT NOT NULL, UNIQUE (plan_id, name)
 );
 CREATE TABLE timelines (
     plan_id TEXT NOT NULL REFERENCES plans (plan_id), timeline INTEGER NOT NULL,

@@ -64,6 +64,6 @@ class Capture(Struct, frozen=True, kw_only=True):
     ) -> PlanResource:
         key, snapshot = resource.resource_id, self.snapshots[resource.resource_id]
         owed = 0 if key in counted else resource.uncounted + snapshot.size_bytes
-        resource = resource.owing(owed)
+        resource = replace(resource, uncounted=owed)
         is_there = not is_boundary or resource.boundary == snapshot.ref
         return resource if is_there else resource.at_boundary(snapshot.ref)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.application.ports.actors import Actors
 from cleveragents.application.ports.runtime import (
@@ -72,7 +73,7 @@ class PlanService:
                 resource, said = self._inspect(
                     plan.plan_id, spec, include_uncommitted=include_uncommitted
                 )
-                resources.append(resource.held(action.confinement))
+                resources.append(replace(resource, confinement=action.confinement))
                 notices.extend(said)
             _refuse_twice_the_same(resources)
             resources = list(cut_out(resources))

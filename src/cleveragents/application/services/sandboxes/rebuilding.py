@@ -6,6 +6,8 @@ Until it is whole it counts as missing, and the next command that works on the p
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from cleveragents.application.ports.runtime import (
     EventSink,
     PlanLocks,
@@ -48,7 +50,9 @@ class SandboxRebuilding:
         """
         with children_stopped(self._locks, held, "rebuild"):
             found = ((r, self._how(r, target)) for r in self._family(held))
-            begun = [resource.begin_rebuilding(how) for resource, how in found if how is not None]
+            begun = [
+                replace(resource, rebuilding=how) for resource, how in found if how is not None
+            ]
             if not begun:
                 return
             with self._unit_of_work() as uow:
@@ -85,10 +89,10 @@ class SandboxRebuilding:
             restored = self._snapshots.rebuild(resource, how)
             self._sandboxes.make_durable([resource])
             with self._unit_of_work() as uow:
-                uow.resources.save(resource.rebuilt())
+                uow.resources.save(replace(resource, rebuilding=None))
                 uow.commit()
             if resource.plan_id == held.plan.plan_id:
-                held.resources.put([resource.rebuilt()])
+                held.resources.put([replace(resource, rebuilding=None)])
             self._tell(resource, how, restored.notes)
 
     def _how(self, resource: PlanResource, target: CheckpointGroup | None) -> Rebuilding | None:

@@ -18,11 +18,8 @@ from cleveragents.domain.effects import EffectState
 from cleveragents.domain.events import SandboxCreating
 from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
 from cleveragents.domain.plan import Plan, State
-from cleveragents.domain.resource import BRANCHED_AT, ORIGIN, PlanResource, SandboxStatus
+from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
-
-# Of the parent's own: what it is about to apply, and what it was itself branched from.
-_NOT_PASSED_ON = ("apply", BRANCHED_AT, ORIGIN)
 
 _NOTHING_LEFT = (EffectState.COMPENSATED, EffectState.SKIPPED)
 
@@ -113,8 +110,7 @@ class SubplanSpawner:
         """The resource as it is to be on record once its sandbox is on the disk."""
         self._events.emit(SandboxCreating(resource=resource.name))
         base = self._sandboxes.branch(parent, resource)
-        details = {**resource.details, BRANCHED_AT: parent.boundary}
-        return replace(resource.ready(base.ref), details=details)
+        return replace(resource.ready(base.ref), branched_at=parent.boundary)
 
     def unwatch(self, child: ChildPlan) -> None:
         """Its sandboxes are not looked at for now: watching them all would use up the system's
@@ -150,25 +146,19 @@ class SubplanSpawner:
         for resource in uow.resources.of_plan(parent.plan_id):
             if resource.name in spec.resources:
                 made = self._resource(resource, plan.plan_id, root)
-                uow.resources.add(made.began_at(place.origins.get(resource.name)))
+                uow.resources.add(replace(made, origin=place.origins.get(resource.name)))
         uow.decisions.add(
             plan.definition(DecisionId(self._ids.new()), f"a part of plan {parent.plan_id}")
         )
         return parent, child
 
     def _resource(self, parent: PlanResource, plan_id: PlanId, root: PlanId) -> PlanResource:
-        kept = {k: v for k, v in parent.details.items() if k not in _NOT_PASSED_ON}
-        details: Mapping[str, object] = {**kept, "store": root}
         path = self._sandboxes.path_for(plan_id, parent.name, parent.type, parent.location)
         return replace(
-            parent,
+            parent.child_of(root),
             resource_id=ResourceId(self._ids.new()),
             plan_id=plan_id,
             sandbox_path=path,
-            status=SandboxStatus.PENDING,
-            base_snapshot=None,
-            boundary=None,
-            details=details,
         )
 
 

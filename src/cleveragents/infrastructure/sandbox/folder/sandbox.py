@@ -102,7 +102,7 @@ class FsDirectories:
             return replace(diff, notes=tuple(strayed_notes(resource, strayed)))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
-        return recalled(resource.details["apply"]["diff"])
+        return recalled((resource.intent or {})["diff"])
 
 
 def _stages(project: Path) -> frozenset[bytes]:

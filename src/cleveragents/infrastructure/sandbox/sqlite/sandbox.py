@@ -152,7 +152,7 @@ class SqliteDatabases:
                 return diff_of_databases(self._workers, before, place_of(resource))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
-        return recalled(resource.details["apply"]["diff"])
+        return recalled((resource.intent or {})["diff"])
 
 
 class DatabaseBranches:
