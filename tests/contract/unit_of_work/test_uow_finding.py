@@ -184,6 +184,24 @@ def test_what_belongs_to_one_decision_comes_alone_and_in_order(factory: UnitOfWo
         assert list(uow.checkpoints.of_decision(OTHER_PLAN, CHILD)) == []
 
 
+def test_the_snapshots_that_groups_need_are_those_of_their_states_and_boundaries(
+    factory: UnitOfWorkFactory,
+) -> None:
+    fill(factory)
+    with factory() as uow:
+        uow.checkpoints.add(a_group(200, resource_states=()))
+        uow.commit()
+
+    with factory.reading() as uow:
+        needed = uow.checkpoints.snapshots(PLAN)
+        assert needed == {
+            state.resource_id: {state.snapshot, state.boundary}
+            for state in FULL_GROUP.resource_states
+        }
+        assert needed
+        assert uow.checkpoints.snapshots(OTHER_PLAN) == {}
+
+
 # --- flags and deleting -------------------------------------------------------------------------
 
 

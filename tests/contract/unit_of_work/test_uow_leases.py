@@ -128,6 +128,7 @@ READS: dict[str, Call] = {
     "checkpoints.owner_of": lambda uow: uow.checkpoints.owner_of(CHECKPOINT),
     "checkpoints.pruned": lambda uow: uow.checkpoints.pruned(PLAN, "x"),
     "checkpoints.count": lambda uow: uow.checkpoints.count(PLAN),
+    "checkpoints.snapshots": lambda uow: uow.checkpoints.snapshots(PLAN),
     "checkpoints.state_counts": lambda uow: uow.checkpoints.state_counts(PLAN),
     "checkpoints.outlines": lambda uow: uow.checkpoints.outlines(PLAN),
     "timelines.of_plan": lambda uow: uow.timelines.of_plan(PLAN),

@@ -1,7 +1,7 @@
 """Checkpoint groups, in memory."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from datetime import datetime
 
 from fake_tables import Tables
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.checkpoint_lookup import SHORTEST_PREFIX
 from cleveragents.domain.errors import DatabaseUnusableError
-from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId
+from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
 from cleveragents.domain.retention import GroupOutline, StateCounts
 
 
@@ -79,6 +79,13 @@ class MemoryCheckpoints:
 
     def count(self, plan_id: PlanId) -> int:
         return len(self.of_plan(plan_id))
+
+    def snapshots(self, plan_id: PlanId) -> Mapping[ResourceId, Set[str]]:
+        needed: dict[ResourceId, set[str]] = {}
+        for group in self.of_plan(plan_id):
+            for state in group.resource_states:
+                needed.setdefault(state.resource_id, set()).update((state.snapshot, state.boundary))
+        return needed
 
     def state_counts(self, plan_id: PlanId) -> StateCounts:
         found = Counter(group.state_hash for group in self.of_plan(plan_id))

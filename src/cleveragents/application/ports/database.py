@@ -1,6 +1,6 @@
 """The needs of the use cases for what is on record, one repository per kind of row."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
@@ -17,6 +17,7 @@ from cleveragents.domain.ids import (
     EffectId,
     GroupId,
     PlanId,
+    ResourceId,
 )
 from cleveragents.domain.places import PlacedPlan
 from cleveragents.domain.plan import Plan
@@ -143,6 +144,10 @@ class CheckpointRepository(Protocol):
         ...
 
     def count(self, plan_id: PlanId) -> int: ...
+    def snapshots(self, plan_id: PlanId) -> Mapping[ResourceId, Set[str]]:
+        """By resource, those that a group of the plan needs, to go back to it or to a boundary."""
+        ...
+
     def state_counts(self, plan_id: PlanId) -> StateCounts: ...
     def outlines(self, plan_id: PlanId, *, counts_only: bool = False) -> Sequence[GroupOutline]:
         """Oldest first, like `of_plan`, at a fraction of its cost.

@@ -1,6 +1,6 @@
 """Checkpoint groups, their checkpoints and their resource states as rows."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
 
 from cleveragents.domain.checkpoint import (
@@ -152,6 +152,17 @@ class SqlCheckpoints(FencedRows):
             "SELECT COUNT(*) FROM checkpoint_groups WHERE plan_id = ?", (plan_id,)
         ).fetchone()
         return int(row[0])
+
+    def snapshots(self, plan_id: PlanId) -> Mapping[ResourceId, Set[str]]:
+        rows = self._connection.execute(
+            "SELECT s.resource_id, s.snapshot, s.boundary FROM checkpoint_groups g"
+            " JOIN checkpoint_resource_states s ON s.group_id = g.group_id WHERE g.plan_id = ?",
+            (plan_id,),
+        )
+        needed: dict[str, set[str]] = {}
+        for resource, *refs in rows:
+            needed.setdefault(resource, set()).update(refs)
+        return {ResourceId(resource): refs for resource, refs in needed.items()}
 
     def state_counts(self, plan_id: PlanId) -> StateCounts:
         row = self._connection.execute(_STATE_COUNTS, (plan_id,)).fetchone()

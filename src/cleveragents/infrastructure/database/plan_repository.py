@@ -60,6 +60,7 @@ LEFT JOIN plan_resources r ON r.resource_id =
 WHERE NOT EXISTS (SELECT 1 FROM subplans s WHERE s.plan_id = p.plan_id)
 ORDER BY p.ordinal DESC
 """
+# Apart from the plan's own row, which each step changes: SQLite goes over all of a row for that.
 _WITH_ACTION = "SELECT p.*, a.action_json FROM plans p LEFT JOIN plan_actions a USING (plan_id)"
 _LAST = "SELECT coalesce(max(ordinal), 0) FROM plans"
 _OF_ALL = _PLACED_STEPS.format(corrected="", decided="")

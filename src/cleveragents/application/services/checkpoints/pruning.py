@@ -130,25 +130,23 @@ class Pruning:
         """Free what no group and no step boundary needs any more; gives back the bytes freed."""
         with self._unit_of_work.reading() as uow:
             resources = HeldResources(uow.resources.of_plan(plan_id))
-            groups = uow.checkpoints.of_plan(plan_id)
-            spawned = _spawned_from(uow, plan_id, groups)
+            held = uow.checkpoints.snapshots(plan_id)
+            spawned = _spawned_from(uow, plan_id)
             plan = uow.plans.get(plan_id)
-            decisions = uow.decisions.of_plan(plan_id) if plan.action.decides else ()
         if plan.action.decides:
-            self._forget_messages(plan, groups, decisions)
+            self._forget_messages(plan)
         freed = 0
         for resource in resources.capturable:
-            states = [group.state_of(resource.resource_id) for group in groups]
-            refs = {ref for s in states if s is not None for ref in (s.snapshot, s.boundary)}
+            refs = held.get(resource.resource_id, frozenset()) | resource.needed_snapshots()
             refs |= {ref for name, ref in spawned if name == resource.name}
-            freed += self._snapshots.keep_only(resource, refs | resource.needed_snapshots())
+            freed += self._snapshots.keep_only(resource, refs)
         return freed
 
-    def _forget_messages(
-        self, plan: Plan, groups: Sequence[CheckpointGroup], decisions: Sequence[Decision]
-    ) -> None:
+    def _forget_messages(self, plan: Plan) -> None:
         """What its actor said and heard on lines of history that nobody can go back to."""
-        heads = _remembered(plan, groups, decisions)
+        with self._unit_of_work.reading() as uow:
+            groups = uow.checkpoints.of_plan(plan.plan_id)
+            heads = _remembered(plan, groups, uow.decisions.of_plan(plan.plan_id))
         with self._unit_of_work() as uow:
             uow.messages.keep_only(plan.plan_id, heads)
             uow.commit()
@@ -191,9 +189,7 @@ def _standing(uow: UnitOfWork, plan: Plan) -> Mapping[GroupId, str]:
     return {uow.checkpoints.holding(plan.head).group_id: "the plan stands on it"}
 
 
-def _spawned_from(
-    uow: UnitOfWork, plan_id: PlanId, groups: Sequence[CheckpointGroup]
-) -> Set[tuple[str, str]]:
+def _spawned_from(uow: UnitOfWork, plan_id: PlanId) -> Set[tuple[str, str]]:
     """By resource, the snapshots that children were branched from whose merges may be taken back:
     those of a spawn that is not over, or into the middle of which a group leads back.
     """
@@ -203,6 +199,7 @@ def _spawned_from(
     done = uow.plans.get(plan_id).last_completed_step
     decisions = uow.decisions.of_plan(plan_id)
     open_ = {d.decision_id for d in decisions if d.step_index is not None and d.step_index > done}
+    groups = uow.checkpoints.of_plan(plan_id)
     open_ |= {group.decision_id for group in groups if group.decision_id is not None}
     return {
         (resource.name, ref)
