@@ -8,7 +8,7 @@ from tests.support.trees import tree_of
 from tests.support.world import World, shell
 
 FOLDERS, FILES = 50, 100
-# The second in which a file changed has to be over before a sieve can tell of it.
+# The second in which a file changed has to be over before a stat index can tell of it.
 OLD = 1.2
 
 
@@ -40,4 +40,4 @@ def test_what_was_done_between_two_commands_is_captured_and_taken_back(world: Wo
 
 def _has_sieve(world: World) -> bool:
     with closing(sqlite3.connect(next(world.agents.data_dir.glob("snapshots/*.db")))) as db:
-        return db.execute("SELECT COUNT(*) FROM sieves").fetchone() == (1,)
+        return db.execute("SELECT COUNT(*) FROM stat_indexes").fetchone() == (1,)

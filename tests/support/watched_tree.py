@@ -13,16 +13,11 @@ from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import FS_DIRECTORY
-from cleveragents.infrastructure.files.entry import (
-    SUM_MODULUS,
-    ManifestRow,
-    shown,
-    state_hash,
-    token,
-)
+from cleveragents.infrastructure.files.entry import ManifestRow, shown
 from cleveragents.infrastructure.files.excludes import Excludes, excludes
 from cleveragents.infrastructure.files.read_path import hash_only, read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS, state_hash, token
 from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.snapshots.changes.folder_watches import FolderWatches, open_watches
 from cleveragents.infrastructure.snapshots.changes.full_scan import FullComparison

@@ -37,7 +37,7 @@ from cleveragents.config.values import (
 T = TypeVar("T")
 
 
-class ConfigProblem(Exception):  # noqa: N818 - `Error` is for the tree in domain/errors.py
+class ConfigProblem(Exception):  # noqa: N818 - `Error` is for the tree in domain/errors
     """A setting or config file that cannot be used.
 
     `kind` is `unknown-key`, `bad-value` or `bad-file`; `suggestion` is the name probably meant.

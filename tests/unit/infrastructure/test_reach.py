@@ -15,7 +15,7 @@ from cleveragents.domain.action import (
 from cleveragents.domain.footprint import EVERYTHING, NO_REACH, UNKNOWN, Reach
 from cleveragents.domain.resource_kinds import FS_DIRECTORY
 from cleveragents.infrastructure.tools.builtin.specs import BUILT_IN
-from cleveragents.infrastructure.tools.reach import reach_of
+from cleveragents.infrastructure.tools.declared_reach import reach_of
 
 ALL = (EVERYTHING,)
 

@@ -52,7 +52,7 @@ from cleveragents.infrastructure.actionfile.values import (
     quoted,
     whole,
 )
-from cleveragents.infrastructure.tools.reach import PLACEHOLDER
+from cleveragents.infrastructure.tools.declared_reach import PLACEHOLDER
 
 # Longer waits overflow the system's own timers.
 LONGEST_TIMEOUT = 604_800

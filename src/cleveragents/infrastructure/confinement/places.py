@@ -1,7 +1,7 @@
-"""Which places a command is shown, and in which way."""
+"""Which places a command is shown, and which of them it may write: a step, its sandboxes."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,16 @@ class Places(Struct, frozen=True, kw_only=True):
     closed: Sequence[str] = ()
     hidden: Sequence[str] = ()
     shown: Sequence[str] = ()
+
+
+def places_of_step(folder: str, sandboxes: Iterable[str], *, read_only: bool) -> Places:
+    """A step writes in the sandboxes of its plan, or nowhere if its tool only reads. What the
+    action allows beside that, and a folder for temporary files, are added by the confiner."""
+    # A step may have removed one, and what is not there cannot be opened for anybody.
+    there = [sandbox for sandbox in sandboxes if os.path.isdir(sandbox)]
+    if read_only:
+        return Places(folder=folder, writable=(), closed=there)
+    return Places(folder=folder, writable=there)
 
 
 class Store(Struct, frozen=True, kw_only=True):

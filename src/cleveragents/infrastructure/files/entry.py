@@ -1,14 +1,15 @@
-"""What a snapshot knows about one path, and how that counts towards the hash of a tree."""
+"""What a snapshot knows about one path, and when a later look may take it as unchanged.
 
-import hashlib
+That rule is `ManifestRow.still_is`: marks that a change is sure to move. Where one cannot be sure
+(`RACY_NS`), a row promises nothing, and the file is read again.
+"""
+
 import os
 import stat
 from collections.abc import Sequence
 from enum import IntEnum
-from functools import cache
 from typing import Any, NamedTuple
 
-SUM_MODULUS = 1 << 256
 # Kernel timestamps move in ticks of up to 10 ms: a file touched this close to the moment it was
 # looked at may change again without a visible change of its times.
 RACY_NS = 50_000_000
@@ -34,22 +35,6 @@ class Entry(NamedTuple):
     target: bytes = b""
     uid: int = -1
     gid: int = -1
-
-
-@cache
-def _length(of: int) -> bytes:
-    return of.to_bytes(8, "big")
-
-
-@cache
-def _between(kind: int, mode: int, hash_length: int) -> bytes:
-    return b"%b%c%b%b%b" % (
-        _length(1),
-        kind,
-        _length(4),
-        mode.to_bytes(4, "big"),
-        _length(hash_length),
-    )
 
 
 class ManifestRow(NamedTuple):
@@ -159,7 +144,7 @@ def _promised(ctime_ns: int, mtime_ns: int, taken_ns: int) -> int:
 
 
 def entry_of(row: Sequence[Any]) -> Entry:
-    """From a row of a table, or a Seen, that begins with the fields of an entry."""
+    """From a row of a table, or a ManifestRow, that begins with the fields of an entry."""
     path, kind, mode, size, mtime_ns, key, target, uid, gid = row[:9]
     return Entry(path, _KIND_OF[kind], mode, size, mtime_ns, key, target, uid, gid)
 
@@ -191,15 +176,6 @@ MODE_BITS = 0o7777
 KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.DIR, stat.S_IFLNK: Kind.LINK}
 
 
-def token(of: TreeEntry) -> int:
-    """Its share of the tree's sum."""
-    path, key = of.path, of.hash
-    # Each part with its length before it, and the target last.
-    between = _between(of.kind, of.mode, len(key))
-    told = b"".join((_length(len(path)), path, between, key, of.target))
-    return int.from_bytes(hashlib.sha256(told).digest(), "big")
-
-
 def same_state(one: TreeEntry | None, other: TreeEntry | None) -> bool:
     if one is None or other is None:
         return one is other
@@ -209,12 +185,6 @@ def same_state(one: TreeEntry | None, other: TreeEntry | None) -> bool:
         other.hash,
         other.target,
     )
-
-
-def state_hash(total: int, identity: str) -> str:
-    """The hash of a whole state: the sum over its entries, and what belongs to it beside files."""
-    digest = hashlib.sha256(total.to_bytes(32, "big") + identity.encode("utf-8", "surrogateescape"))
-    return "sha256:" + digest.hexdigest()
 
 
 def shown(path: bytes) -> str:

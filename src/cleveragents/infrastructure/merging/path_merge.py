@@ -2,7 +2,8 @@
 
 `base` is the state a child began with, `theirs` what it made of it, `ours` the parent's present. A
 child that began anew did so on top of what others had merged since the first time: where it undoes
-that, a plain merge would see nothing, so it is a conflict.
+that, a plain merge would see nothing, so it is a conflict. A file that one side has renamed is
+followed: what the other side made of it goes to its new path (`_follow`).
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from cleveragents.infrastructure.merging.disputes import (
     takes_back,
     with_texts,
 )
-from cleveragents.infrastructure.merging.renames import Renames
+from cleveragents.infrastructure.merging.rename_detection import Renames
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 T = TypeVar("T", int, bytes)

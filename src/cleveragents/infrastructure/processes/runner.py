@@ -21,7 +21,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.confinement.confiner import Confiner, Enclosure
-from cleveragents.infrastructure.confinement.places import Places
+from cleveragents.infrastructure.confinement.places import Places, places_of_step
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
 from cleveragents.infrastructure.processes.marked import end_processes, mark_of
 from cleveragents.infrastructure.processes.own_work import OwnWork
@@ -178,11 +178,7 @@ def _stdin(command: Command) -> Generator[int | IO[bytes]]:
 
 def _places(command: Command) -> Places:
     folders = (folder for address in command.sandboxes.values() for folder in address.writable)
-    # A step may have removed one, and what is not there cannot be opened for anybody.
-    sandboxes = [folder for folder in folders if os.path.isdir(folder)]
-    if command.read_only:
-        return Places(folder=command.folder, writable=(), closed=sandboxes)
-    return Places(folder=command.folder, writable=sandboxes)
+    return places_of_step(command.folder, folders, read_only=command.read_only)
 
 
 def _environment(command: Command, enclosure: Enclosure) -> dict[str, str]:

@@ -17,7 +17,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.domain.resource_kinds import ResourceKind
-from cleveragents.infrastructure.snapshots.proof import Damages
+from cleveragents.infrastructure.snapshots.damage import Damages
 
 if TYPE_CHECKING:
     part = property

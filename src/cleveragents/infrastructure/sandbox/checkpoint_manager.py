@@ -10,7 +10,7 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, Rebuilding
 from cleveragents.infrastructure.sandbox.adapter import SnapshotEngine
 from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
-from cleveragents.infrastructure.snapshots.proof import Damages
+from cleveragents.infrastructure.snapshots.damage import Damages
 
 
 class CheckpointManager:

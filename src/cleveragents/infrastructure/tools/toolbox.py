@@ -33,8 +33,8 @@ from cleveragents.infrastructure.tools.builtin.python_tools import (
 )
 from cleveragents.infrastructure.tools.builtin.specs import BUILT_IN
 from cleveragents.infrastructure.tools.builtin.sql_tools import SQL_TOOLS
+from cleveragents.infrastructure.tools.declared_reach import PLACEHOLDER, reach_of
 from cleveragents.infrastructure.tools.mcp.servers import McpServers
-from cleveragents.infrastructure.tools.reach import PLACEHOLDER, reach_of
 
 _FILE_TOOLS = (*file_tools.FILE_TOOLS, search_tool.NAME)
 _NOT_COMMANDS = (*_FILE_TOOLS, *SQL_TOOLS)

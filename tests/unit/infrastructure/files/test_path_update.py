@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.support.kill_points import kill_points, killed
 
-from cleveragents.infrastructure.files.path_update import (
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.update.path_update import (
     Becomes,
     MovedOnError,
     PathChange,
@@ -18,9 +19,8 @@ from cleveragents.infrastructure.files.path_update import (
     signature,
     status_at,
 )
-from cleveragents.infrastructure.files.rooted_folder import RootedFolder
-from cleveragents.infrastructure.files.rooted_writer import Sync
-from cleveragents.infrastructure.files.stage_folder import StageFolder
+from cleveragents.infrastructure.files.update.rooted_writer import Sync
+from cleveragents.infrastructure.files.update.stage_folder import StageFolder
 
 BEFORE = {"a": "old a\n", "d/b": "old b\n", "swap": "a file\n", "full/x": "x\n", "full/y": "y\n"}
 

@@ -108,7 +108,7 @@ def test_without_find_the_tree_is_walked(tree: Path, monkeypatch: pytest.MonkeyP
 
 def _kept(tree: StoredTree) -> tuple[int, int]:
     with closing(sqlite3.connect(next(tree.root.parent.glob("snapshots/*.db")))) as db:
-        ask = "SELECT (SELECT COUNT(*) FROM outline_parts), (SELECT COUNT(*) FROM touched)"
+        ask = "SELECT (SELECT COUNT(*) FROM listing_parts), (SELECT COUNT(*) FROM touched)"
         return db.execute(ask).fetchone()
 
 
@@ -188,7 +188,7 @@ def test_a_damaged_outline_is_not_used(tmp_path: Path) -> None:
     tree.capture()
     tree.new_process()
     with closing(sqlite3.connect(next(tmp_path.glob("snapshots/*.db")))) as db, db:
-        db.execute("UPDATE outline_parts SET text=x'00'")
+        db.execute("UPDATE listing_parts SET text=x'00'")
     (tree.root / "d1/e1/f0").write_text("y")
     assert [change.path for change in tree.capture().changes] == ["d1/e1/f0"]
 

@@ -10,9 +10,9 @@ from cleveragents.infrastructure.files.entry import (
     ManifestRow,
     shown,
     status_of,
-    token,
 )
 from cleveragents.infrastructure.files.excludes import excludes
+from cleveragents.infrastructure.files.tree_hash import token
 
 
 def _stat(tmp_path: Path) -> os.stat_result:

@@ -41,7 +41,7 @@ def _new_tree(top: Path, more: str = "") -> StoredTree:
 
 
 def _look_twice(tree: StoredTree) -> None:
-    """At first it is listed; when it is found as it was, a sieve is made."""
+    """At first it is listed; when it is found as it was, a stat index is made."""
     for _ in range(2):
         tree.new_process()
         tree.capture()
@@ -56,13 +56,13 @@ def _sifted_tree(top: Path, *, wait: float = OLD, more: str = "") -> StoredTree:
 
 def _has_sieve(top: Path) -> bool:
     with closing(sqlite3.connect(next(top.glob("snapshots/*.db")))) as db:
-        return db.execute("SELECT COUNT(*) FROM sieves").fetchone() == (1,)
+        return db.execute("SELECT COUNT(*) FROM stat_indexes").fetchone() == (1,)
 
 
 @pytest.fixture(scope="module")
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredTree]:
     """One for each test that needs one: all of them have to wait, and so they wait together."""
-    made = [_new_tree(tmp_path_factory.mktemp("sieve")) for _ in range(TREES)]
+    made = [_new_tree(tmp_path_factory.mktemp("stat index")) for _ in range(TREES)]
     time.sleep(OLD)
     return iter(made)
 
@@ -78,7 +78,7 @@ def tree(trees: Iterator[StoredTree]) -> StoredTree:
 
 @pytest.fixture
 def sifted(monkeypatch: pytest.MonkeyPatch) -> list[Sifted]:
-    """What each sieve let through."""
+    """What each stat index let through."""
     results: list[Sifted] = []
     real = comparison.sift
 
@@ -147,7 +147,7 @@ def test_what_was_stored_since_is_known_and_looked_at_again(
     time.sleep(0.06)
     tree.new_process()
     assert tree.capture().changes == ()
-    # Its folder is as the snapshot has it; only the sieve has never heard of either.
+    # Its folder is as the snapshot has it; only the stat index has never heard of either.
     with (tree.root / "x/y").open("r+") as file:
         file.write("2")
     tree.new_process()
@@ -276,7 +276,7 @@ def test_settings_of_others_do_not_reach_git(
 def test_a_damaged_sieve_is_not_used(tree: StoredTree) -> None:
     database = next(tree.root.parent.glob("snapshots/*.db"))
     with closing(sqlite3.connect(database)) as db, db:
-        db.execute("UPDATE sieves SET second=substr(first, 1, 40)")
+        db.execute("UPDATE stat_indexes SET second=substr(first, 1, 40)")
     (tree.root / "f").write_text("other")
     assert [change.path for change in tree.capture().changes] == ["f"]
 
@@ -295,7 +295,7 @@ def test_more_changes_than_are_worth_it_are_listed_and_the_sieve_goes(
 
 
 class SiftedHistory(TreeHistory):
-    """The same operations on a tree that has a sieve from the start."""
+    """The same operations on a tree that has a stat index from the start."""
 
     @initialize(small=st.just(-1), exclude=st.just(()))
     def begin(self, small: int, exclude: tuple[str, ...]) -> None:

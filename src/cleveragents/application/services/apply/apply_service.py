@@ -1,7 +1,8 @@
 """Apply: merge and check everything first, then change all of the project or none of it.
 
 The order, which ADR 0021 gives the reasons for: intent stored; each resource changed, with what it
-was kept beside it; the plan is applied; what was kept goes; the sandboxes go.
+was kept beside it; the plan is applied; what was kept goes; the sandboxes go. A kill leaves the
+intent and what was kept: the next `plan apply` finishes it, or takes it back (`_stored`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

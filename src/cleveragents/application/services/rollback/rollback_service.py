@@ -192,6 +192,8 @@ class RollbackService:
     def _guarded(
         self, held: HeldPlan, wanted: str | None, only: Sequence[str], *, rebuild: bool = False
     ) -> RollbackTarget:
+        """Refused: a plan that is applied or cancelled, one whose apply was cut off, and whatever
+        could not be brought back whole."""
         plan, resources = held.plan, held.resources
         plan.refuse_if_final()
         plan.refuse_if_applying()

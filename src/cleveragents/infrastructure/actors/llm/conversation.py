@@ -1,4 +1,8 @@
-"""What a model remembers: its conversation as a chain of messages, and what it has used."""
+"""What a model remembers: its conversation as a chain of messages, and what it has used.
+
+Each message is stored once, as a row of `database/message_repository.py`, together with the group
+of the step that it led to.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

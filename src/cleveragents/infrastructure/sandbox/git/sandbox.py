@@ -56,6 +56,7 @@ class GitCheckouts:
         make_parent(Path(resource.sandbox_path))
         try:
             make_repository(resource)
+            self._views.note_made(resource)
             make_submodules(resource)
             copy_include(resource.location, resource.include, resource.sandbox_path)
         except BaseException:

@@ -44,8 +44,19 @@ class GitView(Struct, frozen=True, kw_only=True):
 
 
 class GitViews:
+    """Also knows the sandboxes that this process has made: as long as nobody has written to the
+    index of one, it says what the base commit holds."""
+
     def __init__(self, inside: GitInside) -> None:
         self._inside = inside
+        self._made: dict[str, tuple[int, int, int] | None] = {}
+
+    def note_made(self, resource: PlanResource) -> None:
+        self._made[resource.sandbox_path] = _index_marks(resource)
+
+    def is_as_made(self, resource: PlanResource) -> bool:
+        made = self._made.get(resource.sandbox_path)
+        return made is not None and made == _index_marks(resource)
 
     def ignored(self, resource: PlanResource, paths: Sequence[bytes]) -> frozenset[bytes]:
         """Those of the paths that the project itself ignores."""
@@ -147,3 +158,11 @@ def _own_repository(resource: PlanResource, folder: GitFolder) -> Mapping[str, s
         # Its halves find each other only in the folder of the repository.
         own["GIT_DIR"] = folder.path
     return own
+
+
+def _index_marks(resource: PlanResource) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(os.path.join(folder_of(resource).path, "index"))
+    except FileNotFoundError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns)

@@ -62,7 +62,7 @@ from cleveragents.infrastructure.snapshots.changes.tracker import (
 
 # Up to so many paths a walk is over before another process has begun.
 SMALL = 400
-# An outline is kept anew once there are so many paths that it does not tell of.
+# A listing is kept anew once there are so many paths that it does not tell of.
 _STALE = 50
 # Parts that have become so much larger or smaller altogether are made anew.
 _GROWN = 0.2

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
-from cleveragents.infrastructure.files.entry import SUM_MODULUS, Kind
+from cleveragents.infrastructure.files.entry import Kind
+from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.pages.database_file import (
     DatabaseFile,
     DatabaseMovedError,

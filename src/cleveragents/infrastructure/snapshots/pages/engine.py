@@ -16,15 +16,15 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, Rebuilding
 from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.snapshots.boots import boots_of
+from cleveragents.infrastructure.snapshots.damage import Damages
 from cleveragents.infrastructure.snapshots.pages.base_copy import forget_bases
 from cleveragents.infrastructure.snapshots.pages.capture import capture, copy_present
+from cleveragents.infrastructure.snapshots.pages.damage import page_damages, wrong_hash
 from cleveragents.infrastructure.snapshots.pages.database_file import DatabaseFile, clear
 from cleveragents.infrastructure.snapshots.pages.history import FileState
-from cleveragents.infrastructure.snapshots.pages.proof import page_damages, wrong_hash
 from cleveragents.infrastructure.snapshots.pages.rebuild import build_file
 from cleveragents.infrastructure.snapshots.pages.restore import checked_way_back, differs, restore
 from cleveragents.infrastructure.snapshots.pages.session import PageSession, page_session
-from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.store.sweep import sweep, used_bytes

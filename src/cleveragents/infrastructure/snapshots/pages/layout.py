@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import xxhash
 
-from cleveragents.infrastructure.files.entry import SUM_MODULUS, Kind
+from cleveragents.infrastructure.files.entry import Kind
+from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS
 
 PAGE = 4096
 BLOCK_PAGES = 64

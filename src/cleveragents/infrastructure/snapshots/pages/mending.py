@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.entry import Kind
+from cleveragents.infrastructure.snapshots.damage import mended
 from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK_PAGES,
     PAGE,
@@ -13,7 +14,6 @@ from cleveragents.infrastructure.snapshots.pages.layout import (
     strong_hash,
 )
 from cleveragents.infrastructure.snapshots.pages.session import Change, PageSession
-from cleveragents.infrastructure.snapshots.proof import mended
 from cleveragents.infrastructure.snapshots.store.plan_store import keep_so_far
 
 

@@ -4,7 +4,7 @@ import os
 
 from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
-from cleveragents.infrastructure.files.entry import SUM_MODULUS
+from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.pages.history import FileState
 from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK_PAGES,

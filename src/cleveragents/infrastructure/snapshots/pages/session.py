@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.entry import SUM_MODULUS
+from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.pages.base_copy import BaseFile, BasePages
 from cleveragents.infrastructure.snapshots.pages.database_file import DatabaseFile

@@ -79,15 +79,15 @@ CREATE TABLE recent_paths (
     ctime_ns INTEGER NOT NULL, ino INTEGER NOT NULL, dev INTEGER NOT NULL,
     PRIMARY KEY (tree, path, generation)
 ) STRICT, WITHOUT ROWID;
-CREATE TABLE outlines (
+CREATE TABLE listings (
     tree INTEGER PRIMARY KEY, exclude BLOB NOT NULL, spine BLOB NOT NULL, bytes INTEGER NOT NULL,
     touched INTEGER NOT NULL
 ) STRICT;
-CREATE TABLE outline_parts (
+CREATE TABLE listing_parts (
     tree INTEGER NOT NULL, part INTEGER NOT NULL, tops BLOB NOT NULL, text BLOB NOT NULL,
     PRIMARY KEY (tree, part)
 ) STRICT;
-CREATE TABLE sieves (
+CREATE TABLE stat_indexes (
     tree INTEGER PRIMARY KEY, border BLOB NOT NULL, folders BLOB NOT NULL, marks BLOB NOT NULL,
     first BLOB NOT NULL, second BLOB NOT NULL
 ) STRICT;

@@ -6,15 +6,8 @@ from typing import NamedTuple
 
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.footprint import Footprint
-from cleveragents.infrastructure.files.entry import (
-    SUM_MODULUS,
-    Entry,
-    Kind,
-    TreeEntry,
-    parent_of,
-    shown,
-    token,
-)
+from cleveragents.infrastructure.files.entry import Entry, Kind, TreeEntry, parent_of, shown
+from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS, token
 
 HasChildren = Callable[[bytes], bool]
 Change = tuple[bytes, TreeEntry | None, TreeEntry | None]

@@ -18,11 +18,12 @@ from cleveragents.infrastructure.files.entry import Entry, shown
 from cleveragents.infrastructure.files.read_path import examine_file, examine_mapped, read_path
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ChangeTracker
+from cleveragents.infrastructure.snapshots.damage import Damages
 from cleveragents.infrastructure.snapshots.gc_pause import gc_paused
-from cleveragents.infrastructure.snapshots.proof import Damages
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.store.sweep import sweep, used_bytes
+from cleveragents.infrastructure.snapshots.tree.damage import tree_damages
 from cleveragents.infrastructure.snapshots.tree.diff import (
     Change,
     PathDifference,
@@ -34,7 +35,6 @@ from cleveragents.infrastructure.snapshots.tree.extra_state import ExtraState
 from cleveragents.infrastructure.snapshots.tree.history import Versions
 from cleveragents.infrastructure.snapshots.tree.inherit import inherited, wait_until_old
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta, Manifest, enter, number_of
-from cleveragents.infrastructure.snapshots.tree.proof import tree_damages
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 from cleveragents.infrastructure.snapshots.tree.restore.mending import mend_files
 from cleveragents.infrastructure.snapshots.tree.restore.partial import (

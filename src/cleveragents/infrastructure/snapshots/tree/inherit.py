@@ -13,11 +13,10 @@ from cleveragents.infrastructure.files.entry import (
     MODE_BITS,
     NEVER,
     RACY_NS,
-    SUM_MODULUS,
     Kind,
     ManifestRow,
-    token,
 )
+from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS, token
 from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL
 from cleveragents.infrastructure.snapshots.changes.listing import TreeListing, listing_of, record_of
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow, Versions

@@ -1,4 +1,4 @@
-"""Keeping the outline of a tree, and the paths that were stored anew since it was taken."""
+"""Keeping the listing of a tree, and the paths that were stored anew since it was taken."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,8 @@ from cleveragents.infrastructure.snapshots.changes.listing import (
     records,
 )
 
-# What is kept beside an outline is worth nothing without it.
-_TABLES = ("outlines", "outline_parts", "touched", "sieves")
+# What is kept beside a listing is worth nothing without it.
+_TABLES = ("listings", "listing_parts", "touched", "stat_indexes")
 
 
 class ListingStore(Struct, frozen=True):
@@ -28,13 +28,13 @@ class ListingStore(Struct, frozen=True):
     def load(self, exclude: Excludes) -> TreeListing | None:
         """None if there is none that was taken under these excludes."""
         row = self.db.execute(
-            "SELECT spine FROM outlines WHERE tree=? AND exclude=?",
+            "SELECT spine FROM listings WHERE tree=? AND exclude=?",
             (self.tree, fingerprint(exclude)),
         ).fetchone()
         if row is None:
             return None
         parts = self.db.execute(
-            "SELECT tops, text FROM outline_parts WHERE tree=? ORDER BY part", (self.tree,)
+            "SELECT tops, text FROM listing_parts WHERE tree=? ORDER BY part", (self.tree,)
         )
         unpack = zstandard.ZstdDecompressor().decompress
         try:
@@ -53,7 +53,7 @@ class ListingStore(Struct, frozen=True):
         """These are about to be stored anew."""
         told = b"\0".join(paths)
         rows = self.db.execute(
-            "UPDATE outlines SET touched=touched+? WHERE tree=? RETURNING touched>bytes",
+            "UPDATE listings SET touched=touched+? WHERE tree=? RETURNING touched>bytes",
             (len(told), self.tree),
         ).fetchall()
         if not rows or not told:
@@ -74,13 +74,13 @@ class ListingStore(Struct, frozen=True):
         size = sum(len(part.text) for part in listing.parts)
         spine = pack(b"\0".join(b"/" + path for path in listing.spine))
         self.db.execute(
-            "INSERT INTO outlines VALUES (?, ?, ?, ?, 0)",
+            "INSERT INTO listings VALUES (?, ?, ?, ?, 0)",
             (self.tree, fingerprint(exclude), spine, size),
         )
         for number, (tops, text) in enumerate(listing.parts):
             told = pack(b"\0".join(b"/" + path for path in tops))
             self.db.execute(
-                "INSERT INTO outline_parts VALUES (?, ?, ?, ?)",
+                "INSERT INTO listing_parts VALUES (?, ?, ?, ?)",
                 (self.tree, number, told, pack(text)),
             )
         written = {record for part in listing.parts for record in records(part.text)}

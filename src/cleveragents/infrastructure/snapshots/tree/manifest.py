@@ -127,7 +127,7 @@ class Manifest(Struct):
 class Delta(Struct, frozen=True, kw_only=True):
     """Paths looked at again, with what is there now; `listing` and `stat_index` as in Candidates.
 
-    `told` if the outline was made from `now`: then they agree wherever anything is certain.
+    `told` if the listing was made from `now`: then they agree wherever anything is certain.
     """
 
     now: Mapping[bytes, ManifestRow | None]
@@ -136,7 +136,7 @@ class Delta(Struct, frozen=True, kw_only=True):
     told: bool = False
 
     def doubtful(self) -> Mapping[bytes, ManifestRow | None]:
-        """What has to be compared with the outline."""
+        """What has to be compared with the listing."""
         if not self.told:
             return self.now
         return {path: seen for path, seen in self.now.items() if seen and seen.ctime_ns == NEVER}
@@ -185,11 +185,11 @@ class ManifestTable(Struct, frozen=True):
     ) -> Saved:
         """Write what was found; the result is true once the transaction is committed."""
         generation = before.generation + 1
-        outlines = ListingStore(self.db, self.tree)
+        listings = ListingStore(self.db, self.tree)
         if delta.listing is not None:
-            outlines.keep(delta.listing, exclude, delta.doubtful())
+            listings.keep(delta.listing, exclude, delta.doubtful())
         else:
-            outlines.note(generation, delta.now)
+            listings.note(generation, delta.now)
         # One that is gone is said to be so, because an older row may say something else.
         now = [seen or ManifestRow(path, _GONE) for path, seen in delta.now.items()]
         new = [seen for seen in now if seen[0] in versions.paths]

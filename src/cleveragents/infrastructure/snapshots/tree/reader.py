@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.infrastructure.files.entry import Entry, same_state, shown, state_hash
+from cleveragents.infrastructure.files.entry import Entry, same_state, shown
 from cleveragents.infrastructure.files.read_path import hash_only, read_path
+from cleveragents.infrastructure.files.tree_hash import state_hash
 from cleveragents.infrastructure.snapshots.changes.full_scan import FullComparison
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide

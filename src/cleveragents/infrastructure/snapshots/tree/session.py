@@ -7,15 +7,10 @@ from msgspec import Struct
 
 from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.entry import (
-    Entry,
-    Kind,
-    same_state,
-    shown,
-    state_hash,
-)
+from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
 from cleveragents.infrastructure.files.excludes import Excludes, excludes
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.tree_hash import state_hash
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.changes.tracker import ManifestView
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
@@ -74,7 +69,7 @@ class Session(Struct):
             return ManifestView(
                 seen=seen, below=present.below, load=seen.prefetch, children=children
             )
-        outlines, sieves = (
+        listings, stat_indexes = (
             ListingStore(present.db, present.tree),
             StatIndexStore(present.db, present.tree),
         )
@@ -82,9 +77,9 @@ class Session(Struct):
             seen=seen,
             below=present.below,
             load=seen.prefetch,
-            listing=outlines.load,
-            touched=outlines.touched,
-            stat_index=sieves.load,
+            listing=listings.load,
+            touched=listings.touched,
+            stat_index=stat_indexes.load,
             children=present.children,
         )
 

@@ -1,4 +1,4 @@
-"""Keeping the stat index of a tree: made from its manifest, forgotten with its outline."""
+"""Keeping the stat index of a tree: made from its manifest, forgotten with its listing."""
 
 import sqlite3
 import struct
@@ -33,7 +33,7 @@ _FILES = f"""
 
 class StatIndexStore(Struct, frozen=True):
     """The invariant: what it tells of a path was true when it was made, and whatever was
-    stored since then is among the touched paths of the outline."""
+    stored since then is among the touched paths of the listing."""
 
     db: sqlite3.Connection
     tree: int
@@ -41,7 +41,8 @@ class StatIndexStore(Struct, frozen=True):
     def load(self, exclude: Excludes) -> StatIndex | None:
         """None if there is none that was made under these excludes."""
         row = self.db.execute(
-            "SELECT border, folders, marks, first, second FROM sieves JOIN outlines USING (tree)"
+            "SELECT border, folders, marks, first, second "
+            "FROM stat_indexes JOIN listings USING (tree)"
             " WHERE tree=? AND exclude=?",
             (self.tree, fingerprint(exclude)),
         ).fetchone()
@@ -69,7 +70,7 @@ class StatIndexStore(Struct, frozen=True):
         pack = zstandard.ZstdCompressor(level=1, write_checksum=True).compress
         blobs = (paths, numbers, index_of(rows[:middle]), index_of(rows[middle:]))
         self.db.execute(
-            "INSERT OR REPLACE INTO sieves VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO stat_indexes VALUES (?, ?, ?, ?, ?, ?)",
             (self.tree, border, *map(pack, blobs)),
         )
 

@@ -12,7 +12,8 @@ from cleveragents.domain.errors import ApplyRefusedError, PlanError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import Entry, Kind, ManifestRow, parent_of, shown
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.path_update import (
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.update.path_update import (
     OWNER_ALL,
     Becomes,
     MovedOnError,
@@ -22,8 +23,7 @@ from cleveragents.infrastructure.files.path_update import (
     signature,
     status_at,
 )
-from cleveragents.infrastructure.files.rooted_folder import RootedFolder
-from cleveragents.infrastructure.files.rooted_writer import sync_of
+from cleveragents.infrastructure.files.update.rooted_writer import sync_of
 from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.folder.apply.project_state import ProjectState
 from cleveragents.infrastructure.sandbox.folder.apply.staging import FolderStage, stage_path

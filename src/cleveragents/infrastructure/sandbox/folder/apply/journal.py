@@ -1,4 +1,7 @@
-"""The note beside a sandbox that tells which paths of the project an apply has changed."""
+"""The note beside a sandbox that tells which paths of the project an apply has changed.
+
+What is left of a killed apply is mended by the next one: `services/apply/apply_service.py`.
+"""
 
 import json
 import os

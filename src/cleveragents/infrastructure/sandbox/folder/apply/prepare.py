@@ -21,8 +21,8 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.path_update import MovedOnError, status_at
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.update.path_update import MovedOnError, status_at
 from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.sandbox.folder.apply.carry_out import (
     CarryOut,

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.files.entry import Entry, Kind, ManifestRow, parent_of, same_state
 from cleveragents.infrastructure.files.excludes import Excludes
-from cleveragents.infrastructure.files.path_update import OWNER_ALL, children, status_at
 from cleveragents.infrastructure.files.read_path import hash_only, read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.update.path_update import OWNER_ALL, children, status_at
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 

@@ -10,7 +10,7 @@ from cleveragents.infrastructure.files.copy.one_file import copy_one
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
 from cleveragents.infrastructure.files.read_path import hash_only, read_path
 from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, RootedFolder
-from cleveragents.infrastructure.files.stage_folder import StageFolder
+from cleveragents.infrastructure.files.update.stage_folder import StageFolder
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 
 PREFIX = ".cleveragents-apply-"

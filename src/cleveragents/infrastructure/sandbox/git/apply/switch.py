@@ -16,7 +16,7 @@ from cleveragents.domain.errors import (
     ApplyRefusedError,
 )
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.path_update import MovedOnError
+from cleveragents.infrastructure.files.update.path_update import MovedOnError
 from cleveragents.infrastructure.sandbox.git.apply.undo_folder import UndoFolder
 from cleveragents.infrastructure.sandbox.git.apply.user_index import UserIndex
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import (

@@ -1,7 +1,8 @@
 """What an apply keeps to be taken back by: the user's own files, their index, and a note.
 
 It lies in the git folder of the checkout, where the user's files can be kept as they are by a link,
-and stays there until the apply is settled, however many processes that takes.
+and stays there until the apply is finished or reverted, however many processes that takes: after a
+kill the next apply does it (`services/apply/apply_service.py`).
 """
 
 import hashlib
@@ -16,7 +17,7 @@ from msgspec import Struct, field
 
 from cleveragents.domain.ids import ResourceId
 from cleveragents.infrastructure.files.durable_files import write_file
-from cleveragents.infrastructure.files.stage_folder import StageFolder
+from cleveragents.infrastructure.files.update.stage_folder import StageFolder
 from cleveragents.infrastructure.sandbox.git.command import Git
 
 _NEW = "new"

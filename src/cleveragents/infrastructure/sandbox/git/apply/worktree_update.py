@@ -9,7 +9,8 @@ from pathlib import Path
 
 from cleveragents.infrastructure.files.durable_files import status
 from cleveragents.infrastructure.files.entry import parent_of
-from cleveragents.infrastructure.files.path_update import (
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.update.path_update import (
     Becomes,
     MovedOnError,
     PathChange,
@@ -20,8 +21,7 @@ from cleveragents.infrastructure.files.path_update import (
     signature,
     status_at,
 )
-from cleveragents.infrastructure.files.rooted_folder import RootedFolder
-from cleveragents.infrastructure.files.rooted_writer import Sync
+from cleveragents.infrastructure.files.update.rooted_writer import Sync
 from cleveragents.infrastructure.sandbox.git.apply.undo_folder import (
     UndoFolder,
     UndoNote,

@@ -85,9 +85,8 @@ class GitState:
 
     def base(self) -> Mapping[bytes, str]:
         # Of the commit: only what that holds is kept for good. For the first snapshot of a sandbox
-        # that was made from it, that is what its index says, which is asked for in any case. The
-        # index of a child is what its parent's steps have made of it.
-        if self._resource.store_id == self._resource.plan_id:
+        # that was just made from it, that is what its index says, which is asked for in any case.
+        if self._views.is_as_made(self._resource):
             with self._views.of_state(self._resource) as git:
                 self._new_index = _listing(git)
             known = _blobs_in(self._new_index)

@@ -12,7 +12,7 @@ from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.infrastructure.files.entry import Entry, Kind, shown
 from cleveragents.infrastructure.files.read_path import hash_only, read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
-from cleveragents.infrastructure.snapshots.proof import mended
+from cleveragents.infrastructure.snapshots.damage import mended
 from cleveragents.infrastructure.snapshots.store.plan_store import keep_so_far
 from cleveragents.infrastructure.snapshots.tree.session import Session, needed_contents
 

@@ -16,7 +16,7 @@ from cleveragents.infrastructure.files.entry import (
 )
 from cleveragents.infrastructure.files.read_path import examine_file, hash_only, read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
-from cleveragents.infrastructure.files.rooted_writer import FEW
+from cleveragents.infrastructure.files.update.rooted_writer import FEW
 from cleveragents.infrastructure.files.walk import walk
 from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference, total_after

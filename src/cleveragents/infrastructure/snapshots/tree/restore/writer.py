@@ -10,7 +10,7 @@ from cleveragents.infrastructure.files.entry import Entry, Kind
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.filesystems import sync_all
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
-from cleveragents.infrastructure.files.rooted_writer import FEW, RootedWriter, depth, sync_of
+from cleveragents.infrastructure.files.update.rooted_writer import FEW, RootedWriter, depth, sync_of
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 
 _LINK = b"link"

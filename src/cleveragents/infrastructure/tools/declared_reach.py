@@ -1,4 +1,7 @@
-"""How far a call of a tool looks: what is known of built-in ones, and what others declare."""
+"""How far a call of a tool looks and writes, as far as that is known or declared.
+
+What it may write is decided elsewhere: `confinement/places.py`, and `sandbox_paths.py` for tools
+that run in our own process."""
 
 import os
 import posixpath

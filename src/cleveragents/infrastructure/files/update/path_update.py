@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from cleveragents.infrastructure.files.copy.one_file import give
 from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, RootedFolder
-from cleveragents.infrastructure.files.rooted_writer import RootedWriter, Sync, depth
+from cleveragents.infrastructure.files.update.rooted_writer import RootedWriter, Sync, depth
 
 OWNER_ALL = 0o700
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

@@ -4,8 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.infrastructure.files.entry import SUM_MODULUS, Entry, Kind, shown, token
-from cleveragents.infrastructure.snapshots.proof import (
+from cleveragents.infrastructure.files.entry import Entry, Kind, shown
+from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS, token
+from cleveragents.infrastructure.snapshots.damage import (
     Damages,
     ProofStage,
     looked_up,

@@ -4,11 +4,8 @@ from collections.abc import Collection, Iterator, Mapping
 
 from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.infrastructure.files.entry import SUM_MODULUS
-from cleveragents.infrastructure.snapshots.pages.history import FileState
-from cleveragents.infrastructure.snapshots.pages.layout import BLOCK_PAGES, STRONG, blocks_in, token
-from cleveragents.infrastructure.snapshots.pages.session import PageSession
-from cleveragents.infrastructure.snapshots.proof import (
+from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS
+from cleveragents.infrastructure.snapshots.damage import (
     Damages,
     ProofStage,
     looked_up,
@@ -16,6 +13,9 @@ from cleveragents.infrastructure.snapshots.proof import (
     refusal,
     told,
 )
+from cleveragents.infrastructure.snapshots.pages.history import FileState
+from cleveragents.infrastructure.snapshots.pages.layout import BLOCK_PAGES, STRONG, blocks_in, token
+from cleveragents.infrastructure.snapshots.pages.session import PageSession
 
 Need = int | bytes
 """A block of the base copy by its number, or a stored content by its hash."""

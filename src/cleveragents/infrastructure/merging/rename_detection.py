@@ -1,4 +1,7 @@
-"""Finding out where a file went that is not at its old path any more."""
+"""Finding out where a file went that is not at its old path any more.
+
+What a merge does with it: `path_merge.PathMerge`, which follows the file.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
