@@ -1,4 +1,7 @@
-"""The root of the error tree."""
+"""The root of the error tree: each class has its `code` and its `exit_code`.
+
+The whole tree with both is drawn in `errors/__init__.py`.
+"""
 
 from typing import ClassVar
 

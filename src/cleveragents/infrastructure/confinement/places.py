@@ -1,4 +1,7 @@
-"""Which places a command is shown, and which of them it may write: a step, its sandboxes."""
+"""Which places a command is shown, and which of them it may write: a step, its sandboxes.
+
+For tools that run in our own process: `tools/sandbox_paths.py`.
+"""
 
 import os
 from collections.abc import Iterable, Sequence

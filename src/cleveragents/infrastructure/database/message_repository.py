@@ -1,4 +1,7 @@
-"""What actors remember as rows: each message once, named by its content and its parent."""
+"""What actors remember as rows: each message once, named by its content and its parent.
+
+Where a plan stands in them is stored with each checkpoint group (`domain/actor_protocol.py`).
+"""
 
 from collections.abc import Collection, Sequence
 

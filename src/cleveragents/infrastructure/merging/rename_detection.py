@@ -1,6 +1,7 @@
 """Finding out where a file went that is not at its old path any more.
 
-What a merge does with it: `path_merge.PathMerge`, which follows the file.
+What the merge of a child does with it: `path_merge.PathMerge`, which follows the file. At an apply
+it is git that merges: `sandbox/git/merge.py`.
 """
 
 from collections import Counter

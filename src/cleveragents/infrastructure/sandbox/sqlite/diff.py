@@ -1,7 +1,8 @@
 """The difference between two databases as people see it: schema and rows, table by table.
 
-SQLite tells it, inside (`infrastructure/sqlite/inside_compare.py`, row by row, so that a large one
-needs no more memory than a small one): what a step left there is only bytes here.
+SQLite tells it, inside (`infrastructure/sqlite/inside_compare.py`, and `inside_rows.py` for rows:
+it compares them itself, and only those that are shown come into memory): what a step left there is
+only bytes here.
 """
 
 import os

@@ -1,4 +1,8 @@
-"""What a stat index is: the status of all files and folders of a tree at one time (ADR 0036)."""
+"""What a stat index is: the status of all files and folders of a tree at one time (ADR 0036).
+
+A file may be skipped by it if the second in which it last changed was over when it was compared
+with the manifest (`CERTAIN`): a change since then shows in its status.
+"""
 
 import hashlib
 import os
