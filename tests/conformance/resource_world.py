@@ -178,13 +178,14 @@ def _files(place: Path) -> object:
 def _make_checkout(place: Path) -> None:
     _make_folder(place)
     _git(place, "init", "-q", "-b", "main")
+    _git(place, "config", "user.name", "Uma")
+    _git(place, "config", "user.email", "uma@example.com")
     _git(place, "add", "-A")
     _git(place, "commit", "-qm", "start")
 
 
 def _git(place: Path, *args: str) -> None:
-    identity = ("-c", "user.name=Uma", "-c", "user.email=uma@example.com")
-    subprocess.run(["git", "-C", str(place), *identity, *args], check=True, stdout=subprocess.PIPE)
+    subprocess.run(["git", "-C", str(place), *args], check=True, stdout=subprocess.PIPE)
 
 
 def _make_database(place: Path) -> None:

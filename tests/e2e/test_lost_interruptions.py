@@ -69,9 +69,10 @@ def test_one_ctrl_c_is_felt_although_python_dropped_it(slow: Slow, trap: str) ->
     process = trapped(slow, trap)
     process.send_signal(signal.SIGINT)
     answer = ended(process)
-    assert answer.code == 130
+    assert answer.code == 130, answer.out
     assert answer.error["code"] in ("interrupted", "command-interrupted")  # it had just begun
-    assert answer.err.strip() == ""
+    # It is felt a moment later, when the first step may have begun: then that is undone.
+    assert all(line.startswith("recovered: ") for line in answer.err.strip().splitlines())
     assert slow.plan.status["state"] == "queued"
     slow.finish()
 
@@ -101,7 +102,7 @@ def test_a_second_one_ends_a_plan_that_cannot_undo_its_step(
         answer = ended(process)
         assert time.monotonic() - begun < 15
         other.execute("ROLLBACK")
-    assert answer.code == 130
+    assert answer.code == 130, answer.out
     assert "interrupted again" in answer.err
     assert "Traceback" not in answer.err
     slow.finish()

@@ -5,6 +5,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import time
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,9 @@ class Three:
             db.commit()
         self.plan = self._run()
         self.before = self.state()
+        # Git reads again what changed in the second in which its index was written: how much an
+        # apply does would depend on the clock.
+        time.sleep(1.1)
         self._saved = self.copy("saved")
 
     def _run(self) -> PlanHandle:

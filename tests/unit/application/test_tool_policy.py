@@ -96,7 +96,7 @@ def test_a_tool_sees_all_sandboxes_and_has_its_own_time_or_the_default() -> None
 
     first, second = world.tools.contexts
     assert first.plan_id == world.plan_id
-    assert first.sandboxes == {
+    assert {name: address.value for name, address in first.sandboxes.items()} == {
         "code": f"/sandboxes/{world.plan_id}/code",
         "docs": f"/sandboxes/{world.plan_id}/docs",
     }

@@ -49,7 +49,8 @@ class SandboxesByType:
         self._adapters.of(resource).sandbox.create(resource)
 
     def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
-        if os.path.lexists(child.sandbox_path):
+        # A kill may have left the folder of its own, and nothing in it yet.
+        if os.path.lexists(own_folder(child)) or os.path.lexists(child.sandbox_path):
             self.remove(child)
         try:
             return self._adapters.of(child).branches.branch(parent, child)

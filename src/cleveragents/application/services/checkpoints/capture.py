@@ -41,9 +41,9 @@ class Capture(Struct, frozen=True, kw_only=True):
         return [r for r in self.resources if found[r.resource_id].ref != r.boundary]
 
     def again(self) -> "Capture":
-        """The same look, had once more: what it cost and had changed has been told."""
+        """The same look, had once more: what it cost, had changed and was odd has been told."""
         same = {
-            key: replace(found, size_bytes=0, changes=(), footprint=NOTHING)
+            key: replace(found, size_bytes=0, changes=(), footprint=NOTHING, notes=())
             for key, found in self.snapshots.items()
         }
         return replace(self, snapshots=same)

@@ -202,6 +202,7 @@ class _CommandAnswers:
             for stream in ready:
                 chunk = os.read(stream, _CHUNK)
                 if not chunk:
+                    self._read_rest(waiting - {stream})
                     return
                 if self._is_whole(stream, chunk):
                     streams.unregister(stream)
@@ -209,6 +210,17 @@ class _CommandAnswers:
             if not ready:
                 return
         self._take()
+
+    def _read_rest(self, streams: set[int]) -> None:
+        """Of a shell that is gone: why may be on the other stream."""
+        for stream in streams:
+            rest = select.poll()
+            rest.register(stream, select.POLLIN)
+            while rest.poll(_PATIENCE_SECONDS * 1000):
+                chunk = os.read(stream, _CHUNK)
+                if not chunk:
+                    break
+                self._texts[stream] += chunk
 
     @property
     def complaint(self) -> str:
