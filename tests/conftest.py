@@ -1,8 +1,21 @@
 """What every suite shares: the collected tests are no garbage, and need not be looked at again."""
 
 import gc
+import os
 
+import coverage
 import pytest
+
+
+def pytest_configure() -> None:
+    """A process that is forked while another thread has coverage's lock would wait for it for ever.
+
+    What makes the lock new in the child is no Python code: that would be traced, and wait itself.
+    """
+    collector = getattr(coverage.Coverage.current(), "_collector", None)
+    lock = getattr(collector, "data_lock", None)
+    if lock is not None:
+        os.register_at_fork(after_in_child=lock._at_fork_reinit)
 
 
 @pytest.hookimpl(trylast=True)
