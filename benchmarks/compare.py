@@ -263,7 +263,7 @@ def _resident() -> int:
 # --- the run --------------------------------------------------------------------------------------
 
 
-def describe_machine(folder: Path) -> None:
+def describe_machine(folder: Path, program: str = "compare") -> None:
     git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout
     kind = subprocess.run(
         ["stat", "-f", "-c", "%T", str(folder)], capture_output=True, text=True, check=True
@@ -272,7 +272,7 @@ def describe_machine(folder: Path) -> None:
     print(f"# {time.strftime('%Y-%m-%d')}, {os.cpu_count()} cores, Linux {platform.release()},")
     print(f"# {kind.strip()}, Python {platform.python_version()}, {git.strip()},", end=" ")
     print(f"SQLite {sqlite3.sqlite_version}, load {load:.1f}")
-    print(f"# repeat with: python benchmarks/compare.py {' '.join(sys.argv[1:])}")
+    print(f"# repeat with: python benchmarks/{program}.py {' '.join(sys.argv[1:])}")
 
 
 def run(arguments: argparse.Namespace, world: World) -> None:

@@ -4,6 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
+from cleveragents.application.plan_events import Unheard
 from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.processes.own_work import OwnWork
 from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
@@ -13,7 +14,9 @@ from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 def adapters_in(data_dir: Path) -> ResourceAdapters:
     workers = DatabaseWorkers(_own_work)
-    return ResourceAdapters(Workbench(str(data_dir), lambda: "here", _own_work, lambda: workers))
+    return ResourceAdapters(
+        Workbench(str(data_dir), lambda: "here", _own_work, lambda: workers, Unheard())
+    )
 
 
 def _own_work() -> OwnWork:

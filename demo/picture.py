@@ -50,20 +50,18 @@ def main() -> None:
         sys.exit("the picture shows what is no longer printed; run `python demo/picture.py`")
 
 
-def drawn(lines: list[Text]) -> str:
+def drawn(lines: list[Text], name: str = "demo") -> str:
     if len(lines) > TALLEST:
         raise SystemExit(f"{len(lines)} lines are too many for a picture, at most {TALLEST}")
     console = Console(width=WIDTH, record=True, file=open(os.devnull, "w"), force_terminal=True)  # noqa: SIM115, PTH123
     for line in lines:
         console.print(line, soft_wrap=True)
-    svg = console.export_svg(
-        title="agents", theme=THEME, code_format=svg_format(), unique_id="demo"
-    )
+    svg = console.export_svg(title="agents", theme=THEME, code_format=svg_format(), unique_id=name)
     return "\n".join(line.rstrip() for line in svg.splitlines()) + "\n"
 
 
 def without_ids(svg: str) -> str:
-    return re.sub(r"\b[0-9A-Z]{26}\b", "ID", svg)
+    return re.sub(r"\b(?:[0-9A-Z]{26}|[0-9A-HJKMNP-TV-Z]{4,5})\b", "ID", svg)
 
 
 def svg_format() -> str:

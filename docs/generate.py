@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 
 import click
+import json_reference
 import layers
 from diagrams import PICTURES
 
@@ -53,6 +54,7 @@ def pages() -> Mapping[Path, str]:
         "commands.md": {"commands": commands()},
         "errors.md": {"exit-codes": exit_codes(), "errors": error_table()},
         "checkpointing.md": {"triggers": triggers()},
+        "json.md": {"json": json_reference.reference()},
         "database.md": tables(),
     }
     found = {REFERENCE / name: filled(REFERENCE / name, given) for name, given in blocks.items()}

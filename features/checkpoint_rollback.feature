@@ -36,7 +36,7 @@ Feature: Every decision is a checkpoint, and a plan can go back to any of them
     And a plan that writes "one.txt" and then "two.txt"
     When the plan is executed
     Then there are 4 groups in all
-    When the plan is rolled back to "decision 1: write two.txt"
+    When the plan is rolled back to "decision 2: write two.txt"
     Then the sandbox has "one.txt"
     And the sandbox does not have "two.txt"
 
@@ -101,7 +101,7 @@ Feature: Every decision is a checkpoint, and a plan can go back to any of them
       | another plan has a checkpoint    | its head   | checkpoint-of-another-plan |
       | the plan is at its start, and the stored "one.txt" is damaged | after file.write one.txt | snapshot-damaged |
       | somebody else holds the lock     | start      | plan-locked                |
-      | the group "decision 1: write two.txt" is deleted | decision 1: write two.txt | checkpoint-not-found |
+      | the group "decision 2: write two.txt" is deleted | decision 2: write two.txt | checkpoint-not-found |
 
   Scenario: A plan that is applied cannot be rolled back
     Given a plan that writes "one.txt" and then "two.txt"

@@ -7,7 +7,7 @@ Feature: What a step does outside its sandbox happens once, or somebody was aske
     Given a plan that sends a mail
     And the plan is executed
     When the plan is rolled back to "start"
-    Then it tells "cannot be undone: step 0 (mail): a mail"
+    Then it tells "cannot be undone: step 1 (mail): a mail"
     When the plan is asked to go on
     Then it stops with "effect-already-done"
     And 1 mail was sent
@@ -48,7 +48,7 @@ Feature: What a step does outside its sandbox happens once, or somebody was aske
     Given a plan that sends a mail which can be recalled
     And the plan is executed
     When the plan is rolled back to "start"
-    Then it tells "compensated: step 0 (mail): a mail"
+    Then it tells "compensated: step 1 (mail): a mail"
     And 1 mail was recalled
     And the ledger says "compensated"
     When the plan is executed
@@ -59,14 +59,14 @@ Feature: What a step does outside its sandbox happens once, or somebody was aske
     And the plan is executed
     And the plan is rolled back to "start"
     When the rollback is undone
-    Then it tells "compensated earlier, and not done again: step 0 (mail): a mail"
+    Then it tells "compensated earlier, and not done again: step 1 (mail): a mail"
     And 1 mail was sent
 
   Scenario: A compensation that fails is told, and the rollback goes on
     Given a plan that sends a mail whose recall fails
     And the plan is executed
     When the plan is rolled back to "start"
-    Then it tells "may have happened: step 0 (mail): a mail: its compensation recall failed"
+    Then it tells "may have happened: step 1 (mail): a mail: its compensation recall failed"
     And the plan is "queued"
     And the ledger says "uncertain"
 

@@ -15,8 +15,8 @@ Feature: Further checkpoints come from triggers that people choose
 
     Examples:
       | trigger                | groups                                                                        |
-      | before_step            | before step 0: write, before step 1: read, before step 2: fail                |
-      | after_step             | after step 0: write, after step 1: read                                       |
+      | before_step            | before step 1: write, before step 2: read, before step 3: fail                |
+      | after_step             | after step 1: write, after step 2: read                                       |
       | on_tool_write          | before file.write one.txt, before shell fail                                  |
       | on_tool_write_complete | after file.write one.txt                                                      |
       | on_error               | error in shell fail                                                           |
@@ -26,13 +26,77 @@ Feature: Further checkpoints come from triggers that people choose
       | before_tool_execute    | before file.write one.txt, before shell fail                                  |
       | after_tool_execute     | after file.write one.txt                                                      |
 
-  Scenario: The trigger before apply fires when apply is about to change the project, and not before
+  # One scenario for each of the eight: it fires, alone, and going back to its group shows the moment.
+
+  Scenario: before_step fires before the step has done anything
+    Given the triggers "before_step"
+    And a plan that writes "one.txt" and then "two.txt"
+    When the plan is executed
+    Then there are 2 groups with the reason "before_step"
+    When the plan is rolled back to the last group with the reason "before_step"
+    Then the sandbox has "one.txt"
+    And the sandbox does not have "two.txt"
+
+  Scenario: after_step fires when the step is done
+    Given the triggers "after_step"
+    And a plan that writes "one.txt" and then "two.txt"
+    When the plan is executed
+    Then there are 2 groups with the reason "after_step"
+    When the plan is rolled back to the group with the reason "after_step"
+    Then the sandbox has "one.txt"
+    And the sandbox does not have "two.txt"
+
+  Scenario: on_tool_write fires before a tool that writes
+    Given the triggers "on_tool_write"
+    And a plan that writes "one.txt" and then "two.txt"
+    When the plan is executed
+    Then there are 2 groups with the reason "on_tool_write"
+    When the plan is rolled back to the group with the reason "on_tool_write"
+    Then the sandbox does not have "one.txt"
+
+  Scenario: on_tool_write_complete fires when the tool has written
+    Given the triggers "on_tool_write_complete"
+    And a plan that writes "one.txt" and then "two.txt"
+    When the plan is executed
+    Then there are 2 groups with the reason "on_tool_write_complete"
+    When the plan is rolled back to the group with the reason "on_tool_write_complete"
+    Then the sandbox has "one.txt"
+    And the sandbox does not have "two.txt"
+
+  Scenario: on_error fires when execute is about to fail
+    Given the triggers "on_error"
+    And a plan that writes "one.txt" and then fails halfway through "two.txt"
+    When the plan is executed
+    Then there is 1 group with the reason "on_error"
+    When the plan is rolled back to the group with the reason "on_error"
+    Then the sandbox has "one.txt"
+
+  Scenario: on_subplan_spawn fires before the first child starts
+    Given the triggers "on_subplan_spawn"
+    And a plan whose children write "en.txt" and then "de.txt"
+    When the plan is executed
+    Then there is 1 group with the reason "on_subplan_spawn"
+    When the plan is rolled back to the group with the reason "on_subplan_spawn"
+    Then the sandbox does not have "en.txt"
+    And the sandbox does not have "de.txt"
+
+  Scenario: after_subplan fires when a child has been merged
+    Given the triggers "after_subplan"
+    And a plan whose children write "en.txt" and then "de.txt"
+    When the plan is executed
+    Then there are 2 groups with the reason "after_subplan"
+    When the plan is rolled back to the group with the reason "after_subplan"
+    Then the sandbox has "en.txt"
+    And the sandbox does not have "de.txt"
+
+  Scenario: before_apply fires before the project is changed
     Given the triggers "before_apply"
-    And a plan that writes "one.txt" and then "debug.log"
+    And a plan that writes "one.txt" and then "two.txt"
     When the plan is executed
     Then there are 0 groups with the reason "before_apply"
     When the plan is applied
     Then there is 1 group with the reason "before_apply"
+    And the project has one more commit with "one.txt" and "two.txt"
 
   Scenario: An error fires its trigger each time that execute fails, and only then
     Given the triggers "on_error"
@@ -47,8 +111,8 @@ Feature: Further checkpoints come from triggers that people choose
     When the plan is executed
     Then beside those of the decisions there are exactly the groups
       """
-      before step 0: write, before file.write one.txt, after file.write one.txt, after step 0: write,
-      before step 1: read, after step 1: read, before step 2: fail, before shell fail, error in shell fail
+      before step 1: write, before file.write one.txt, after file.write one.txt, after step 1: write,
+      before step 2: read, after step 2: read, before step 3: fail, before shell fail, error in shell fail
       """
 
   Scenario: A trigger that finds nothing changed stores no bytes

@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.support.agents import COMMAND
@@ -46,6 +48,7 @@ class AgentsLibrary:
     def remove_template(self) -> None:
         if AgentsLibrary._template is not None:
             shutil.rmtree(AgentsLibrary._template.top)
+            AgentsLibrary._template = None
 
     def the_command(self) -> str:
         return str(COMMAND)
@@ -64,6 +67,23 @@ class AgentsLibrary:
         wait = f"touch {top}/beside/reached; while ! test -e {top}/beside/gate; do sleep 0.05; done"
         slow = f"echo half >> half.txt; {wait}"
         return self.world.write_action(action(write("a.txt", "a\n", "first"), shell(slow, "slow")))
+
+    def step_that_writes(self, name: str, content: str) -> str:
+        """A file with one step, which can take the place of another."""
+        path = self.world.top / "step.yaml"
+        path.write_text(json.dumps(write(name, content, name)))
+        return str(path)
+
+    def reasons(self, listing: dict[str, Any]) -> list[str]:
+        return [group.reason for group in groups_of(listing)]
+
+    def first_decision(self, tree: dict[str, Any]) -> str:
+        """Of a step: the root is what was asked for."""
+        calls = [row for row in tree["tree"]["children"] if row["type"] == "tool_invocation"]
+        return calls[0]["decision_id"]
+
+    def from_yaml(self, text: str) -> dict[str, Any]:
+        return yaml.safe_load(text)
 
     def reached_file(self) -> str:
         return str(self.world.beside / "reached")

@@ -1,9 +1,6 @@
 *** Settings ***
 Documentation       The installed command: how it exits, what it prints, and that it survives kill -9.
-Library             Collections
-Library             OperatingSystem
-Library             Process
-Library             AgentsLibrary.py
+Resource            agents.resource
 Test Setup          Make A World
 Test Teardown       Clean Up
 Suite Teardown      Remove Template
@@ -52,10 +49,10 @@ A Failing Step Exits With 1 And Says What To Do
     Should Contain    ${errors}[data][next_steps][0]    agents plan resume ${plan}
 
 A Wrong Call Exits With 2
-    Agents    2    plan    rollback
     Agents    2    plan    no-such-command
     ${plan}=    Use    one.txt
     Agents    0    plan    execute    ${plan}
+    Agents    2    plan    rollback
     ${asked}=    Agents    2    plan    rollback    ${plan}    start
     Should Be Equal    ${asked}[data][error][code]    confirmation-needed
 
@@ -127,29 +124,3 @@ A Dry Run Changes Nothing And A Single File Comes Back
     File Should Not Exist    ${sandbox}/two.txt
     ${again}=    Agents    0    plan    status    ${plan}
     Should Be Equal    ${again}[data][state]    complete
-
-
-*** Keywords ***
-Make A World
-    ${world}=    New World
-    VAR    &{WORLD}    &{world}    scope=TEST
-
-Clean Up
-    Terminate All Processes    kill=True
-    Remove World
-
-Use
-    [Documentation]    Makes a plan that writes these files; gives back its id.
-    [Arguments]    @{names}
-    ${file}=    Action That Writes    @{names}
-    ${used}=    Agents    0    plan    use    ${file}
-    RETURN    ${used}[data][plan_id]
-
-Agents
-    [Documentation]    Runs the command in JSON, checks how it exits, and gives back the envelope.
-    [Arguments]    ${code}    @{words}
-    ${command}=    The Command
-    ${done}=    Run Process    ${command}    --format    json    @{words}    &{WORLD}
-    Should Be Equal As Integers    ${done.rc}    ${code}    ${done.stdout}${done.stderr}
-    ${envelope}=    Envelope    ${done.stdout}    ${code}
-    RETURN    ${envelope}

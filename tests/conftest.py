@@ -2,9 +2,17 @@
 
 import gc
 import os
+import sys
+from collections.abc import Generator
 
 import coverage
+import hypothesis
 import pytest
+
+# How long an example takes says how busy the machine is, and nothing about what is tested.
+hypothesis.settings.register_profile("untimed", deadline=None)
+if not os.environ.get("CI"):  # there hypothesis has a profile of its own, untimed too
+    hypothesis.settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
@@ -25,3 +33,11 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_watched() -> Generator[None]:
+    yield
+    # Most tests watch nothing, and do not pay for the module either.
+    if (runners := sys.modules.get("tests.support.runners")) is not None:
+        runners.stop_watching()

@@ -4,7 +4,7 @@ from typing import Any
 
 from behave import given, then, when
 from behave.runner import Context
-from checkpoint_rollback_steps import container, files, groups, some_triggers, use
+from checkpoint_rollback_steps import container, files, groups, roll_back, some_triggers, use
 from tests.support.world import shell, write
 
 from cleveragents.config import ConfigProblem, load_settings
@@ -40,6 +40,12 @@ def plan_of_all_kinds(context: Context, one: str, two: str) -> None:
     use(context, [write(one, one, "write"), read, shell(f"echo half > {two}; false", "fail")])
 
 
+@given('a plan whose children write "{one}" and then "{two}"')
+def plan_with_children(context: Context, one: str, two: str) -> None:
+    plans = [{"name": name.partition(".")[0], "steps": [write(name, name)]} for name in (one, two)]
+    use(context, [{"name": "spawn", "subplans": {"plans": plans}}])
+
+
 @given("a plan with {what} that does not require checkpoints")
 def plan_without_requirement(context: Context, what: str) -> None:
     use(context, **WITHOUT[what], rollback_policy={"require_checkpoints": False})
@@ -52,6 +58,12 @@ def ask_for_plan(context: Context, what: str) -> None:
         use(context, **WITHOUT[what])
     except PlanError as error:
         context.refusal = error
+
+
+@when('the plan is rolled back to the last group with the reason "{reason}"')
+def roll_back_to_last(context: Context, reason: str) -> None:
+    last = [group for group in groups(context) if group.reason == reason][-1]
+    roll_back(context, last.group_id)
 
 
 @when('the triggers "{names}" are chosen')

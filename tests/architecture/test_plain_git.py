@@ -42,11 +42,14 @@ PLAIN = {
         "a checkout of the user's; files are looked at inside"
     ),
     "git/views.of_files": "where the user's git-lfs keeps its contents",
-    "leftovers._git": "references of the user's repository; sandboxes are looked at inside",
+    "leftovers.in_repository": (
+        "references of the user's repository; sandboxes are looked at inside"
+    ),
     "git/location._common": "whether a folder that the user named is a repository",
     "git/location.is_at": "whether it is the one that a plan was made on",
     "git/location._bases": "what it was made from, and our references in the user's repository",
     "git/location.moved": "where the user's repository is",
+    "project_view/layers.ignored_folders": "which folders the user's own project ignores",
 }
 
 

@@ -17,6 +17,8 @@ MOST_FUNCTION_LINES = 45
 MOST_MODULES = 15
 # Where guessing by name works as well in a long list: one word of the system each, one view each.
 FLAT = {"domain", "cli/views"}
+# What a type keeps for itself, and what was known for a decision: a Struct wherever it is read.
+OPAQUE = {"details", "token", "intent", "context"}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 # A migration is a list of tables, and is never edited once it is released.
 MIGRATIONS = "infrastructure/database/migrations/versions/"
@@ -116,6 +118,20 @@ def test_every_module_is_named_after_what_it_owns(modules: dict[str, ast.Module]
         if VAGUE & {word for part in Path(path).with_suffix("").parts for word in part.split("_")}
     ]
     assert vague == []
+
+
+def test_stored_state_is_read_as_its_type_and_not_by_text_keys(
+    modules: dict[str, ast.Module],
+) -> None:
+    by_text = [
+        f"{path}:{node.lineno}"
+        for path, module in modules.items()
+        for node in ast.walk(module)
+        if isinstance(node, ast.Subscript)
+        or (isinstance(node, ast.Attribute) and node.attr in ("get", "items", "keys"))
+        if isinstance(node.value, ast.Attribute) and node.value.attr in OPAQUE
+    ]
+    assert by_text == []
 
 
 def test_every_setting_is_read_outside_the_config(modules: dict[str, ast.Module]) -> None:

@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,16 +147,29 @@ def test_what_is_applied_does_not_run(
     with (world.home / ".gitconfig").open("a") as file:
         file.write(settings(SPELLINGS[spelling], filters))
     plan.execute().ok()
+    assert traces(world) == []
+    # What it wrote at the project's path while a step ran it, it wrote in the sandbox: files of the
+    # plan like others. Had it run once more, there would be more in them.
+    own = {
+        path.relative_to(plan.sandbox): path.read_bytes() for path in plan.sandbox.rglob("got-*")
+    }
+    readme = (plan.sandbox / "README.md").read_text()
     git = world.project.path / ".git"
     with nothing_happens(world.home, git / "hooks", git / "info", but=(world.agents.data_dir,)):
         answer = plan("apply", "--yes", *how, "{}")
-    assert traces(world) == []
+    top = world.project.path
+    got_out = {path: path.read_bytes() for path in traces(world)}
+    assert [p for p, data in got_out.items() if own.get(_below(p, top)) != data] == []
     # A process that does not speak git's language is an error, where files have to be checked out.
     fails = filters == "process" and "--branch" not in how
     assert answer.code == (1 if fails else 0)
     if not fails and "--branch" not in how:
-        assert world.project.read("README.md") == "# project\nmore\n"
+        assert world.project.read("README.md") == readme
         assert world.project.read("tools/evil.sh") == payload(world)
+
+
+def _below(path: Path, top: Path) -> Path:
+    return path.relative_to(top) if top in path.parents else path
 
 
 def test_settings_that_come_with_the_plan_do_not_run(world: World) -> None:

@@ -17,9 +17,16 @@ from resource_world import CASES, ResourceWorld
 from tests.support import measuring
 from tests.support.toy_resource import NOTE, NoteAdapter
 
-from cleveragents.infrastructure.sandbox.registry import register
+from cleveragents.domain import resource_kinds
+from cleveragents.infrastructure.sandbox import registry
 
-register(NOTE, NoteAdapter)
+
+@pytest.fixture(autouse=True)
+def _toy() -> Generator[None]:
+    """Only while these tests run: to others of this process there is no such type."""
+    registry.register(NOTE, NoteAdapter)
+    yield
+    del registry._MAKERS[NOTE.type], resource_kinds._KINDS[NOTE.type]
 
 
 @pytest.fixture(params=CASES)

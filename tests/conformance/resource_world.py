@@ -18,10 +18,12 @@ from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import ResourceType
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.merges import SandboxMerges
-from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
 from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
-from cleveragents.infrastructure.sandbox.sandboxes import SandboxesByType
+from cleveragents.infrastructure.sandbox.sandboxes import (
+    ProjectLocations,
+    SandboxesByType,
+    SandboxMerges,
+)
 
 PLAN = PlanId("01J00000000000000000000001")
 CHILD = PlanId("01J00000000000000000000002")

@@ -27,7 +27,7 @@ def test_a_type_without_an_adapter_is_refused(world: ResourceWorld) -> None:
     spec = ResourceSpec(name="db", type=POSTGRES.type, location="postgresql://x/y")
     with pytest.raises(ResourceError) as refused:
         world.sandboxes.inspect(spec, world.planned().plan_id, include_uncommitted=False)
-    assert "which this version cannot work on yet" in refused.value.message
+    assert "which is not implemented yet" in refused.value.message
     assert "git-checkout, fs-directory, sqlite" in (refused.value.hint or "")
 
 

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from tests.support.runners import adapters_in, database_workers
 
 from cleveragents.domain.action import ResourceSpec
@@ -112,6 +113,7 @@ class World:
         self.adapters = adapters_in(root / "data", self.workers)
         self.snapshots = CheckpointManager(self.adapters)
         self.registry = SandboxesByType(self.adapters)
+        self.applied: dict[str, PreparedApply] = {}
 
     def project(self, name: str = "my project", **files: str) -> Project:
         path = self.root / name
@@ -179,7 +181,13 @@ class World:
         """As an apply that nothing stands in the way of: carried out and settled."""
         ref = self.registry.carry_out(resource, prepared)
         self.registry.finish(resource, prepared)
+        self.applied[resource.resource_id] = prepared
         return ref
+
+    def applied_diff(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        """As it is told from what is on record of the apply."""
+        intent = self.applied[resource.resource_id].token
+        return self.registry.applied_diff(replace(resource, intent=intent), ref)
 
 
 @pytest.fixture

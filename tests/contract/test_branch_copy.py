@@ -13,11 +13,10 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.support.trees import tree_of
 
-from cleveragents.infrastructure.files.copy import copy_pool as copy_processes
 from cleveragents.infrastructure.files.copy import copy_worker as plain_copy
-from cleveragents.infrastructure.files.copy.copy_pool import copy_all
+from cleveragents.infrastructure.files.copy import parallel_copy as copy_processes
 from cleveragents.infrastructure.files.copy.copy_worker import NUMBER, PlainCopy
-from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy
+from cleveragents.infrastructure.files.copy.parallel_copy import BranchCopy, copy_all
 
 MANY = 600
 HOLE = 1 << 20

@@ -38,7 +38,6 @@ def test_an_existing_folder_can_be_used(world: FolderWorld) -> None:
     assert found.location == str(world.project)
     assert found.base.startswith("folder:")
     assert found.notices == ()
-    assert found.details == {"files": 2, "bytes": 5}
 
 
 def test_a_link_to_a_folder_is_resolved(world: FolderWorld) -> None:

@@ -6,8 +6,10 @@ import threading
 
 import pytest
 from git_world import PLAN, World, changed, untouched_after, world
+from msgspec import convert
 
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
+from cleveragents.infrastructure.sandbox.git.apply.token import CheckoutToken
 
 __all__ = ["world"]
 
@@ -28,7 +30,8 @@ def test_the_result_is_one_commit_of_the_user_on_their_branch(world: World) -> N
     before = project.everything()
     prepared = world.prepare(resource)
     assert project.everything() == before
-    assert json.loads(json.dumps(dict(prepared.token))) == prepared.token
+    stored = json.loads(json.dumps(prepared.token))
+    assert convert(stored, CheckoutToken) == convert(prepared.token, CheckoutToken)
     assert changed(prepared.diff) == {"a.py": "modified", "b.py": "deleted", "sub/new.py": "added"}
     commit = world.carry_out(resource, prepared)
     assert project.head == commit
@@ -39,7 +42,7 @@ def test_the_result_is_one_commit_of_the_user_on_their_branch(world: World) -> N
     assert project.status() == ""
     assert project.read("a.py") == "one\nTWO\nthree\n"
     assert f"cleveragents: apply plan {PLAN}" in project.git("reflog", "-1")
-    assert changed(world.registry.applied_diff(resource, commit)) == changed(prepared.diff)
+    assert changed(world.applied_diff(resource, commit)) == changed(prepared.diff)
     assert project.everything()["strays"] == before["strays"]
 
 
@@ -113,7 +116,7 @@ def test_without_a_commit_only_files_change(world: World) -> None:
     assert project.read("b.py") == "my own work\n"
     project.git("gc", "-q", "--prune=now")
     world.registry.remove(resource)
-    assert changed(world.registry.applied_diff(resource, ref)) == {
+    assert changed(world.applied_diff(resource, ref)) == {
         "a.py": "modified",
         "gone": "deleted",
         "new/file.py": "added",
@@ -129,13 +132,13 @@ def test_an_empty_result_is_fine(world: World, mode: str) -> None:
     project.write("a.py", "dirty\n")
     before = project.everything()
     prepared = world.prepare(resource, **MODES[mode])
-    assert prepared.token["kind"] == "nothing"
+    assert prepared.token["way"] == "nothing"
     assert prepared.diff.files == ()
     assert prepared.diff.left_behind == ("run.log",)
     ref = world.carry_out(resource, prepared)
     assert ref == project.head
     assert project.everything() == before
-    assert world.registry.applied_diff(resource, ref).files == ()
+    assert world.applied_diff(resource, ref).files == ()
 
 
 def test_what_the_user_did_already_is_not_done_again(world: World) -> None:
@@ -143,7 +146,7 @@ def test_what_the_user_did_already_is_not_done_again(world: World) -> None:
     resource, sandbox = world.sandbox(project)
     sandbox.write("a.py", "same\n")
     project.commit("the same by hand", a__py="same\n")
-    assert world.prepare(resource).token["kind"] == "nothing"
+    assert world.prepare(resource).token["way"] == "nothing"
 
 
 def test_a_branch_without_a_commit_is_refused(world: World) -> None:
@@ -166,7 +169,7 @@ def test_a_project_that_moved_on_is_merged(world: World, mode: str) -> None:
         project.git("checkout", "-q", "result")
     assert project.read("a.py") == "one\n2\n3\n4\n5\n6\nseven\n"
     assert project.read("c.py") == "c\n"
-    assert changed(world.registry.applied_diff(resource, ref)) == {"a.py": "modified"}
+    assert changed(world.applied_diff(resource, ref)) == {"a.py": "modified"}
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -166,7 +166,7 @@ def test_work_taken_along_may_be_built_upon_without_a_commit(world: World) -> No
     ref = world.apply(resource, commit=False)
     assert project.read("a.py") == "mine\nand the plan's\n"
     assert project.read("new.py") == "mine too\nand the plan's\n"
-    assert changed(world.registry.applied_diff(resource, ref)) == {
+    assert changed(world.applied_diff(resource, ref)) == {
         "a.py": "modified",
         "new.py": "modified",
     }

@@ -123,8 +123,6 @@ def test_the_base_is_head_and_outlives_a_rewound_branch_and_gc(world: World) -> 
     project.commit("second", c="c\n")
     found = world.inspected(project)
     assert found.base == project.head
-    assert found.details["head"] == project.head
-    assert found.details["branch"] == "main"
     assert found.details["included_uncommitted"] is False
     assert found.details["git_dir"] == str(project.path / ".git")
     project.git("reset", "-q", "--hard", "HEAD~1")
@@ -163,7 +161,6 @@ def test_a_detached_head_is_fine_with_a_notice(world: World) -> None:
     project = world.project()
     project.git("checkout", "-q", "--detach")
     found = world.registry.inspect(world.spec(project.path), PLAN, include_uncommitted=False)
-    assert found.details["branch"] is None
     assert "--branch" in found.notices[0]
 
 

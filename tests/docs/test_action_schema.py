@@ -153,4 +153,4 @@ def test_every_key_is_in_the_reference() -> None:
 
 def _read(folder: Path, action: dict[str, Any]) -> Any:
     (folder / "action.yaml").write_text(json.dumps(action))
-    return Agents(folder, folder)("action", "check", "action.yaml")
+    return Agents(folder, folder)("action", "check", "--file-only", "action.yaml")

@@ -18,6 +18,7 @@ from cleveragents.domain.errors import PlanError
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = ("", "docs/**/", "changelog.d/", ".github/")
 PAGES = sorted(page for folder in FOLDERS for page in ROOT.glob(f"{folder}*.md"))
+CITING = ("src/**/*.py", "docs/**/*.md", "tests/**/*.py", "benchmarks/**/*.py", "*.md", "*.py")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
@@ -29,7 +30,8 @@ def test_generated_blocks_are_fresh() -> None:
 
 
 def test_a_stale_block_is_noticed(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    for folder in ("docs", "tests/golden"):
+        shutil.copytree(ROOT / folder, tmp_path / folder)
     page = tmp_path / "docs/reference/database.md"
     page.write_text(_text(page).replace("| `plan_id` | text |", "| `plan_id` | blob |"))
 
@@ -71,6 +73,18 @@ def test_every_decision_record_is_in_the_index() -> None:
     assert set(_relative_links(folder / "README.md")) == records
 
 
+def test_every_decision_record_that_is_cited_is_there() -> None:
+    numbers = {path.name[:4] for path in (ROOT / "docs/adr").glob("[0-9]*.md")}
+    pages = (page for place in CITING for page in ROOT.glob(place))
+    cited = {
+        (number, str(page.relative_to(ROOT)))
+        for page in pages
+        for number in re.findall(r"\bADRs? (?:\[)?(\d{4})\b", _text(page))
+    }
+    assert len(cited) > 50
+    assert not [found for found in cited if found[0] not in numbers]
+
+
 def test_every_page_has_its_place_in_the_site() -> None:
     pages = {str(page.relative_to(ROOT / "docs")) for page in ROOT.glob("docs/**/*.md")}
     records = {page for page in pages if re.match(r"adr/\d", page)}  # the index of those has them
@@ -90,18 +104,16 @@ def test_every_runtime_dependency_is_explained() -> None:
 def test_the_action_file_of_the_readme_runs_as_the_readme_says(tmp_path: Path) -> None:
     readme = _text(ROOT / "README.md")
     (example,) = re.findall(r"^```yaml\n(.*?)^```", readme, re.DOTALL | re.MULTILINE)
-    label = re.search(r"agents plan rollback latest '([^']+)'", readme)
-    assert label is not None
+    back_to = re.search(r"^agents plan rollback (\S+)", readme, re.MULTILINE)
+    assert back_to is not None
     shop = _repository(tmp_path)
     (tmp_path / "hello.yaml").write_text(example)
 
-    used = _agents(tmp_path, shop, "plan", "use", str(tmp_path / "hello.yaml"))
-    plan_id = re.search(r"[0-9A-Z]{26}", used)
-    assert plan_id is not None
-    _agents(tmp_path, shop, "plan", "execute", plan_id[0])
-    _agents(tmp_path, shop, "plan", "rollback", "--yes", plan_id[0], label[1])
-    _agents(tmp_path, shop, "plan", "resume", plan_id[0])
-    _agents(tmp_path, shop, "plan", "apply", "--yes", plan_id[0])
+    _agents(tmp_path, shop, "plan", "use", str(tmp_path / "hello.yaml"))
+    _agents(tmp_path, shop, "plan", "execute")
+    _agents(tmp_path, shop, "plan", "rollback", "--yes", back_to[1])
+    _agents(tmp_path, shop, "plan", "resume")
+    _agents(tmp_path, shop, "plan", "apply", "--yes")
 
     assert (shop / "hello.txt").read_text() == "Hello\n"
 

@@ -31,3 +31,11 @@ def test_the_jobs_for_a_ci_are_yaml_and_run_the_script_that_was_tried() -> None:
     for job in (steps, gitlab):
         assert "sh run-plan.sh release.yaml" in job
     assert {"run-plan.sh", "release.yaml"} <= shown.keys()
+
+
+def test_the_tutorial_takes_less_than_ten_minutes_for_somebody_who_types_it() -> None:
+    """Two hundred letters a minute, which is slow, and two minutes for what the commands take."""
+    page = (ROOT / "docs/tutorial.md").read_text("utf-8")
+    lines = [line for line in page.splitlines() if line.startswith("$ ")]
+    typed = sum(map(len, lines)) + sum(map(len, files(ROOT / "docs/tutorial.md").values()))
+    assert typed / 200 + 2 < 10

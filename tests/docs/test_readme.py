@@ -63,13 +63,6 @@ class Newcomer:
         assert done.returncode == 0, (line, done.stdout)
         return done.stdout
 
-    def greeting(self) -> str:
-        """The id that the README speaks of."""
-        shown = self.ok("agents plan tree latest")
-        found = re.search(r"file.write: write the greeting +\((\w{26})", shown)
-        assert found is not None, shown
-        return found[1]
-
 
 def _look_at(terminal: int) -> None:
     """Whoever looks away from a terminal stops what writes there, once it is full."""
@@ -88,13 +81,11 @@ def test_the_example_ends_as_the_readme_says(newcomer: Newcomer) -> None:
     assert all(line.startswith("agents plan ") for line in lines)
     said: dict[str, str] = {}
     for line in lines:
-        if "DECISION_ID" in line:
-            line = line.replace("DECISION_ID", newcomer.greeting())
         said[line.split()[2]] = newcomer.ok(line)
 
     assert said.keys() == {"use", "execute", "rollback", "resume", "correct", "apply"}
     for shown in fenced("text").splitlines():
-        assert re.search(re.escape(shown).replace("…", r"\w+"), said["correct"]), said["correct"]
+        assert re.search(re.escape(shown).replace("…", r"\w+ *"), said["correct"]), said["correct"]
     (promised,) = re.findall(r"your `hello.txt` says `([^`]+)`", EXAMPLE)
     assert (newcomer.place / "hello.txt").read_text() == f"{promised}\n"
     assert len(newcomer.ok("git log --oneline").splitlines()) == 2
@@ -110,8 +101,27 @@ def test_had_the_greeting_become_hi_the_check_had_failed_and_apply_refused(
     for word in ("use", "execute"):
         newcomer.ok(lines[word])
 
-    corrected = newcomer.type(lines["correct"].replace("DECISION_ID", newcomer.greeting()))
+    corrected = newcomer.type(lines["correct"])
     applied = newcomer.type(lines["apply"])
 
     assert (corrected.returncode, applied.returncode) == (1, 1)
     assert not (newcomer.place / "hello.txt").exists()
+
+
+def test_a_first_mistake_is_undone_in_the_two_lines_after_the_installation(
+    newcomer: Newcomer,
+) -> None:
+    """With a program of that name that makes a mistake."""
+    claude = newcomer.place.parent / "bin/claude"
+    claude.parent.mkdir()
+    claude.write_text("#!/bin/sh\necho broken > README.md\n")
+    claude.chmod(0o755)
+    before, _, _ = README.partition("### Plans that you write down")
+    run, undo = before[before.rindex("```sh\n") :].split("```")[1].splitlines()[1:]
+
+    newcomer.ok(f"PATH={claude.parent}:$PATH; {run.replace('claude', 'claude </dev/null')}")
+    assert "broken" in newcomer.ok("agents diff")
+    newcomer.ok(undo)
+
+    assert "broken" not in newcomer.ok("agents diff")
+    assert (newcomer.place / "README.md").read_text() == "mine\n"

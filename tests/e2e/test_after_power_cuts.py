@@ -97,7 +97,7 @@ def test_what_was_found_after_a_restart_is_kept_and_the_plan_stands_where_it_sto
 
 def test_a_rollback_after_a_restart_brings_every_byte_back(world: World) -> None:
     plan = world.run(write("a", "one\n"), write("b", "two\n"))
-    first = next(group for group in plan.groups if group.label.startswith("decision 1"))
+    first = next(group for group in plan.groups if group.label.startswith("decision 2"))
     lose_bytes(world.agents, plan.sandbox / "a", "a")
     restart(world.agents)
     plan.rollback(first.group_id).ok()
@@ -106,7 +106,7 @@ def test_a_rollback_after_a_restart_brings_every_byte_back(world: World) -> None
 
 def test_a_rollback_of_single_files_that_was_cut_off_brings_every_byte_back(world: World) -> None:
     plan = world.run(write("a", "one\n"), write("b", "two\n"), write("b", "three\n"))
-    first = next(group for group in plan.groups if group.label.startswith("decision 2"))
+    first = next(group for group in plan.groups if group.label.startswith("decision 3"))
     words = ("plan", "rollback", "--yes", "--only", "b", plan.id, first.group_id)
     _cut_off_with_its_intent(world, lambda: world.agents(*words))
     lose_bytes(world.agents, plan.sandbox / "a", "a")

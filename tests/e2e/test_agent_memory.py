@@ -45,6 +45,10 @@ def hook(kind, name):
 def call(name):
     hook("pre-tool", name)
     pathlib.Path(name).write_text(name)
+    once = pathlib.Path(settings.get("fails", {}).get(name, "/"))
+    if not once.exists():
+        once.touch()
+        os._exit(9)
     time.sleep(settings.get("works", {}).get(name, 0))
     hook("post-tool", name)
     note("ended " + name)
@@ -104,7 +108,7 @@ def test_what_is_in_the_files_is_no_call_that_was_interrupted(world: World, numb
     plan.execute().ok()
     before = there(plan)
 
-    answer = plan.rollback(f"decision {number}: Write {names[number]}").ok()
+    answer = plan.rollback(f"decision {number + 1}: Write {names[number]}").ok()
     kept = there(plan)
     assert kept == before - set(names[number:])
     assert answer.envelope["status"] == "ok"
@@ -115,6 +119,44 @@ def test_what_is_in_the_files_is_no_call_that_was_interrupted(world: World, numb
     assert known["lost"] == [names[number]]  # which it was about to make, and did not
     assert known["told"] == ""
     assert there(plan) == before
+
+
+@pytest.mark.parametrize(
+    ("wanted", "noted"),
+    [("0", 0), ("1", 1), ("2", 2), ("3", 3), ("-1", 2), ("-3", 0), ("write A", 1), ("b.txt", 2)],
+)
+def test_a_number_or_a_name_of_a_step_leads_to_where_its_end_was_noted(
+    world: World, wanted: str, noted: int
+) -> None:
+    names = ["a.txt", "b.txt", "c.txt"]
+    plan = use(world, *([name] for name in names))
+    plan.execute().ok()
+    before = there(plan)
+
+    answer = plan.rollback(wanted).ok()
+    assert answer.envelope["status"] == "ok"  # nothing that it would have to be told
+    assert there(plan) == before - set(names[noted:])
+    plan("resume").ok()
+
+    assert there(plan) == before
+    if noted < len(names):
+        assert knows(plan)["ended"] == names[:noted]
+        assert knows(plan)["told"] == ""
+
+
+def test_of_an_agent_that_failed_one_step_back_is_where_it_was_about_to_call(
+    world: World,
+) -> None:
+    plan = use(world, ["a.txt"], ["b.txt"], ["c.txt"], fails={"c.txt": f"{world.beside}/once"})
+    plan.execute()
+    assert plan.status["state"] == "errored"
+
+    assert plan.rollback("-1").ok().envelope["status"] == "ok"
+    assert there(plan) >= {"a.txt", "b.txt"}
+    assert "c.txt" not in there(plan)
+    plan("resume").ok()
+    assert knows(plan)["ended"] == ["a.txt", "b.txt"]
+    assert there(plan) >= {"a.txt", "b.txt", "c.txt"}
 
 
 def test_after_a_call_the_group_says_what_the_agent_had_not_noted_yet(world: World) -> None:
@@ -139,7 +181,7 @@ def test_of_calls_beside_each_other_each_is_remembered_or_told(world: World) -> 
     """Which of the two depends on who is faster: the agent's note, or the call that waits."""
     plan = use(world, ["a.txt", "b.txt"])
     plan.execute().ok()
-    answer = plan.rollback("decision 1: Write b.txt").ok()
+    answer = plan.rollback("decision 2: Write b.txt").ok()
     assert there(plan) >= {"a.txt"}
     is_told = any("Write a.txt" in message for message in answer.envelope["messages"])
     plan("resume").ok()
@@ -153,7 +195,7 @@ def test_a_call_that_comes_before_the_expected_one_is_not_forgotten(world: World
     """Started anew, the agent begins with the first of two calls, where the second was decided."""
     plan = use(world, ["a.txt", "b.txt"], works={"a.txt": 1.5}, apart=0.2)
     plan.execute().ok()
-    plan.rollback("decision 1: Write b.txt").ok()
+    plan.rollback("decision 2: Write b.txt").ok()
     agents = plan.agents.process("--format", "json", "plan", "resume", plan.id, timeout=60)
     assert agents.ok().data["state"] == "complete"
     assert there(plan) >= {"a.txt", "b.txt"}
@@ -185,7 +227,7 @@ def _state(world: World, plan: PlanHandle) -> str:
 def test_what_is_too_large_to_be_kept_is_told(world: World) -> None:
     plan = use(world, ["a.txt"], ["b.txt"], keeps=[33 << 20])
     plan.execute().ok()
-    answer = plan.rollback("decision 1: Write b.txt").ok()
+    answer = plan.rollback("decision 2: Write b.txt").ok()
     assert any("too large: large" in message for message in answer.envelope["messages"])
 
 

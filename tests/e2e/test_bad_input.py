@@ -257,17 +257,14 @@ def test_an_action_file_that_cannot_be_read_is_told(world: World, name: str) -> 
     nothing_was_created(world)
 
 
-@pytest.mark.parametrize(
-    ("type", "place"), [("sqlite", {"path": "a.db"}), ("postgres", {"url": "postgresql://x/y"})]
-)
-def test_a_type_that_is_not_there_yet_is_refused_at_use(
-    world: World, type: str, place: dict[str, str]
+@pytest.mark.parametrize("words", [("plan", "use"), ("action", "check")])
+def test_a_type_that_is_not_implemented_yet_is_refused_with_the_truth(
+    world: World, words: tuple[str, str]
 ) -> None:
-    resources = {"code": {"type": type, **place}}
+    resources = {"code": {"type": "postgres", "url": "postgresql://x/y"}}
     path = world.write_action(action(shell("true"), resources=resources))
-    answer = world.agents("plan", "use", path)
-    assert answer.code == 1
-    assert answer.error["hint"]
+    said = refused(world.agents(*words, path), "action-invalid")
+    assert "postgres is not implemented yet; what works: git-checkout, fs-directory, sqlite" in said
     nothing_was_created(world)
 
 

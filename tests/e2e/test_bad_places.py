@@ -41,6 +41,20 @@ def test_two_first_commands_at_once_both_work(fresh: World) -> None:
         assert (process.returncode, err) == (0, b"")
 
 
+@pytest.mark.parametrize("words", [("action", "check"), ("plan", "use", "--include-uncommitted")])
+def test_a_first_command_leaves_no_folder_open_to_others(
+    fresh: World, words: tuple[str, ...]
+) -> None:
+    path = fresh.write_action(action(write("a.txt", "a\n")))
+    (fresh.project.path / "README.md").write_text("not committed\n")
+
+    answer = fresh.agents(*words, path).ok()
+
+    assert "open to other users" not in answer.err + answer.out
+    data = fresh.agents.data_dir
+    assert not data.exists() or data.stat().st_mode & 0o077 == 0
+
+
 def test_different_plans_run_at_the_same_time(world: World) -> None:
     plans = [world.use(shell(f"echo {i} > f; sleep 0.2", "s"), write("g", "1")) for i in range(3)]
     processes = [world.agents.start("plan", "execute", plan.id) for plan in plans]

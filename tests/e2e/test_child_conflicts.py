@@ -58,7 +58,7 @@ def test_both_sides_are_shown_with_what_to_type(quarrel: PlanHandle) -> None:
     for line in ("Conflict: code:t.txt (content) of child polite", "THREE", "please, three"):
         assert line in shown
     for side in ("--ours", "--theirs", "--edit"):
-        assert f"agents plan resume {side} {quarrel.id}" in shown
+        assert f"agents plan resume {side}\n" in shown  # it is the latest of here
         assert side in quarrel("resume", "--dry-run").ok().envelope["messages"][-1]
     ahead = quarrel("resume", "--dry-run").ok().data["conflicts"]
     assert [(item["child"], item["hunks"]) for item in ahead] == [("polite", found["hunks"])]
@@ -385,3 +385,16 @@ def test_what_is_no_text_needs_a_side_beside_the_editor(world: World) -> None:
 
     assert code == 0, out
     assert (text(plan, "README.md"), text(plan, "n")) == ("x\n", "a\nb\n")
+
+
+def test_where_all_or_none_is_merged_both_sides_can_be_edited_too(world: World) -> None:
+    sides = (child("a", "echo a > n; echo a > a.txt"), child("b", "echo b > n; echo b > b.txt"))
+    plan = run(world, *sides, merge_strategy="fail_on_conflict")
+    seen = with_editor(world, EDITS)
+
+    code, out = at_terminal(world, "resume", "--edit", plan.id)
+
+    assert code == 0, out  # the one that only waited is merged first: its side is ours
+    assert "<<<<<<< ours\na\n=======\nb\n>>>>>>> theirs\n" in seen.read_text()
+    assert [text(plan, name) for name in ("n", "a.txt", "b.txt")] == ["a\nb\n", "a\n", "b\n"]
+    assert outcomes(plan) == {"a": "merged", "b": "merged"}

@@ -1,10 +1,15 @@
 """When sandboxes go, and that work which exists nowhere else never goes unasked."""
 
+import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.agents import Agents, Answer
 from tests.support.refusals import refused
-from tests.support.world import PlanHandle, World, shell, write
+from tests.support.terminals import asked, asking
+from tests.support.world import PlanHandle, Step, World, shell, wait_for, write
 
 
 def policy(world: World, name: str) -> None:
@@ -66,9 +71,105 @@ def test_work_that_was_not_applied_is_kept_when_a_plan_is_cancelled(
     assert not place.exists()
 
 
-def test_a_plan_that_is_not_over_cannot_be_discarded(world: World) -> None:
+def discard(world: World, plan: PlanHandle) -> Answer:
+    return world.agents("plan", "discard", "--yes", plan.id)
+
+
+def snapshots(world: World) -> list[Path]:
+    return list((world.agents.data_dir / "snapshots").glob("*"))
+
+
+def gone(world: World) -> bool:
+    return not (sandboxes(world) or snapshots(world) or world.project.traces())
+
+
+def test_a_plan_that_is_not_over_is_ended_and_discarded_in_one_command(world: World) -> None:
+    plan = world.run(write("a", "b"), shell("echo x > kept.log"))
+    before = world.project.fingerprint()
+
+    answer = discard(world, plan).ok()
+
+    assert answer.data["files_lost"] == {"code": ["a", "kept.log"]}
+    assert (answer.data["state"], answer.data["stopped"]) == ("cancelled", None)
+    assert gone(world)
+    assert world.project.fingerprint() == before
+    assert plan.status["cancel_reason"] == "discarded"
+    discard(world, plan).ok()
+
+
+@pytest.mark.parametrize("steps", [[write("a", "b")], [shell("exit 3")]])
+def test_new_and_failed_plans_can_be_discarded(world: World, steps: list[Step]) -> None:
+    plan = world.use(*steps)
+    if steps[0]["tool"] == "shell":
+        plan("execute")
+    discard(world, plan).ok()
+    assert gone(world)
+
+
+def test_a_running_plan_is_stopped_and_discarded(world: World) -> None:
+    plan = world.use(shell(f"touch {world.beside}/begun; sleep 60", "wait"))
+    running = world.agents.start("plan", "execute", plan.id)
+    wait_for((world.beside / "begun").exists)
+
+    answer = discard(world, plan).ok()
+
+    assert "`plan execute`" in answer.data["stopped"]
+    assert running.wait(60) == 130
+    assert gone(world)
+
+
+def test_whoever_does_something_else_with_the_plan_is_named_and_nothing_is_removed(
+    world: World,
+) -> None:
     plan = world.run(write("a", "b"))
-    assert "cancel" in refused(world.agents("plan", "discard", "--yes", plan.id), "plan-state")
+    with asking(world, "plan", "rollback", plan.id, "start") as (process, terminal):
+        asked(terminal, b"?")
+        told = refused(discard(world, plan), "plan-locked")
+        os.write(terminal, b"n\n")
+        process.communicate(timeout=60)
+    assert "plan rollback" in told
+    assert plan.sandbox.is_dir()
+    assert plan.status["state"] == "complete"
+
+
+def test_an_apply_that_was_cut_off_is_finished_and_not_discarded(world: World) -> None:
+    plan = world.run(write("a", "b"))
+    with closing(sqlite3.connect(world.agents.data_dir / "cleveragents.db")) as database:
+        database.execute("UPDATE plans SET phase = 'apply', state = 'processing'")
+        database.commit()
+    assert "plan apply" in refused(discard(world, plan), "plan-state")
+    assert plan.sandbox.is_dir()
+
+
+def test_a_child_is_discarded_with_its_parent_only(world: World) -> None:
+    plans = [{"name": "en", "steps": [write("en.md", "en")]}]
+    plan = world.run({"name": "both", "subplans": {"plans": plans}})
+    (child,) = plan.status["children"]
+    assert plan.id in refused(
+        world.agents("plan", "discard", "--yes", child["plan_id"]), "plan-state"
+    )
+    discard(world, plan).ok()
+    assert gone(world)
+
+
+def test_what_cannot_be_compared_is_told_and_goes_all_the_same(world: World) -> None:
+    plan = world.run(write("a", "b"))
+    world.project.path.rename(world.top / "moved")
+    answer = Agents(world.home, world.top)("plan", "discard", "--yes", plan.id).ok()
+    assert answer.envelope["status"] == "warn"
+    assert any("cannot be compared" in text for text in answer.envelope["messages"])
+    assert not (sandboxes(world) or snapshots(world))
+
+
+def test_the_question_names_the_project_and_what_would_be_lost(world: World) -> None:
+    plan = world.run(write("a.txt", "b"))
+    with asking(world, "plan", "discard", plan.id) as (process, terminal):
+        told = asked(terminal, b"]:").decode()
+        os.write(terminal, b"n\n")
+        process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert str(world.project.path) in told.replace("\r\n", "")
+    assert "a.txt" in told and "1 unapplied file would be lost" in told
     assert plan.sandbox.is_dir()
 
 

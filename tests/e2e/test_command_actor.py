@@ -56,9 +56,9 @@ def test_going_back_takes_files_and_the_agents_own_memory_back(world: World) -> 
     after = tree_of(plan.sandbox)
 
     for label, there in (
-        ("decision 2: Write three.txt", ["one.txt", "two.txt"]),
-        ("decision 1: Write two.txt", ["one.txt"]),
-        ("decision 0: Write one.txt", []),
+        ("decision 3: Write three.txt", ["one.txt", "two.txt"]),
+        ("decision 2: Write two.txt", ["one.txt"]),
+        ("decision 1: Write one.txt", []),
     ):
         plan.rollback(label).ok()
         assert list(files(plan)) == there
@@ -158,9 +158,9 @@ def test_without_hooks_a_step_ends_when_nothing_moves(world: World) -> None:
     plan.execute().ok()
 
     assert chosen(plan) == ["agent.wrote: one.txt", "agent.wrote: two.txt"]
-    plan.rollback("decision 1: two.txt").ok()
+    plan.rollback("decision 2: two.txt").ok()
     assert files(plan) == {"one.txt": "1\n"}
-    plan.rollback("decision 0: one.txt").ok()
+    plan.rollback("decision 1: one.txt").ok()
     assert files(plan) == {}
 
 

@@ -60,13 +60,35 @@ def test_bash_completes_plans_checkpoints_and_decisions(world: World) -> None:
     plan = world.run(write("a b.txt", "1"), write("two.txt", "2"))
     world.agents("plan", "checkpoint", "create", "--label", "it's (mine)", plan.id).ok()
 
-    assert tab(world.agents, "agents plan status ") == ["latest", plan.id]
-    assert tab(world.agents, f"agents plan status {plan.id[:8]}") == [plan.id]
+    assert tab(world.agents, "agents plan status ") == ["latest", "demo-1"]
+    assert tab(world.agents, "agents plan status de") == ["demo-1"]
+    assert tab(world.agents, "agents plan rollback demo-1 ")[:4] == [
+        "2",
+        "1",
+        "0",
+        r"it\'s\ \(mine\)",
+    ]
+    assert tab(world.agents, "agents plan rollback ")[-2:] == ["latest", "demo-1"]
+    assert tab(world.agents, "agents plan checkpoint diff 0 1") == ["1"]
     assert tab(world.agents, f"agents plan rollback {plan.id} it") == [r"it\'s\ \(mine\)"]
     offered = tab(world.agents, r"agents plan checkpoint show latest after\ file.write\ a")
     assert offered == [r"after\ file.write\ a\ b.txt"]
-    decisions = [node["id"] for node in plan("tree").ok().data["tree"]["children"]]
-    assert tab(world.agents, f"agents plan explain {decisions[1]}") == [decisions[1]]
+    root = plan("tree").ok().data["tree"]["id"]
+    *steps, other = tab(world.agents, "agents plan explain ")
+    assert steps == ["2", "1"]
+    assert root.endswith(other)
+
+
+def test_the_words_for_every_day_are_completed_as_the_long_ones(world: World) -> None:
+    plan = world.run(write("one.txt", "1"), write("two.txt", "2"))
+
+    assert tab(world.agents, "agents re") == ["redo", "rewind"]
+    assert tab(world.agents, "agents rewind ")[:3] == ["2", "1", "0"]
+    assert tab(world.agents, f"agents rewind --plan {plan.id} ")[:3] == ["2", "1", "0"]
+    assert tab(world.agents, "agents diff ")[:2] == ["2", "1"]
+    assert tab(world.agents, "agents undo --plan de") == ["demo-1"]
+    for word in ("log", "status", "apply", "discard"):
+        assert tab(world.agents, f"agents {word} ") == ["latest", "demo-1"]
 
 
 def test_what_is_offered_can_be_typed(world: World) -> None:
@@ -88,9 +110,9 @@ def test_other_shells_get_a_script_and_answers_with_explanations(world: World, s
     plan = world.run(write("one.txt", "1"))
     script = world.agents.inside("--format", "plain", "completion", shell).ok().out
     assert f"_AGENTS_COMPLETE={shell}_complete" in script
-    answer = asked(world.agents, shell, "plan", "status", plan.id[:10])
-    assert plan.id in answer
-    assert "complete" in answer  # what it is about
+    answer = asked(world.agents, shell, "plan", "status", "demo")
+    assert plan.status["name"] in answer
+    assert "finished" in answer  # what it is about
     if shutil.which(shell):  # the shell itself has to understand it
         subprocess.run([shell, "-n"], input=script, text=True, check=True)
 
@@ -119,16 +141,15 @@ def test_the_same_in_this_process(world: World) -> None:
     label = "before file.write two.txt"
     plan.rollback(label).ok()
     plan("resume").ok()
-    (decision, *_) = (node["id"] for node in plan("tree").ok().data["tree"]["children"])
 
     assert "latest" in asked(world.agents, "zsh", "plan", "diff", "l")
     offered = asked(world.agents, "bash", "plan", "rollback", "latest", "d")
-    assert r"decision\ 0:\ " in offered
+    assert r"decision\ 1:\ " in offered
     again = [group for group in plan.groups if group.label == label]
     assert len(again) == 2  # by label it could not be told which
-    for group in again:
-        assert group.group_id in asked(world.agents, "zsh", "plan", "rollback", "latest", "0")
-    assert decision in asked(world.agents, "zsh", "plan", "explain", decision[:4])
+    offered = asked(world.agents, "zsh", "plan", "rollback", "latest", "before file")
+    assert label not in offered.splitlines()
+    assert "file.write" in asked(world.agents, "zsh", "plan", "explain", "2")
     assert "max-age" in asked(world.agents, "zsh", "config", "get", "sandbox")
     assert "git.commit" in asked(world.agents, "zsh", "tool", "show", "git")
     for shell in ("bash", "zsh", "fish"):

@@ -1,5 +1,6 @@
 """Hostile commands: they try to get out, to look at secrets, to stay, and to use everything up."""
 
+import json
 import os
 import sys
 import time
@@ -21,28 +22,31 @@ pytestmark = pytest.mark.skipif(
 ESCAPES = {
     "home": "echo bad > {home}/bad",
     "a file in home": "echo bad >> {home}/.bashrc",
-    "the repository": "echo bad > {project}/bad",
-    "a file of the repository": "echo bad > {project}/README.md",
     "the repository's git folder": "echo bad > {project}/.git/HEAD",
-    "git in the repository": "git -C {project} commit --allow-empty -m bad",
     "etc": "echo bad > /etc/cleveragents-was-here",
     "the store": "echo bad > {home}/.cleveragents/cleveragents.db",
     "a link": "ln -s {home} way && echo bad > way/bad",
-    "a link to a file": "ln -s {project}/README.md way && echo bad > way",
-    "a hard link": "ln {project}/README.md way && echo bad > way",
     "dots": "echo bad > ../../../../bad",
     "beside the sandbox": "echo bad > ../bad",
     "temporary files of others": "echo bad > {top}/bad",
-    "deleting": "rm {project}/README.md",
-    "renaming": "mv {project}/README.md {project}/away",
-    "cutting off": "truncate -s 0 {project}/README.md",
-    "a mode": "chmod 000 {project}/README.md",
-    "a time": "touch -d 2001-01-01 {project}/README.md",
     "mounting": "mount -t tmpfs none {home} || mount -o remount,rw /",
     "a device": "mknod disk b 8 0",
     "a folder of one's own": "unshare -Urm sh -c 'mount -o remount,rw / && echo bad > {home}/bad'",
     "a signal": "kill -STOP {ours}",
     "the parent's environment": "tr '\\0' '\\n' < /proc/{ours}/environ | grep SECRET",
+}
+# The path of the project, where the sandbox stands: these do not fail, and do not reach it.
+COVERED = {
+    "the repository": "echo bad > {project}/bad",
+    "a file of the repository": "echo bad > {project}/README.md",
+    "git in the repository": "git -C {project} commit --allow-empty -m bad",
+    "a link to a file": "ln -s {project}/README.md way && echo bad > way",
+    "a hard link": "ln {project}/README.md way && echo bad > way",
+    "deleting": "rm {project}/README.md",
+    "renaming": "mv {project}/README.md {project}/away",
+    "cutting off": "truncate -s 0 {project}/README.md",
+    "a mode": "chmod 000 {project}/README.md",
+    "a time": "touch -d 2001-01-01 {project}/README.md",
 }
 
 
@@ -68,6 +72,45 @@ def test_a_hostile_command_does_not_get_out(world: World, way: str) -> None:
     [call] = plan("artifacts").ok().data["artifacts"]
     assert call["error"] and "the password" not in call["error"]
     assert plan.status["error"]["recoverable"] is True
+
+
+@pytest.mark.parametrize("way", COVERED)
+def test_what_a_step_does_to_the_path_of_the_project_is_done_in_its_sandbox(
+    world: World, way: str
+) -> None:
+    user = world.project.fingerprint()
+    plan = world.run(shell(told(COVERED[way], world), "change"), confinement={"mode": "required"})
+    assert world.project.fingerprint() == user
+    plan.rollback("start").ok()
+    assert world.project.fingerprint() == user
+
+
+def test_a_step_does_not_rely_on_what_is_remembered_of_the_machine(world: World) -> None:
+    plan = world.use(shell(f"echo bad > {world.home}/bad", "escape"))
+    true = plan.status["confinement"]
+    memory = world.home / ".cleveragents" / "machine.json"
+    known = json.loads(memory.read_bytes())
+    forged = {name: False for name in known["abilities"]} | {"landlock": 0}
+    memory.write_text(json.dumps({**known, "abilities": forged}))
+    assert plan.status["confinement"] != true, "the memory is what is told"
+
+    assert plan.execute().error["code"] == "step-failed"
+
+    assert not (world.home / "bad").exists()
+    memory.unlink()
+    assert plan.status["confinement"] == true
+
+
+def test_what_a_step_has_found_out_puts_the_memory_right(world: World) -> None:
+    plan = world.use(write("a.txt", "a"), shell("true", "harmless"))
+    true = plan.status["confinement"]
+    memory = world.home / ".cleveragents" / "machine.json"
+    known = json.loads(memory.read_bytes())
+    forged = {name: False for name in known["abilities"]} | {"landlock": 0}
+    memory.write_text(json.dumps({**known, "abilities": forged}))
+
+    assert plan.execute().ok().data["confinement"] == true
+    assert json.loads(memory.read_bytes()) == known
 
 
 def test_what_was_refused_is_recorded_with_what_was_tried(world: World) -> None:

@@ -59,7 +59,7 @@ def test_a_child_plan_is_added_and_everything_else_stays(world: World) -> None:
     made = plan.agents("plan", "explain", answer.data["intervention_id"]).ok().data
     assert (made["parent_id"], made["chosen"]) == (before[1], "and a licence")
 
-    plan.rollback("decision 5: write five").ok()
+    plan.rollback("decision 6: write five").ok()
     plan.execute().ok()
     assert plan.tree() == tree
 

@@ -79,7 +79,7 @@ def test_a_plan_whose_process_died_waits_to_be_resumed_again(world: World) -> No
 
 def test_an_unfinished_rollback_is_finished(world: World) -> None:
     plan = world.run(write("a", "1", "one"), write("b", "2", "two"))
-    target = plan.group("decision 1: two")
+    target = plan.group("decision 2: two")
     safety = plan.groups[-1].group_id
     with closing(sqlite3.connect(world.agents.data_dir / "cleveragents.db")) as database:
         sql = "UPDATE plans SET rollback_target = ?, safety_group = ? WHERE plan_id = ?"

@@ -137,7 +137,7 @@ def test_a_sandbox_is_a_repository_like_any_other(world: World, library: str) ->
     furnish(world)
     plan = world.use(*WORK)
     plan.execute().ok()
-    for moment in ("after shell edit again", "decision 1: commit", "decision 2: edit again"):
+    for moment in ("after shell edit again", "decision 2: commit", "decision 3: edit again"):
         plan.rollback(moment).ok()
         seen = by_git(world, plan.sandbox)
         assert "annotated" in seen["tags"], "the truth has what is compared"
@@ -179,7 +179,7 @@ def test_what_a_library_commits_inside_is_a_commit_of_the_plan(world: World, lib
     plan.execute().ok()
     subjects = world.project.git("-C", str(plan.sandbox), "log", "--format=%s")
     assert subjects.splitlines()[:2] == ["by it", "second"]
-    plan.rollback("decision 1: commit").ok()
+    plan.rollback("decision 2: commit").ok()
     assert LIBRARIES[library](str(plan.sandbox)) == by_git(world, plan.sandbox)
     plan("resume").ok()
     plan("apply", "--yes").ok()

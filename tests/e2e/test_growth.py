@@ -50,7 +50,7 @@ class Long:
 
     @property
     def last(self) -> str:
-        return f"{self.steps - 1}: s{self.steps - 1}"
+        return f"{self.steps}: s{self.steps - 1}"
 
 
 def _last(tree: Mapping[str, object]) -> str:
@@ -91,12 +91,11 @@ def _bytes_of_row(long: Long) -> int:
 
 
 COLLECTIONS = """
-import gc, sys
+import atexit, gc, sys
 from cleveragents.cli.main import main
-try:
-    main()
-finally:
-    print(gc.get_stats()[0]["collections"], file=sys.stderr)
+# Not after it: a command ends its process without coming back.
+atexit.register(lambda: print(gc.get_stats()[0]["collections"], file=sys.stderr, flush=True))
+main()
 """
 
 

@@ -111,7 +111,7 @@ def test_a_killed_plan_can_be_rolled_back_without_resuming_it(slow: Slow) -> Non
     process.kill()
     ended(process)
     end_orphans(slow)
-    slow.plan.rollback("decision 1: slow").ok()
+    slow.plan.rollback("decision 2: slow").ok()
     assert slow.plan.tree() == slow.before
     slow.finish()
 
@@ -236,10 +236,10 @@ def test_resume_says_where_it_goes_on_and_does_not_repeat_what_is_done(world: Wo
     assert plan.execute().code == 1
     shown = plan("resume", "--dry-run").ok()
     assert shown.data["next_step"] == 1
-    assert "it would go on with step 1 of 3, two" in shown.envelope["messages"][0]
+    assert "it would go on with step 2 of 3, two" in shown.envelope["messages"][0]
     cure.touch()
     answer = plan("resume").ok()
-    assert "resumed: going on with step 1 of 3 (two); what came before is kept" in answer.err
+    assert "resumed: going on with step 2 of 3 (two); what came before is kept" in answer.err
     assert tally.read_text() == "one\n"
     assert "resumed" not in plan("resume").ok().err
 

@@ -108,6 +108,17 @@ def test_status_counts_tokens_and_cost(llm: LlmWorld) -> None:
     assert "Everything is there." in text
 
 
+def test_explain_has_what_the_model_noted_among_what_was_known(llm: LlmWorld) -> None:
+    plan = llm.run()
+    wanted = decisions(plan)[0]
+
+    known = llm.agents("plan", "explain", wanted).ok().data["context"]
+
+    assert known.keys() == {"tool", "actor_state", "model", "usage"}
+    assert known["tool"] == "file.write"
+    assert known["usage"]["requests"] == 1
+
+
 def test_several_calls_in_one_answer_are_several_steps_and_one_request(
     llm: LlmWorld, server: ChatServer
 ) -> None:
@@ -118,7 +129,7 @@ def test_several_calls_in_one_answer_are_several_steps_and_one_request(
     assert names(plan) == ["file.write a.txt", "shell echo b > b.txt"]
     assert len(server.asked) == 2
     assert [role for role, _ in server.heard()][-3:] == ["assistant", "tool", "tool"]
-    plan.rollback("decision 1: shell echo b > b.txt").ok()
+    plan.rollback("decision 2: shell echo b > b.txt").ok()
     plan.execute().ok()
     assert len(server.asked) == 3
     assert server.heard(2) == server.heard(1)

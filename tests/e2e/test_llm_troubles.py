@@ -54,7 +54,7 @@ def test_each_pause_is_shown(llm: LlmWorld, server: ChatServer) -> None:
     shown = llm.agents.inside("-v", "plan", "execute", plan.id)
 
     assert "asking again in 0 s" in shown.err
-    assert "step 0: thinking" in shown.err
+    assert "step 1: thinking" in shown.err
 
 
 @pytest.mark.parametrize(

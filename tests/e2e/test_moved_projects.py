@@ -26,7 +26,7 @@ def test_a_repository_that_was_moved_is_followed_by_the_next_command(world: Worl
     waiting = world.use(write("c", "1"))
     place, agents = moved(world)
 
-    done = agents("plan", "rollback", "--yes", plan.id, "decision 1: two").ok()
+    done = agents("plan", "rollback", "--yes", plan.id, "decision 2: two").ok()
     assert str(place) in done.err
     agents("plan", "resume", plan.id).ok()
     agents("plan", "diff", plan.id).ok()
@@ -154,7 +154,7 @@ def test_refs_that_somebody_deleted_are_made_again_as_long_as_git_has_the_commit
     plan = _uncommitted(world)
     before = world.project.traces()
     _robbed(world, gc=False)
-    plan.rollback("decision 1: two").ok()
+    plan.rollback("decision 2: two").ok()
     assert world.project.traces() == before
     world.project.git("reflog", "expire", "--expire=now", "--all")
     world.project.git("gc", "-q", "--prune=now")
@@ -172,7 +172,7 @@ def test_what_needs_a_commit_that_git_has_removed_is_refused_before_anything_cha
     plan = _uncommitted(world)
     _robbed(world, gc=True)
     records, files = world.records(), plan.tree()
-    last = ("decision 1: two",) if "rollback" in words else ()
+    last = ("decision 2: two",) if "rollback" in words else ()
     said = refused(world.agents("plan", *words, plan.id, *last), "base-lost")
     assert "refs/cleveragents" in said
     assert str(plan.sandbox) in said

@@ -125,7 +125,7 @@ def test_execute_after_a_rollback_sends_nothing_twice(post: Post) -> None:
     plan = post.use("mail", "mail")
     plan.execute().ok()
     answer = plan.rollback("start").ok()
-    assert f"cannot be undone: step 0 (mail): {MAIL}" in answer.envelope["messages"]
+    assert f"cannot be undone: step 1 (mail): {MAIL}" in answer.envelope["messages"]
 
     answer = plan.execute()
     assert answer.error["code"] == "effect-already-done"
@@ -177,8 +177,8 @@ def test_a_rollback_recalls_what_can_be_recalled_newest_first(post: Post) -> Non
 
     assert post.sent == ["to 0", "to 1", "to 2", "recall 1 id-1", "recall 0 id-0"]
     told = answer.envelope["messages"]
-    assert f"compensated: step 0 (post): {MAIL}" in told
-    assert f"cannot be undone: step 2 (mail): {MAIL}" in told
+    assert f"compensated: step 1 (post): {MAIL}" in told
+    assert f"cannot be undone: step 3 (mail): {MAIL}" in told
     assert states(plan) == ["compensated", "compensated", "done"]
     assert not (plan.sandbox / "end.txt").exists()
 
@@ -196,7 +196,7 @@ def test_a_correction_recalls_what_its_steps_sent_and_nothing_else(post: Post) -
     told = post.world.agents("plan", "correct", *words, middle).ok().envelope["messages"]
 
     assert post.sent == ["to 0", "to 1", "to 2", "recall 1 id-1", "to 1"]
-    assert f"compensated: step 1 (own-post): {MAIL}" in told
+    assert f"compensated: step 2 (own-post): {MAIL}" in told
     assert states(plan) == ["done", "compensated", "done", "done"]
 
 
@@ -266,7 +266,7 @@ def test_an_interruption_says_what_may_have_happened_outside(post: Post, number:
 def test_the_ledger_is_shown_to_people_too(post: Post) -> None:
     plan = post.use("mail", "bad")
     assert plan.execute().code == 1
-    plan.rollback("decision 0: mail 0").ok()
+    plan.rollback("decision 1: mail 0").ok()
     shown = post.world.agents.inside("plan", "effects", plan.id, "--format", "plain")
     assert MAIL in shown.out
     assert "its step was rolled back" in shown.out
@@ -351,7 +351,7 @@ def test_new_children_after_a_rollback_know_what_the_old_ones_did_outside(post: 
     plan = with_child(post, "mail")
     plan.execute().ok()
     told = plan.rollback("start").ok().envelope["messages"]
-    assert f"cannot be undone: child kid, step 0 (mail): {MAIL}" in told
+    assert f"cannot be undone: child kid, step 1 (mail): {MAIL}" in told
 
     answer = plan.execute()
 
@@ -374,7 +374,7 @@ def test_a_rollback_of_the_parent_compensates_what_its_children_did(post: Post) 
     plan = with_child(post, "post")
     plan.execute().ok()
     told = plan.rollback("start").ok().envelope["messages"]
-    assert f"compensated: child kid, step 0 (post): {MAIL}" in told
+    assert f"compensated: child kid, step 1 (post): {MAIL}" in told
     assert post.sent == ["to 0", "recall 0 id-0"]
     undone = plan.rollback("before rollback to start").ok().envelope["messages"]
     assert any("not done again: child kid" in text for text in undone)

@@ -1,6 +1,7 @@
 """Resources inside of each other: what is inside belongs to the inner one, and both are applied."""
 
 import sqlite3
+import subprocess
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -55,9 +56,11 @@ def run(
     *steps: Step,
     options: tuple[str, ...] = (),
     resources: Mapping[str, Any] | None = None,
+    **more: Any,
 ) -> PlanHandle:
     resources = resources or {"code": CODE, "db": DB, "assets": ASSETS}
     action = {"name": "demo", "description": "d", "resources": resources, "steps": list(steps)}
+    action |= more
     used = world.agents("plan", "use", *options, world.write_action(action)).ok()
     plan = PlanHandle(world.agents, used.data["plan_id"])
     plan.execute().ok()
@@ -93,11 +96,12 @@ def test_a_database_and_a_folder_in_the_checkout_are_applied_with_it(
 def test_what_is_written_there_in_the_outer_sandbox_is_told_and_not_applied(
     world: World, kind: str
 ) -> None:
-    """It used to be a conflict that nobody could decide, and that was blamed on the user."""
+    """It used to be a conflict that nobody could decide, and that was blamed on the user. Where
+    nothing holds a step inside, each sandbox is where it is, and none lies in another."""
     top = furnished(world, kind)
     outer = "echo by code > assets/one.txt; echo more > assets/new.txt; echo x > app.db; rm -f a*-x"
     command = step("shell", "code", command=f"mkdir -p assets; {outer}; echo 1 > own.txt")
-    plan = run(world, command, INSERT, ASSET)
+    plan = run(world, command, INSERT, ASSET, confinement={"mode": "off"})
 
     shown = plan("diff").ok()
     assert "own.txt" in shown.out
@@ -113,6 +117,18 @@ def test_what_is_written_there_in_the_outer_sandbox_is_told_and_not_applied(
     assert rows(top / "app.db") == [1, 2]
     assert (Path(plan.status["sandboxes"][0]["path"]) / "assets/new.txt").read_text() == "more\n"
     assert world.project.git("show", "--name-only", "--format=", "HEAD") == "own.txt"
+
+
+@pytest.mark.parametrize("kind", ["ignored", "untracked", "tracked"])
+def test_the_folder_of_another_resource_is_at_its_place_in_the_checkout(
+    world: World, kind: str
+) -> None:
+    top = furnished(world, kind)
+    command = "echo more > assets/new.txt; cat assets/one.txt"
+    plan = run(world, step("shell", "code", command=command))
+    assert not (top / "assets/new.txt").exists()
+    plan("apply", "--yes").ok()
+    assert (top / "assets/new.txt").read_text() == "more\n"
 
 
 @pytest.mark.parametrize(
@@ -166,8 +182,9 @@ def test_a_repository_inside_of_a_folder_is_applied_with_it(world: World) -> Non
     )
     plan("apply", "--yes").ok()
     there = {path.name for path in (world.top / "ws").rglob("*")}
-    assert {"own", "by-code"} <= there
-    assert "by-all" not in there
+    assert {"own", "by-code", "by-all"} <= there
+    shown = ["git", "-C", str(world.top / "ws/project"), "show", "--name-only", "--format="]
+    assert "by-all" in subprocess.check_output(shown, text=True).split()
 
 
 # --- what is said at the beginning --------------------------------------------------------------

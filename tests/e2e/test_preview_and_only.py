@@ -82,7 +82,7 @@ def test_the_question_comes_with_what_would_change(world: World, plan: PlanHandl
         shown = os.read(terminal, 100_000).decode()
     assert process.returncode == 1
     assert "declined" in out.decode()
-    for text in ("README.md", "restored", "one.txt", "removed", "3 discarded", "3 undone"):
+    for text in ("README.md", "restored", "one.txt", "removed", "3 decisions", "3 tool calls"):
         assert text in shown, shown
 
 

@@ -10,7 +10,7 @@ from tests.support.agents import COMMAND, Agents
 from tests.support.refusals import refused
 from tests.support.world import World, action, write
 
-FOLDERS = ("locks", "sandboxes", "scratch", "snapshots")
+FOLDERS = ("locks", "sandboxes", "scratch", "snapshots", "trash")
 
 
 def mode(path: Path) -> int:

@@ -235,7 +235,7 @@ def test_where_the_last_state_is_damaged_the_target_of_the_rollback_is_made(worl
         assert db.execute("SELECT changes()").fetchone()[0]
         db.commit()
     refused(plan("resume", "--rebuild"), "snapshot-damaged")
-    plan("rollback", "--rebuild", "--yes", "{}", "decision 1: two").ok()
+    plan("rollback", "--rebuild", "--yes", "{}", "decision 2: two").ok()
     assert (plan.sandbox / "a").read_text() == "first"
 
 

@@ -29,10 +29,10 @@ def test_the_oldest_groups_go_whole_and_the_first_and_newest_stay(
     labels = [group.label for group in plan.groups]
     assert labels == [
         "start",
-        "decision 0: s0",
+        "decision 1: s0",
         "before file.write f0",
         "after file.write f3",
-        "decision 4: s4",
+        "decision 5: s4",
         "before file.write f4",
         "after file.write f4",
     ]
@@ -63,7 +63,7 @@ def test_a_group_labelled_by_hand_is_never_pruned(world: World, two: Agents) -> 
     labels = [group.label for group in plan.groups]
     assert labels[0] == "start"
     assert {"keep me", "after file.write f4"} <= set(labels)
-    assert not {"decision 2: s0", "decision 6: s4"} & set(labels)
+    assert not {"decision 3: s0", "decision 7: s4"} & set(labels)
     assert states(plan) == 3
     plan.rollback("keep me").ok()
     assert (plan.sandbox / "a").exists()
@@ -106,7 +106,7 @@ def test_a_deleted_group_is_gone_and_the_others_still_work(world: World) -> None
     assert said["code"] == "checkpoint-not-found"
     assert "it was pruned at" in said["message"]
     assert "deleted by hand" in said["message"]
-    plan.rollback("decision 1: two").ok()
+    plan.rollback("decision 2: two").ok()
     assert (plan.sandbox / "a").read_text() == "1"
     assert not (plan.sandbox / "b").exists()
 
@@ -124,7 +124,7 @@ def test_a_dry_run_says_which_groups_would_go_and_why_and_changes_nothing(
 ) -> None:
     plan = world.run(*(write(f"f{index}", str(index), f"s{index}") for index in range(5)))
     world.agents("plan", "checkpoint", "create", "--label", "mine", plan.id).ok()
-    plan.rollback("decision 3: s3").ok()
+    plan.rollback("decision 4: s3").ok()
     records = world.records()
 
     found = prune(plan, two, "--dry-run")
@@ -132,14 +132,14 @@ def test_a_dry_run_says_which_groups_would_go_and_why_and_changes_nothing(
     assert (found["dry_run"], found["freed_bytes"]) == (True, 0)
     assert reasons(found["kept"]) == {
         "start": "the first",
-        "decision 0: s0": "within the limits",
+        "decision 1: s0": "within the limits",
         "before file.write f0": "within the limits",
         "after file.write f2": "within the limits",
-        "decision 3: s3": "the plan stands on it",
+        "decision 4: s3": "the plan stands on it",
         "before file.write f3": "within the limits",
         "after file.write f4": "within the limits",
         "mine": "labelled by hand",
-        "before rollback to decision 3: s3": "the most recent",
+        "before rollback to decision 4: s3": "the most recent",
     }
     assert len(found["removed"]) == 9
     assert set(reasons(found["removed"]).values()) == {"more than 2 states, and among the oldest"}
@@ -155,7 +155,7 @@ def test_pruning_frees_the_room_that_it_says_and_the_rest_still_works(
     steps = [shell("head -c 400000 /dev/urandom > noise", f"s{index}") for index in range(6)]
     plan = world.run(*steps)
     file = world.agents.data_dir / "snapshots" / f"{plan.id}.db"
-    before, old = file.stat().st_size, plan.group("decision 1: s1").group_id
+    before, old = file.stat().st_size, plan.group("decision 2: s1").group_id
 
     done = prune(plan, two, "--yes")
 
@@ -182,7 +182,7 @@ def test_groups_go_by_age_and_the_clock_going_back_prunes_nothing(world: World) 
 
     _age_groups(world, plan, "+400 days")  # the clock was put back: all are from the future
     assert prune(plan, young, "--dry-run")["removed"] == []
-    plan.rollback("decision 1: s1").ok()
+    plan.rollback("decision 2: s1").ok()
     plan.agents = young
     plan.execute().ok()
     assert [group.label for group in plan.groups][-1] == "after file.write f2"

@@ -27,7 +27,7 @@ def test_before_each_of_fifty_decisions_can_be_gone_back_to(world: World, trigge
 
     assert before_decisions(plan) == list(range(50))
     for index in (1, 25, 49):
-        plan.rollback(f"decision {index}: s{index}").ok()
+        plan.rollback(f"decision {index + 1}: s{index}").ok()
         assert (plan.sandbox / "a").read_text() == str(index - 1)
 
 
@@ -37,13 +37,13 @@ def test_of_more_the_oldest_go_with_all_groups_of_their_state(world: World) -> N
 
     assert before_decisions(plan) == [0, 6, 7, 8]
     assert [group.label for group in plan.groups] == [
-        *("start", "decision 0: s0", "before file.write a"),
-        *("after file.write a", "decision 6: s6", "before file.write a"),
-        *("after file.write a", "decision 7: s7", "before file.write a"),
-        *("after file.write a", "decision 8: s8", "before file.write a"),
+        *("start", "decision 1: s0", "before file.write a"),
+        *("after file.write a", "decision 7: s6", "before file.write a"),
+        *("after file.write a", "decision 8: s7", "before file.write a"),
+        *("after file.write a", "decision 9: s8", "before file.write a"),
         "after file.write a",
     ]
-    assert "more than 4 states" in refused(plan.rollback("decision 5: s5"), "checkpoint-not-found")
+    assert "more than 4 states" in refused(plan.rollback("decision 6: s5"), "checkpoint-not-found")
 
 
 def test_steps_that_read_are_moments_too(world: World) -> None:
@@ -55,7 +55,7 @@ def test_steps_that_read_are_moments_too(world: World) -> None:
 def test_the_list_says_how_many_states_there_are(world: World) -> None:
     plan = world.run(write("a", "1"), write("b", "2"))
     told = world.agents.process("plan", "checkpoint", "list", plan.id)
-    assert "7 checkpoints of 3 states" in told.out
+    assert "all 7 groups: --all" in told.out
     assert plan("checkpoint", "list").ok().data["states"] == 3
 
 
@@ -92,7 +92,7 @@ def test_a_limit_of_bytes_is_obeyed_with_triggers_off(world: World) -> None:
     assert before_decisions(plan) == [0, 5]
     file = world.agents.data_dir / "snapshots" / f"{plan.id}.db"
     assert file.stat().st_size < 1_600_000
-    assert "more than 1000000 bytes" in plan.rollback("decision 3: s3").error["message"]
+    assert "more than 1000000 bytes" in plan.rollback("decision 4: s3").error["message"]
 
 
 def test_what_a_failed_step_left_is_counted_where_it_is_kept(world: World) -> None:

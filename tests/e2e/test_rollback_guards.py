@@ -21,7 +21,7 @@ __all__ = ["plan"]
 
 def test_an_unknown_checkpoint_is_refused(world: World, plan: PlanHandle) -> None:
     with nothing_changes(world, plan.sandbox):
-        for wanted in ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "no such label", "zz", "-1", "01"):
+        for wanted in ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "no such label", "zz", "-99", "01"):
             said = refused(
                 world.agents("plan", "rollback", "--yes", plan.id, "--", wanted),
                 "checkpoint-not-found",
@@ -59,7 +59,11 @@ def test_an_ambiguous_prefix_is_refused_and_the_matches_are_named(
     prefix = os.path.commonprefix([group.group_id for group in groups])
     with nothing_changes(world, plan.sandbox):
         said = refused(plan.rollback(prefix), "checkpoint-ambiguous")
-    assert all(group.group_id in said for group in groups)
+    lines = said.splitlines()
+    for group in groups:
+        called = (f"  {group.label}", f" ({group.label})")
+        line = next(line for line in lines if any(name in line for name in called))
+        assert any(group.group_id.endswith(w) and len(w) >= 4 for w in line.split())
 
 
 def test_an_ambiguous_label_is_refused(world: World) -> None:
@@ -73,9 +77,13 @@ def test_a_missing_checkpoint_is_a_usage_error_that_lists_what_there_is(
 ) -> None:
     with nothing_changes(world, plan.sandbox):
         said = refused(plan("rollback", "--yes"), "checkpoint-required", exit_code=2)
-    for group in plan.groups:
-        assert group.group_id in said
-        assert group.label in said
+    told = [line.split(maxsplit=4) for line in said.partition(" name it by")[0].splitlines()[1:]]
+    assert [line[0] for line in told] == [str(number) for number in range(len(told))]
+    assert told[0][4] == "start"
+    for line in told:  # each by what it is told by
+        by_number = plan("rollback", "--dry-run", "{}", line[0]).ok().data["rollback_summary"]
+        by_ending = plan("rollback", "--dry-run", "{}", line[3]).ok().data["rollback_summary"]
+        assert by_number == by_ending
 
 
 def test_an_unambiguous_prefix_a_checkpoint_and_a_label_all_work(plan: PlanHandle) -> None:
@@ -125,7 +133,7 @@ def test_a_clock_that_goes_back_changes_no_order(world: World) -> None:
     assert groups[: len(before)] == before
     assert plan.status["last_checkpoint_id"] == plan.groups[-1].head
     assert groups[-1] < before[0], "the ids themselves go back"
-    plan.rollback("decision 2: b").ok()
+    plan.rollback("decision 3: b").ok()
     assert not (plan.sandbox / "b").exists()
     done = plan.rollback(before[0]).ok().data
     assert done["impact"]["decisions_after_cp"] == "3 discarded"

@@ -158,3 +158,46 @@ def test_the_configured_timeout_is_obeyed(world: World) -> None:
     agents = world.agents.having(CLEVERAGENTS_TOOL_TIMEOUT="0.2")
     plan = run(world, agents, shell("sleep 20", "slow"))
     assert "0.2 seconds" in plan.status["error"]["message"]
+
+
+def test_a_value_that_is_unset_is_told_with_what_holds_instead(world: World) -> None:
+    world.agents("config", "set", "tool.timeout", "7").ok()
+    world.agents("config", "set", "--project", "tool.timeout", "5").ok()
+
+    answer = world.agents("config", "unset", "--project", "tool.timeout").ok()
+
+    assert (answer.data["removed"], answer.data["value"]) == (True, 7)
+    assert answer.data["origin"].startswith("global config")
+    assert world.agents("config", "unset", "tool.timeout").ok().data["origin"] == "default"
+    assert world.agents("config", "unset", "tool.timeout").ok().data["removed"] is False
+
+
+def test_setting_what_the_environment_overrides_says_so_and_what_to_type(world: World) -> None:
+    agents = world.agents.having(CLEVERAGENTS_TOOL_TIMEOUT="3")
+
+    told = agents("config", "set", "tool.timeout", "7").ok().envelope
+
+    assert told["status"] == "warn"
+    assert any("`unset CLEVERAGENTS_TOOL_TIMEOUT`" in text for text in told["messages"])
+
+
+def test_setting_globally_what_the_project_overrides_says_so_and_what_to_type(world: World) -> None:
+    world.agents("config", "set", "--project", "tool.timeout", "5").ok()
+
+    told = world.agents("config", "set", "tool.timeout", "7").ok().envelope
+
+    assert any("`agents config unset --project tool.timeout`" in m for m in told["messages"])
+    told = world.agents("config", "set", "--project", "tool.timeout", "6").ok().envelope
+    assert told["status"] == "ok"
+
+
+def test_the_hint_at_a_bad_value_leads_to_where_it_comes_from(world: World) -> None:
+    answer = world.agents.having(CLEVERAGENTS_TOOL_TIMEOUT="long")("plan", "list")
+    assert "`unset CLEVERAGENTS_TOOL_TIMEOUT`" in answer.error["hint"]
+
+    file = world.agents.data_dir / "config.toml"
+    file.write_text("nonsense = 1\n")
+    hint = world.agents("plan", "list").error["hint"]
+    assert "`agents config unset nonsense`" in hint
+    world.agents("config", "unset", "nonsense").ok()
+    world.agents("plan", "list").ok()

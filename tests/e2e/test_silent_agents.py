@@ -59,9 +59,9 @@ def test_one_can_go_back_to_before_each_of_them_and_the_agent_begins_anew(world:
     plan = silent(world, "touch one", PAUSE, "touch two")
     plan.execute().ok()
 
-    plan.rollback("decision 1: two").ok()
+    plan.rollback("decision 2: two").ok()
     assert made(plan) == {"one"}
-    plan.rollback("decision 0: one").ok()
+    plan.rollback("decision 1: one").ok()
     assert made(plan) == set()
     # What it had done was never decided beforehand: there is nothing that waits to be done.
     assert chosen(plan) == []
@@ -120,7 +120,7 @@ def test_triggers_are_obeyed(world: World, triggers: str) -> None:
     write = [name for name in wanted if name == "on_tool_write"]
     after = [name for name in wanted if name == "after_step"]
     assert plan.reasons == ["decision", *before, "decision", *write, *after, "complete"]
-    plan.rollback("decision 0: one").ok()
+    plan.rollback("decision 1: one").ok()
     assert made(plan) == set()
 
 
@@ -145,9 +145,9 @@ def test_what_it_does_beside_its_hooks_is_a_step_of_its_own(world: World) -> Non
         "agent.Write: Write two.txt",
         "agent.wrote: late",
     ]
-    plan.rollback("decision 3: late").ok()
+    plan.rollback("decision 4: late").ok()
     assert made(plan) == {"one.txt", "between", "two.txt"}
-    plan.rollback("decision 1: between").ok()
+    plan.rollback("decision 2: between").ok()
     assert made(plan) == {"one.txt"}
 
 

@@ -22,10 +22,49 @@ def test_status_shows_the_size_and_the_plans(world: World) -> None:
     assert data["limit_bytes"] == 20_000_000_000
 
 
+def test_sandboxes_and_records_count_and_what_helps_is_told(world: World) -> None:
+    plan = world.run(shell("head -c 300000 /dev/urandom > big.bin"))
+    done = world.run(write("a.txt", "a\n"))
+    done("cancel").ok()
+
+    answer = world.agents("store", "status").ok()
+
+    shares = {share["plan_id"]: share for share in answer.data["plans"]}
+    assert shares[plan.id]["sandbox_bytes"] > 300_000 > shares[done.id]["sandbox_bytes"] > 0
+    data = answer.data
+    assert data["sandbox_bytes"] == sum(share["sandbox_bytes"] for share in data["plans"])
+    assert data["database_bytes"] > 0
+    parts = ("size_bytes", "sandbox_bytes", "database_bytes")
+    assert data["total_bytes"] == sum(data[key] for key in parts)
+    assert data["next_steps"][0] == "agents prune --older-than 14d"
+    out = world.agents.inside("store", "status").ok().out
+    helps = data["next_steps"][-1].split()[1:]
+    assert helps == ["plan", "discard", "--any", "demo-1"]
+    world.agents(*helps, "--yes").ok()
+    for word in (
+        "sandboxes",
+        "records",
+        "copies of projects",
+        "get room back: agents plan discard",
+    ):
+        assert word in out
+
+
+def test_children_s_sandboxes_count_with_their_parent(world: World) -> None:
+    plans = [{"name": "en", "steps": [shell("head -c 300000 /dev/urandom > b; exit 3")]}]
+    plan = world.use({"name": "both", "subplans": {"plans": plans, "max_retries": 0}})
+    plan("execute")
+
+    (share,) = world.agents("store", "status").ok().data["plans"]
+
+    assert (share["plan_id"], share["sandbox_bytes"] > 300_000) == (plan.id, True)
+
+
 def test_an_empty_store_has_nothing(world: World) -> None:
     data = world.agents("store", "status").ok().data
 
     assert (data["size_bytes"], data["plans"]) == (0, [])
+    assert (data["sandbox_bytes"], data["next_steps"]) == (0, [])
 
 
 def test_verify_proves_all_plans_and_finds_damage(world: World) -> None:

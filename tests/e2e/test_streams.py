@@ -43,7 +43,7 @@ CHANGING: dict[str, Words] = {
     "plan execute": lambda w, _: ["execute", w.use(write("h", "1")).id],
     "plan resume": lambda w, _: ["resume", w.use(write("h", "1")).id],
     "plan checkpoint create": lambda _, p: ["checkpoint", "create", "--label", "x", p.id],
-    "plan checkpoint delete": lambda _, p: ["checkpoint", "delete", "-y", p.id, "decision 0: one"],
+    "plan checkpoint delete": lambda _, p: ["checkpoint", "delete", "-y", p.id, "decision 1: one"],
     "plan checkpoint prune": lambda _, p: ["checkpoint", "prune", "-y", p.id],
     "plan rollback": lambda _, p: ["rollback", "--yes", p.id, "start"],
     "plan apply": lambda _, p: ["apply", "--yes", p.id],
@@ -60,7 +60,7 @@ CHANGING: dict[str, Words] = {
 def _corrected(world: World, plan: PlanHandle, mode: str, *flags: str) -> Sequence[str]:
     file = world.top / "step.json"
     file.write_text(json.dumps({"tool": "file.write", "with": {"path": "g", "content": "2"}}))
-    decision = plan.group("decision 0: one").decision_id
+    decision = plan.group("decision 1: one").decision_id
     advice = ("--mode", mode, "--guidance", "two", "--step-file", str(file))
     return ["correct", *advice, *flags, decision]
 

@@ -229,7 +229,7 @@ def test_the_tree_shows_children_below_their_spawn(world: World) -> None:
         ("b", "failed"),
     ]
     plain = world.agents.inside("--format", "plain", "plan", "tree", plan.id).out
-    assert "b [failed]: The part b" in plain
+    assert "b, failed: The part b" in plain
     plan.rollback("start").ok()
     everything = plan("tree", "--show-superseded").data["tree"]["children"][-1]
     assert [c["outcome"] for c in everything["children"]] == ["invalidated", "invalidated"]

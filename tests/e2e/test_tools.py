@@ -293,7 +293,7 @@ def test_the_tools_of_a_server_are_tools(world: World) -> None:
         **mcp(),
     )
     assert (plan.sandbox / "notes.txt").read_text() == "one\ntwo\n"
-    assert outputs(plan)[0] == f"noted in {plan.sandbox}"
+    assert outputs(plan)[0] == f"noted in {world.project.path}"
     assert outputs(plan)[2] == "3\n[image image/png]"  # one server for all three
     assert last(plan)["values"] == {"result": {"calls": 3}}
     plan.rollback("start").ok()

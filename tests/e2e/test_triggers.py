@@ -60,7 +60,7 @@ def test_the_empty_list_leaves_the_groups_of_the_decisions_and_they_still_work(
     agents = world.agents.having(**{VARIABLE: ""})
     plan = run(world, agents, write("a", "1", "one"), write("b", "2", "two"))
     assert plan.reasons == [*["decision"] * 3, "complete"]
-    plan.rollback("decision 1: two").ok()
+    plan.rollback("decision 2: two").ok()
     assert (plan.sandbox / "a").exists()
     assert not (plan.sandbox / "b").exists()
     plan("resume").ok()
@@ -72,7 +72,7 @@ def test_an_error_without_its_trigger_leaves_no_group_but_an_errored_plan(world:
     plan = run(world, agents, shell("echo half > half; false", "bad"))
     assert triggered(plan) == []
     assert plan.status["state"] == "errored"
-    plan.rollback("decision 0: bad").ok()
+    plan.rollback("decision 1: bad").ok()
     assert not (plan.sandbox / "half").exists()
 
 

@@ -57,25 +57,25 @@ def test_a_kept_step_is_unchecked_and_everything_says_so(world: World) -> None:
     assert sum("unchecked" in node for node in nodes.values()) == 1
     assert plan.agents("plan", "explain", check).ok().data["unchecked"] == KEPT
     shown = world.agents.inside("plan", "status", plan.id).ok()
-    assert "complete, unchecked" in shown.out
-    assert f"step 1 (check it) is unchecked: {KEPT}" in shown.err
+    assert "finished, unchecked" in shown.out
+    assert f"step 2 (check it) is unchecked: {KEPT}" in shown.err
     assert "(unchecked)" in world.agents.inside("plan", "tree", plan.id).ok().out
 
 
 def test_who_applies_is_told_what_is_unchecked(world: World) -> None:
     plan = world.run(GREETING, CHECK)
-    say_hi(world, plan, "--keep", "1").ok()
+    say_hi(world, plan, "--keep", "2").ok()
 
     with asking(world, "plan", "apply", plan.id) as (process, terminal):
-        asked = os.read(terminal, 65536).decode()
         os.write(terminal, b"n\n")
         assert process.wait() == 1
-    assert "although unchecked: step 1 (check it)?" in asked
+        asked = os.read(terminal, 65536).decode()
+    assert "although unchecked: step 2 (check it)?" in asked
 
     answer = plan("apply", "--yes").ok()
     assert [item["step"] for item in answer.data["unchecked"]] == ["check it"]
     assert answer.envelope["status"] == "warn"
-    assert "applied, although unchecked: step 1 (check it)" in answer.envelope["messages"]
+    assert "applied, although unchecked: step 2 (check it)" in answer.envelope["messages"]
     assert plan.status["unchecked"] != [], "it stays on record"
 
 
@@ -107,13 +107,13 @@ def test_what_is_proven_to_depend_cannot_be_kept_and_nothing_changes(world: Worl
     records, tree = world.records(), plan.tree()
 
     told = refused(say_hi(world, plan, "--keep", "look"), "correction-refused")
-    assert "step 1 (file.read: look) cannot be kept: it reads code:hello.txt" in told
+    assert "step 2 (file.read: look) cannot be kept: it reads code:hello.txt" in told
     told = refused(say_hi(world, plan, "--keep", "more"), "correction-refused")
     assert "changes code:hello.txt after it" in told
-    told = refused(say_hi(world, plan, "--keep", "3"), "correction-refused")
+    told = refused(say_hi(world, plan, "--keep", "4"), "correction-refused")
     assert "uses 'write the greeting'" in told
-    assert "is corrected" in refused(say_hi(world, plan, "--keep", "0"), "correction-refused")
-    assert "0 (write the greeting)" in refused(say_hi(world, plan, "--keep", "9"), "usage", 2)
+    assert "is corrected" in refused(say_hi(world, plan, "--keep", "1"), "correction-refused")
+    assert "1 (write the greeting)" in refused(say_hi(world, plan, "--keep", "9"), "usage", 2)
     refused(say_hi(world, plan, "--keep", "no such"), "usage", 2)
     assert (world.records(), plan.tree()) == (records, tree)
 
@@ -121,7 +121,7 @@ def test_what_is_proven_to_depend_cannot_be_kept_and_nothing_changes(world: Worl
 def test_a_name_that_several_steps_have_is_refused(world: World) -> None:
     plan = world.run(GREETING, CHECK, CHECK)
 
-    assert "1, 2" in refused(say_hi(world, plan, "--keep", "check it"), "usage", 2)
+    assert "2, 3" in refused(say_hi(world, plan, "--keep", "check it"), "usage", 2)
 
 
 def test_what_is_added_keeps_everything_anyway(world: World) -> None:
@@ -140,7 +140,7 @@ def test_doing_it_again_checks_it(world: World) -> None:
     correct(plan, decisions(plan)[0], "--step-file", better, "--keep", "all").ok()
     assert unchecked(plan) == [1, 2]
 
-    correct(plan, decisions(plan)[1], "--keep", "2").ok()
+    correct(plan, decisions(plan)[1], "--keep", "3").ok()
     assert unchecked(plan) == [2]
     correct(plan, decisions(plan)[2]).ok()
     assert unchecked(plan) == []
@@ -172,7 +172,7 @@ def test_it_goes_back_and_forth_with_a_rollback(world: World) -> None:
     plan.rollback(undo.group_id).ok()
     assert unchecked(plan) == [1]
 
-    plan.rollback("decision 1: build").ok()
+    plan.rollback("decision 2: build").ok()
     assert unchecked(plan) == []
     plan("resume").ok()
     assert unchecked(plan) == []
@@ -290,7 +290,7 @@ def test_a_dry_run_says_why_each_step_would_be_done_again(world: World) -> None:
     assert world.records() == records
     shown = world.agents.inside(*_words(plan, "--dry-run", "--keep", "check it")).ok().out
     assert "stays, unchecked" in shown
-    assert "reads code:hello.txt (step 0)" in shown
+    assert "reads code:hello.txt (step 1)" in shown
 
 
 def _words(plan: PlanHandle, *more: str) -> tuple[str, ...]:

@@ -165,7 +165,7 @@ def test_a_step_file_is_taken_or_changes_nothing(
     file = world.top / "step.yaml"
     file.write_bytes(content)
     advice = ("--mode", mode, "--guidance", "again", "--step-file", str(file))
-    decision = plan.group("decision 0: one").decision_id
+    decision = plan.group("decision 1: one").decision_id
     before = everything(world)
     dry = ["--dry-run"] if mode == "revert" else ["--no-execute"]
     answer = world.agents("plan", "correct", *advice, *dry, decision)

@@ -1,7 +1,8 @@
 """The JSON of every command is what it was: an envelope for each, kept in `envelopes/`.
 
 After a change that is meant: `CLEVERAGENTS_TEST_GOLDEN=write pytest tests/golden`, and a look at
-what git says of it. Ids, times, hashes, sizes and places are told apart, not compared.
+what git says of it, then `python docs/generate.py`: the page on JSON shows them. Ids, times,
+hashes, sizes and places are told apart, not compared.
 """
 
 import json
@@ -12,22 +13,24 @@ from typing import Any
 
 import click
 import pytest
+from tests.golden.key_paths import paths
 from tests.support.day import Told, tell
 from tests.support.world import World
 
 from cleveragents.cli.main import root
 
 ENVELOPES = Path(__file__).with_name("envelopes")
+KEYS = Path(__file__).with_name("keys.txt")
 WRITE = os.environ.get("CLEVERAGENTS_TEST_GOLDEN") == "write"
 # Not asked by people, or not answered in JSON, or its answer stands in the docs to the letter.
-UNTOLD = {"completion", "hook pre-tool", "hook post-tool", "action schema"}
+UNTOLD = {"completion", "hook pre-tool", "hook post-tool", "hook pause", "action schema"}
 # How the machine can confine, how fast and how large it is.
 OF_THE_MACHINE = {"base", "confinement", "dedup", "duration", "duration_ms", "elapsed"}
 _ULID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _HASH = re.compile(r"\b[0-9a-f]{40,64}\b")
 _SHORT_HASH = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,12}\b")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?")
-_SIZE = re.compile(r"\b\d+(\.\d+)? (bytes|B|KB|KiB|MB|MiB|GB|GiB|ms|s)\b")
+_SIZE = re.compile(r"\b\d+(\.\d+)? (bytes|B|kB|KB|KiB|MB|MiB|GB|GiB|ms|s)\b")
 """Told to people with a unit."""
 
 
@@ -59,6 +62,27 @@ def test_every_envelope_is_what_it_was(told: tuple[World, Told]) -> None:
 def test_nothing_is_kept_that_nobody_tells(told: tuple[World, Told]) -> None:
     kept = {path.stem for path in ENVELOPES.glob("*.json")}
     assert kept == {name.replace(", ", "__").replace(" ", "-") for name in told[1]}
+
+
+def test_keys_are_only_added(told: tuple[World, Told]) -> None:
+    """To refresh adds keys and takes none away: to rename one breaks the programs of others."""
+    known = KEYS.read_text().splitlines()
+    now = {f"{answer.envelope['command']}: {path}" for answer in told[1].values()
+           for path, _ in paths(answer.data)}  # fmt: skip
+    if WRITE:
+        KEYS.write_text("\n".join(sorted({*known, *now})) + "\n")
+
+    assert sorted({*known} - now) == [], "these are promised, and are gone"
+    assert WRITE or sorted(now - {*known}) == [], "these are new: refresh, as is said above"
+
+
+def test_a_plan_is_called_plan_id_wherever_one_plan_is_meant(told: tuple[World, Told]) -> None:
+    """`plan` of two summaries, which are exact, is not the only name of it there."""
+    about_one = {name: answer for name, answer in told[1].items()
+                 if name.startswith("plan ") and not name.startswith("plan list")
+                 and answer.envelope["status"] != "error"}  # fmt: skip
+    assert len(about_one) > 30
+    assert [name for name, answer in about_one.items() if "plan_id" not in answer.data] == []
 
 
 def leaves(command: click.Command, words: tuple[str, ...]) -> list[str]:

@@ -44,7 +44,7 @@ def held_inside(world: World) -> Generator[None]:
         yield
     assert traces(world) == []
     known = {"cleveragents.db", "cleveragents.db-wal", "cleveragents.db-shm"}
-    known |= {"snapshots", "scratch", "locks", "sandboxes", "tracebacks"}
+    known |= {"snapshots", "scratch", "locks", "sandboxes", "tracebacks", "trash", "machine.json"}
     assert {path.name for path in data.iterdir()} - known == set()
     assert {path.name for path in (data / "scratch").iterdir()} == set()
 

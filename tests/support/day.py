@@ -35,11 +35,22 @@ def tell(world: World) -> Told:
     _children(world, typed)
     _applied(plan, typed)
     _a_bad_plan(world, typed)
+    _an_effect(world, typed)
+    _every_day(world, typed)
     _all_plans(typed)
+    _programs(typed)
     return told
 
 
 Typed = Callable[..., Answer]
+
+
+def _programs(typed: Typed) -> None:
+    typed("run", "run", "--", "sh", "-c", "echo 1 > of-a-program.txt")
+    typed("run, failed", "run", "--", "sh", "-c", "echo 1 > half.txt; exit 3")
+    typed("run, checked", "run", "--apply-if", "false", "--", "sh", "-c", "echo 1 > c.txt")
+    typed("run, applied", "run", "--yes", "--", "sh", "-c", "echo 1 > applied.txt")
+    typed("run, refused", "run", "--", "no-such-program")
 
 
 def _files(world: World) -> None:
@@ -62,7 +73,7 @@ def _resources(world: World) -> dict[str, Any]:
 def _steps() -> list[dict[str, Any]]:
     return [
         dict(write("new.txt", "new\n", "write the page")),
-        dict(shell("echo more >> README.md; rm src/old.py", "run the generator")),
+        dict(shell("echo more >> README.md; rm src/old.py; mkdir hollow", "run the generator")),
         {"name": "an asset", "tool": "file.write",
          "with": {"resource": "assets", "path": "two.txt", "content": "two\n"}},
         {"name": "a row", "tool": "sql.execute",
@@ -80,6 +91,7 @@ def _before_any_plan(world: World, typed: Typed) -> None:
     typed("config set", "config", "set", "tool.timeout", "50")
     typed("config set, refused", "config", "set", "tool.timeout", "long")
     typed("config get, unknown", "config", "get", "tool.timeuot")
+    typed("config unset", "config", "unset", "tool.timeout")
     typed("tool list", "tool", "list")
     typed("tool show", "tool", "show", "file.write")
     typed("tool show, unknown", "tool", "show", "file.wirte")
@@ -101,6 +113,7 @@ def _looking(plan: PlanHandle, typed: Typed) -> None:
     for word in ("status", "tree", "diff", "artifacts", "errors", "effects"):
         typed(f"plan {word}", "plan", word, plan.id).ok()
     typed("plan explain", "plan", "explain", _decision(plan)).ok()
+    typed("plan show", "plan", "show", "2", "--plan", plan.id).ok()
     typed("plan resume, dry run", "plan", "resume", "--dry-run", plan.id).ok()
     typed("tool list, of a plan", "tool", "list", "--plan", plan.id).ok()
 
@@ -113,14 +126,14 @@ def _groups(plan: PlanHandle, typed: Typed) -> None:
     typed("plan checkpoint verify", *checkpoint, "verify", plan.id).ok()
     typed("plan checkpoint diff", *checkpoint, "diff", plan.id, "start", "mine").ok()
     typed("plan checkpoint delete, refused", *checkpoint, "delete", "-y", plan.id, "mine")
-    first = "decision 0: write the page"
+    first = "decision 1: write the page"
     typed("plan checkpoint delete", *checkpoint, "delete", "-y", plan.id, first).ok()
     typed("plan checkpoint prune", *checkpoint, "prune", "-y", plan.id).ok()
     typed("plan checkpoint show, unknown", *checkpoint, "show", plan.id, "nothing")
 
 
 def _back_and_forth(world: World, plan: PlanHandle, typed: Typed) -> None:
-    group = plan.group("decision 1: run the generator").group_id
+    group = plan.group("decision 2: run the generator").group_id
     rollback = ("plan", "rollback")
     typed("plan rollback, dry run", *rollback, "--dry-run", plan.id, group).ok()
     typed("plan rollback, not confirmed", *rollback, plan.id, group)
@@ -136,8 +149,39 @@ def _back_and_forth(world: World, plan: PlanHandle, typed: Typed) -> None:
     typed("plan correct, dry run", *correct, "--dry-run").ok()
     corrected = typed("plan correct", *correct, "--yes").ok()
     correction = corrected.data["correction_id"]
-    typed("plan diff, of a correction", "plan", "diff", plan.id, "--correction", correction).ok()
+    typed("plan diff, of a correction", "plan", "diff", "--correction", correction).ok()
     typed("plan tree, with superseded", "plan", "tree", "--show-superseded", plan.id).ok()
+
+
+def _every_day(world: World, typed: Typed) -> None:
+    """Without a plan's name: the last one made of here."""
+    row = {"resource": "db", "sql": "insert into t values (3, 'three')"}
+    steps = (
+        write("day/one.txt", "one\n", "write a page"),
+        shell("echo a day >> README.md", "tell of it"),
+        {"name": "a third row", "tool": "sql.execute", "with": row},
+    )
+    day = action(*steps, resources=_resources(world), name="day")
+    path = world.write_action(day, "day.yaml")
+    world.agents("plan", "use", path).ok()
+    typed("undo, nothing", "undo")
+    world.agents("plan", "execute").ok()
+    typed("redo, nothing", "redo")
+    typed("status", "status").ok()
+    typed("diff", "diff").ok()
+    typed("diff, of a step", "diff", "2").ok()
+    typed("undo, dry run", "undo", "--dry-run").ok()
+    typed("undo", "undo").ok()
+    typed("undo, several", "undo", "-n", "2").ok()
+    typed("undo, a name", "undo", "3")
+    typed("log", "log").ok()
+    typed("redo", "redo").ok()
+    typed("rewind", "rewind", "--yes", "0").ok()
+    world.agents("redo", "-n", "3").ok()
+    world.agents("plan", "execute").ok()
+    typed("apply", "apply", "--yes", "--branch", "day").ok()
+    typed("undo, applied", "undo")
+    typed("discard", "discard", "--yes").ok()
 
 
 def _children(world: World, typed: Typed) -> None:
@@ -148,7 +192,8 @@ def _children(world: World, typed: Typed) -> None:
     typed("plan execute, with children", "plan", "execute", parent).ok()
     typed("plan status, with children", "plan", "status", parent).ok()
     typed("plan tree, with children", "plan", "tree", parent).ok()
-    typed("plan cancel", "plan", "cancel", parent).ok()
+    typed("plan cancel", "plan", "cancel", "--reason", "the wrong branch", parent).ok()
+    typed("plan status, cancelled", "plan", "status", parent).ok()
 
 
 def _applied(plan: PlanHandle, typed: Typed) -> None:
@@ -169,11 +214,27 @@ def _a_bad_plan(world: World, typed: Typed) -> None:
     typed("plan prompt", "plan", "prompt", plan, "open the gate")
 
 
+def _an_effect(world: World, typed: Typed) -> None:
+    mail = {"command": ["true"], "resource": "code", "side_effects": ["sends a mail"]}
+    step = {"name": "tell them", "tool": "mail", "with": {}}
+    path = world.write_action(action(step, name="mailing", tools={"mail": mail}))
+    plan = world.agents("plan", "use", path).ok().data["plan_id"]
+    world.agents("plan", "execute", plan).ok()
+    typed("plan effects, of a mail", "plan", "effects", plan).ok()
+
+
 def _all_plans(typed: Typed) -> None:
     typed("plan list", "plan", "list").ok()
+    typed("plan list, some", "plan", "list", "--here", "--state", "errored", "--since", "1h").ok()
+    typed("plan list, refused", "plan", "list", "--since", "soon")
     typed("store status", "store", "status").ok()
     typed("store verify", "store", "verify").ok()
     typed("doctor", "doctor").ok()
+    typed("prune, dry run", "prune", "--older-than", "0m", "--unapplied", "--dry-run").ok()
+    typed("prune, not confirmed", "prune", "--older-than", "0m")
+    typed("prune", "prune", "--older-than", "0m", "--yes").ok()
+    typed("uninstall, dry run", "uninstall", "--dry-run").ok()
+    typed("uninstall", "uninstall", "--yes").ok()
 
 
 def _decision(plan: PlanHandle) -> str:

@@ -85,6 +85,26 @@ class Histories(RuleBasedStateMachine):
             self.now_at(safe[-1])
             self.note_new_groups(before)
 
+    @rule(stays=st.booleans())
+    @precondition(lambda self: self.present is not None)
+    def back_and_forth(self, *, stays: bool) -> None:
+        """`agents undo` changes something or says that there is nothing; `redo` brings it back."""
+        before, of = self.present, ("--plan", self.plan.id)
+        answer = self.plan.agents("undo", *of)
+        if answer.code:
+            assert answer.error["code"] == "nothing-to-undo", answer
+            assert before == self.known.states[0], answer
+            return
+        undone = self.known.facts()
+        assert undone != before
+        self.note_new_groups(before)
+        self.present, self.done = undone, self.plan.status["last_completed_step"]
+        if not stays:
+            self.plan.agents("redo", *of).ok()
+            assert self.known.facts() == before
+            self.note_new_groups(undone)
+            self.present, self.done = before, self.plan.status["last_completed_step"]
+
     @rule()
     @precondition(lambda self: self.present is not None)
     def create(self) -> None:

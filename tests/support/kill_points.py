@@ -6,11 +6,10 @@
         killed(work, point)                        # one run in a child, which dies there
         ...                                        # the next command, and what must be true then
 
-`work` is a function without arguments. It runs in a fork of this process, where everything is
-imported already; what a child patches is its own. Two runs of `work` from the same beginning must
-do the same things in the same order, but for what depends on the clock: a point is the n-th of its
-kind. Other threads are not counted: those that keep house do what they do at any time. `cut_short`
-counts all.
+`work` takes no arguments. It runs in a fork of this process; what a child patches is its own. Two
+runs of it from the same beginning must do the same in the same order, but for what depends on the
+clock: a point is the n-th of its kind. Other threads are not counted, but by `cut_short`: those
+that keep house do what they do at any time.
 
 What counts as lasting: changes of files and folders through `os` (and so through `pathlib`,
 `shutil` and `tempfile`), files opened for writing, `fsync`, statements of SQLite that end a
@@ -50,13 +49,24 @@ PARTS = 2 if THOROUGH == 1 else 1
 
 _CHANGES = (
     *("fsync", "fdatasync", "write", "pwrite", "sendfile", "copy_file_range"),
-    *("rename", "replace", "link", "symlink", "unlink", "remove", "mkdir", "rmdir", "mkfifo"),
+    *(
+        "rename",
+        "replace",
+        "link",
+        "symlink",
+        "unlink",
+        "remove",
+        "mkdir",
+        "rmdir",
+        "mkfifo",
+        "mknod",
+    ),
     *("truncate", "ftruncate", "utime", "chmod", "fchmod", "chown", "fchown", "lchown"),
     *("setxattr", "removexattr"),
 )
 _ENDS = ("COMMIT", "END", "VACUUM", "PRAGMA WAL_CHECKPOINT", "PRAGMA JOURNAL_MODE")
 _WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "CREATE", "DROP", "ALTER")
-_REAL_OPEN, _REAL_WRITE = builtins.open, os.write
+_REAL_OPEN, _REAL_OS_OPEN, _REAL_WRITE = builtins.open, os.open, os.write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -357,9 +367,27 @@ def _looked_at(top: Path) -> str:
             digest.update(os.readlink(path))  # noqa: PTH115 - bytes
         elif stat.S_ISREG(found.st_mode):
             digest.update(b"%d\0" % found.st_mtime_ns)
-            with _REAL_OPEN(path, "rb") as file:
-                digest.update(hashlib.sha256(file.read()).digest())
+            digest.update(_content(path, (found.st_size, found.st_ctime_ns)))
     return digest.hexdigest()
+
+
+_closed: dict[bytes, tuple[int, int]] = {}
+"""Files that could not be opened, with the size and the time of change that they had then."""
+
+
+def _content(path: bytes, marks: tuple[int, int]) -> bytes:
+    """What tells its bytes from others. The work itself may keep everybody from opening a file:
+    then its marks do, and go on to do so until it is changed again, as that it is open to all once
+    more is no change."""
+    if _closed.get(path) == marks:
+        return b"%d %d" % marks
+    try:
+        fd = _REAL_OS_OPEN(path, os.O_RDONLY | os.O_NONBLOCK)
+    except BlockingIOError:
+        _closed[path] = marks
+        return b"%d %d" % marks
+    with _REAL_OPEN(fd, "rb") as file:
+        return hashlib.sha256(file.read()).digest()
 
 
 def _found(path: bytes) -> Iterator[bytes]:

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from cleveragents.application.plan_events import Unheard
 from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.processes.own_work import OwnWork
@@ -14,6 +15,8 @@ from cleveragents.infrastructure.sandbox.git.views import GitViews
 from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
 from cleveragents.infrastructure.sandbox.workbench import Workbench
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
+
+_BENCHES: list[Workbench] = []
 
 
 def runner_with(environ: Mapping[str, str], limit: int, processes: int = 200) -> ProcessRunner:
@@ -38,7 +41,16 @@ def workbench(
     data = str(data_dir)
     own_work = OwnWork(Confiner(environ=os.environ, scratch=f"{data}/scratch"))
     made = workers or database_workers()
-    return Workbench(data, lambda: "here", lambda: own_work, lambda: made, limit_bytes)
+    bench = Workbench(data, lambda: "here", lambda: own_work, lambda: made, Unheard(), limit_bytes)
+    _BENCHES.append(bench)
+    return bench
+
+
+def stop_watching() -> None:
+    """A user has 128 queues for watches: what a test has watched must not stay until somebody
+    collects garbage."""
+    while _BENCHES:
+        _BENCHES.pop().stop_watching()
 
 
 def adapters_in(data_dir: Path | str, workers: DatabaseWorkers | None = None) -> ResourceAdapters:
@@ -57,7 +69,8 @@ def in_file(path: Path | str) -> SandboxAddress:
 
 
 def git_views(scratch: Path | str) -> GitViews:
-    return GitViews(git_inside(scratch))
+    inside = git_inside(scratch)
+    return GitViews(lambda: inside)
 
 
 def git_inside(scratch: Path | str) -> GitInside:

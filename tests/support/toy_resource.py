@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec import Struct
+
 from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.action import MergeStrategy, ResourceSpec
@@ -37,6 +39,7 @@ from cleveragents.infrastructure.sandbox.location import (
     make_parent,
     remove_sandbox,
 )
+from cleveragents.infrastructure.sandbox.own_state import read_back, to_plain
 from cleveragents.infrastructure.sandbox.workbench import Workbench
 
 NOTE = ResourceKind(type=ResourceType("note"))
@@ -57,6 +60,10 @@ class NoteAdapter:
         make_parent(Path(child.sandbox_path))
         _write(child.sandbox_path, _read(parent.sandbox_path))
         return self.snapshots.capture(child)
+
+    def diff_between(self, resource: PlanResource, old: str, new: str) -> ResourceDiff:
+        contents = (self.snapshots.content(resource, ref) for ref in (old, new))
+        return _diff(resource, *contents)
 
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
         return _diff(resource, self.snapshots.content(resource, ref), _read(resource.sandbox_path))
@@ -140,10 +147,10 @@ class NoteSnapshots:
         return found
 
     def verify_restorable(
-        self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
+        self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
         del paths
-        if _hash(self.content(resource, ref)) != expected:
+        if _hash(self.content(resource, ref)) != state_hash:
             raise SnapshotDamagedError(resource.name, f"snapshot {ref} is another one")
 
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
@@ -195,7 +202,7 @@ class NoteSandboxes:
         self._snapshots = snapshots
 
     def inspect(
-        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+        self, spec: ResourceSpec, plan_id: PlanId | None, *, include_uncommitted: bool
     ) -> ResourceInspection:
         if not Path(spec.location).is_file():
             raise ResourceError(f"there is no note at {spec.location}", "correct `path`")
@@ -238,13 +245,18 @@ class NoteSandboxes:
         return _diff(resource, began, _read(resource.sandbox_path))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
-        token = resource.intent or {}
-        return _diff(resource, _bytes(token.get("old")), _bytes(token.get("new")))
+        token = read_back(resource, resource.intent, NoteToken)
+        return _diff(resource, token.old, token.new)
+
+
+class NoteToken(Struct, frozen=True, kw_only=True):
+    """Both contents, so that nothing else is needed to go there and back."""
+
+    old: bytes | None
+    new: bytes | None
 
 
 class NoteApply:
-    """The token has both contents, so that nothing else is needed to go there and back."""
-
     def __init__(self, snapshots: NoteSnapshots) -> None:
         self._snapshots = snapshots
 
@@ -258,23 +270,23 @@ class NoteApply:
             self._refuse(resource)
         return PreparedApply(
             resource_id=resource.resource_id,
-            token={"old": _text(old), "new": _text(new)},
+            token=to_plain(NoteToken(old=old, new=new)),
             diff=_diff(resource, old, new),
             snapshots=(result.ref,),
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
-        old, new = _bytes(prepared.token["old"]), _bytes(prepared.token["new"])
-        if _read(resource.location) not in (old, new):
+        token = read_back(resource, prepared.token, NoteToken)
+        if _read(resource.location) not in (token.old, token.new):
             self._refuse(resource)
-        _write(resource.location, new)
-        return f"note:{_hash(new)}"
+        _write(resource.location, token.new)
+        return f"note:{_hash(token.new)}"
 
     def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
-        old, new = _bytes(prepared.token["old"]), _bytes(prepared.token["new"])
-        if _read(resource.location) not in (old, new):
+        token = read_back(resource, prepared.token, NoteToken)
+        if _read(resource.location) not in (token.old, token.new):
             return (resource.location,)
-        _write(resource.location, old)
+        _write(resource.location, token.old)
         return ()
 
     def finish(self, resource: PlanResource, prepared: PreparedApply) -> None: ...
@@ -356,14 +368,6 @@ def _packed(content: bytes | None) -> bytes:
 
 def _hash_in(ref: str) -> str:
     return ref.partition("-")[2]
-
-
-def _text(content: bytes | None) -> str | None:
-    return None if content is None else content.decode("utf-8", "surrogateescape")
-
-
-def _bytes(text: str | None) -> bytes | None:
-    return None if text is None else text.encode("utf-8", "surrogateescape")
 
 
 def _changes(

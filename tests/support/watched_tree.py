@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 from pathlib import Path
 
@@ -78,8 +78,10 @@ class Tree:
 
 
 @pytest.fixture
-def tree(tmp_path: Path) -> Tree:
-    return Tree(tmp_path)
+def tree(tmp_path: Path) -> Generator[Tree]:
+    made = Tree(tmp_path)
+    yield made
+    made.watcher.close()
 
 
 def _state(seen: dict[bytes, ManifestRow]) -> dict[bytes, tuple[int, int, bytes, bytes]]:
@@ -112,13 +114,14 @@ class StoredTree:
             exclude=exclude,
         )
         self._connections = Connections()
+        self._watcher: Watcher | None = None
         self.new_process()
 
     def new_process(self) -> None:
         """Nothing is known and nothing is watched any more."""
-        self._connections.close()
+        self.close()
         scratch = str(self._top / "scratch")
-        watcher = Watcher(scratch, small=self._small)
+        self._watcher = watcher = Watcher(scratch, small=self._small)
         snapshots = str(self._top / "snapshots")
         self.engine = TreeEngine(
             snapshots, scratch, lambda _: self._side, watcher, self._connections
@@ -126,6 +129,8 @@ class StoredTree:
 
     def close(self) -> None:
         self._connections.close()
+        if self._watcher is not None:
+            self._watcher.close()
 
     def capture(self) -> Snapshot:
         known = self._known()

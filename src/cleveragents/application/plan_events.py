@@ -4,9 +4,12 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
-from cleveragents.application.ports.runtime import EventSink
-from cleveragents.domain.events import ChildReported, Event
+from cleveragents.domain.events import ChildReported, Event, Recovered
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import EventSink
 
 _CHILD: ContextVar[tuple[str, ...]] = ContextVar("child", default=())
 
@@ -14,7 +17,7 @@ _CHILD: ContextVar[tuple[str, ...]] = ContextVar("child", default=())
 class PlanEvents:
     """An EventSink for all threads: one event at a time, those of children with their names."""
 
-    def __init__(self, sink: EventSink) -> None:
+    def __init__(self, sink: "EventSink") -> None:
         self._sink = sink
         self._lock = threading.Lock()
 
@@ -31,3 +34,15 @@ class PlanEvents:
             yield
         finally:
             _CHILD.reset(token)
+
+
+class Unheard:
+    """An EventSink where nobody listens."""
+
+    def emit(self, event: Event) -> None:
+        del event
+
+
+def tell_recovered(events: "EventSink", *sentences: str) -> None:
+    for sentence in sentences:
+        events.emit(Recovered(message=sentence))

@@ -3,35 +3,39 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Generator, Mapping
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
 
 import click
+from msgspec.structs import replace
 
-from cleveragents.cli.framework import chosen_format, means_any_place
-from cleveragents.cli.interruptions import Interruptions
+from cleveragents.cli import pager
+from cleveragents.cli.framework import LATEST, chosen_format, means_any_place, refuses_pager
+from cleveragents.cli.lean import load_for_work
 from cleveragents.cli.progress.lines import Progress, make_progress
 from cleveragents.cli.render import Renderer, make_renderer
-from cleveragents.cli.render.blocks import CommandResult
+from cleveragents.cli.render.blocks import CommandResult, Invocation
+from cleveragents.cli.render.text import write
+from cleveragents.cli.spelling import Spelling
 from cleveragents.cli.streams import OutputLostError
 from cleveragents.config import ConfigProblem, LoadedSettings, load_settings
 from cleveragents.container import Container
+from cleveragents.container.surroundings import current_folder, home_of
 from cleveragents.domain.errors import (
-    ConfigFileError,
-    ConfigKeyError,
-    ConfigValueError,
     ConfirmationNeededError,
-    CurrentFolderError,
     DeclinedError,
-    HomeUnknownError,
     OutputNotWrittenError,
     PlanError,
     UsageError,
 )
 from cleveragents.domain.ids import PlanId
+
+if TYPE_CHECKING:
+    from cleveragents.application.services.plans.spoken_names import SpokenName
+    from cleveragents.cli.interruptions import Interruptions
 
 
 class App:
@@ -44,9 +48,8 @@ class App:
         self.command = ""
         self.format_hint: str | None = None
         self.exit_code = 0
-        self._reports = False
+        self._reports = self._hushed = False
         self._plans: dict[str, PlanId] = {}
-        self.interruptions = Interruptions()
 
     def use_options(self, *, data_dir: str | None, config_path: str | None, verbose: int) -> None:
         self._data_dir = data_dir
@@ -54,6 +57,11 @@ class App:
         self._verbose = verbose
 
     # --- what commands use ----------------------------------------------------------------------
+
+    @property
+    def started(self) -> datetime:
+        """When this command began."""
+        return self._started
 
     @cached_property
     def settings(self) -> LoadedSettings:
@@ -69,48 +77,83 @@ class App:
     @cached_property
     def progress(self) -> Progress:
         # A person watches only if stderr is a terminal; a program that reads it gets nothing.
-        interactive = sys.stderr.isatty() and self._format() not in ("json", "yaml")
-        return make_progress(sys.stderr, interactive=interactive, verbose=self._verbose)
+        interactive = sys.stderr.isatty() and self.is_for_people
+        if self._hushed:  # a program has the terminal, which nobody else may write to
+            verbose = 0 if sys.stderr.isatty() else self._verbose
+            return make_progress(sys.stderr, interactive=False, verbose=verbose, for_people=False)
+        people = self.is_for_people
+        return make_progress(
+            sys.stderr, interactive=interactive, verbose=self._verbose, for_people=people
+        )
+
+    def hush(self) -> None:
+        """Show no progress: what a program prints is seen instead."""
+        self._hushed = True
+
+    def at_the_latest(self, action: Callable[[], None]) -> None:
+        """Done before a signal ends us, if nothing else can be."""
+        self._interruptions.last_act = action
 
     @cached_property
     def home(self) -> str:
         """Absolute, also for whatever we start, which may be started somewhere else."""
         if not os.environ.get("HOME"):
             os.environ.pop("HOME", None)  # Python would take an empty one for `/`
-        try:
-            home = Path.home()
-        except RuntimeError:
-            raise HomeUnknownError from None
-        if not home.is_absolute():
-            home = Path(os.path.normpath(Path(self.cwd, home)))
-            os.environ["HOME"] = str(home)
-        return str(home)
+        home = home_of(os.environ, self.cwd)
+        if "HOME" in os.environ:
+            os.environ["HOME"] = home
+        return home
 
     @cached_property
     def cwd(self) -> str:
-        try:
-            return str(Path.cwd())
-        except FileNotFoundError:
-            raise CurrentFolderError from None
+        return current_folder()
 
-    def plan(self, wanted: str) -> PlanId:
-        """The plan that an argument names: an id, the beginning of one, or `latest` of here."""
+    @cached_property
+    def spelling(self) -> Spelling:
+        return Spelling(self._spoken)
+
+    def _spoken(self, ids: Collection[str]) -> "Mapping[str, SpokenName]":
+        """Whatever is wrong with the record is told by who needs it, and not by how it is said."""
+        try:
+            return self.container.spoken_names.of(ids)
+        except (PlanError, ConfigProblem, OSError):
+            return {}
+
+    def plan(self, wanted: str | None) -> PlanId:
+        """The plan that an argument names; without one, the latest of here."""
+        wanted = LATEST if wanted is None else wanted
         # A whole id is looked up too: a lock that is taken for a plan that nobody has would stay.
         # Once: a newer plan must not take the place of the one that a person has just confirmed.
         if wanted not in self._plans:
             anywhere = means_any_place(click.get_current_context(silent=True))
-            self._plans[wanted] = self.container.plan_queries.find(wanted, anywhere=anywhere)
+            self._plans[wanted] = self.container.plan_finder.find(wanted, anywhere=anywhere)
         return self._plans[wanted]
 
     def project(self, plan_id: PlanId) -> str:
         """Where a plan belongs, in words."""
-        return self.container.plan_queries.project(plan_id) or "no place on this machine"
+        return self.container.plan_finder.project(plan_id) or "no place on this machine"
+
+    @cached_property
+    def _interruptions(self) -> "Interruptions":
+        from cleveragents.cli.interruptions import Interruptions  # noqa: PLC0415 - who only asks
+
+        return Interruptions()  # is ended by a signal as any program is
+
+    def _arrived(self) -> None:
+        if "_interruptions" in self.__dict__:
+            self._interruptions.arrived()
+
+    def end(self) -> None:
+        """The command is over, and its signals are nobody's any more."""
+        if "_interruptions" in self.__dict__:
+            self._interruptions.end()
 
     @contextmanager
     def working(self) -> Generator[Container]:
         """The services, with progress shown while they work, and signals heeded."""
-        self.interruptions.heed()
-        with self.progress:
+        load_for_work()
+        self._interruptions.heed()
+        with closing(self.progress):
             try:
                 yield self.container
             finally:
@@ -134,24 +177,31 @@ class App:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise ConfirmationNeededError(question)
         if show is not None:
-            self._show_before_asking(show())
-        return click.confirm(f"{question}?", err=True, default=False)
+            outcome = show()
+            self._still()
+            self.preview(outcome)
+        self._still()
+        return click.confirm(f"{self.spelling.text(question)}?", err=True, default=False)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a person sits at a terminal that a whole screen can be drawn on."""
+        return self.is_for_people and pager.watched() and os.environ.get("TERM") != "dumb"
+
+    @property
+    def has_colours(self) -> bool:
+        return not os.environ.get("NO_COLOR")
 
     def refuse_without_terminal(self, option: str, hint: str) -> None:
         """Raise UsageError unless a person sits there who could answer."""
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise UsageError(f"{option} needs a terminal", hint)
 
-    def _show_before_asking(self, outcome: CommandResult) -> None:
+    def preview(self, outcome: CommandResult) -> None:
         """On stderr: the answer itself is still to come on stdout, and may be read by a program."""
         format = self._format()
-        renderer = make_renderer(
-            "plain" if format in ("json", "yaml") else format,
-            stdout=sys.stderr,
-            stderr=sys.stderr,
-            no_color=bool(os.environ.get("NO_COLOR")),
-        )
-        renderer.show(self.command, outcome, self._started, self._duration())
+        renderer = self._on_stderr("plain" if format in ("json", "yaml") else format)
+        renderer.show(self.spelling.outcome(outcome))
 
     def require(
         self, question: str, *, yes: bool, show: Callable[[], CommandResult] | None = None
@@ -162,22 +212,44 @@ class App:
     def report(self, outcome: CommandResult) -> None:
         """Show what was done. It stays done, and is no failure, if that cannot be written."""
         self._reports = True
-        self.show(outcome)
+        self.show(replace(outcome, done=True))
 
     def show(self, outcome: CommandResult) -> None:
         """Show what was asked for, which is all that the command is for."""
+        self._still()
         extra = (*self._setting_warnings(), *self._folder_notices())
         if extra:
-            outcome = CommandResult(
-                data=outcome.data,
-                blocks=outcome.blocks,
-                messages=outcome.messages,
-                warnings=(*extra, *outcome.warnings),
-                status=outcome.status,
-                exit_code=outcome.exit_code,
-            )
+            outcome = replace(outcome, warnings=(*extra, *outcome.warnings))
         self.exit_code = outcome.exit_code
-        self._renderer().show(self.command, outcome, self._started, self._duration())
+        if self.is_for_people:
+            outcome = self.spelling.outcome(outcome)
+        if not outcome.done and self._pages():
+            self._show_in_pages(outcome)
+        else:
+            self._renderer(self._format(), sys.stdout).show(outcome)
+
+    def _still(self) -> None:
+        """Nothing moves any more where something is about to be written or asked."""
+        if "progress" in self.__dict__:
+            self.progress.close()
+
+    def _pages(self) -> bool:
+        """Whether a pager may come between: not where something was done, nor for programs."""
+        if not (self.is_for_people and pager.watched()):
+            return False
+        if refuses_pager(click.get_current_context(silent=True)):
+            return False
+        try:
+            return self.settings.settings.pager == "on"
+        except (ConfigProblem, PlanError):
+            return False
+
+    def _show_in_pages(self, outcome: CommandResult) -> None:
+        answer, notices = (pager.HeldAnswer(stream.encoding) for stream in (sys.stdout, sys.stderr))
+        self._renderer(self._format(), answer, notices).show(outcome)
+        pager.put(answer.getvalue(), sys.stdout, os.environ)
+        # Last, so that no warning is above what has scrolled away.
+        write(sys.stderr, notices.getvalue())
 
     def _setting_warnings(self) -> tuple[str, ...]:
         try:
@@ -192,29 +264,37 @@ class App:
     # --- what the guard uses --------------------------------------------------------------------
 
     def fail(self, error: PlanError, command: str | None = None) -> int:
-        self.interruptions.arrived()
+        self._arrived()
+        self._still()
         for notice in self._folder_notices():  # it is done, whatever else went wrong
             sys.stderr.write(f"warning: {notice}\n")
-        name = self.command if command is None else command
         try:
-            self._renderer().show_error(name, error, self._started, self._duration())
+            if self.is_for_people:
+                error = self.spelled(error)
+            self._renderer(self._format(), sys.stdout, command=command).show_error(error)
         except OutputLostError:
             # The envelope has no place left; what went wrong must be heard all the same.
-            self._on_stderr().show_error(name, error, self._started, self._duration())
+            self._on_stderr().show_error(error)
         return error.exit_code
+
+    def spelled(self, error: PlanError) -> PlanError:
+        """The same, with names for ids."""
+        error.message = self.spelling.text(error.message)
+        error.hint = self.spelling.text(error.hint)
+        return error
 
     def lost(self, lost: OutputLostError) -> int:
         """The answer could not be written; gives back the exit code."""
-        self.interruptions.arrived()
+        self._arrived()
         if lost.reader_left:
             return self.exit_code
         error = OutputNotWrittenError(lost.reason, self.command if self._reports else None)
         if not self._reports:
-            self._on_stderr().show_error("", error, self._started, self._duration())
+            self._on_stderr().show_error(error)
             return error.exit_code
         told = (error.message, f"hint: {error.hint}", f"code: {error.code}")
         outcome = CommandResult(data={}, warnings=("\n".join(told),))
-        self._on_stderr().show("", outcome, self._started, self._duration())
+        self._on_stderr().show(outcome)
         return self.exit_code
 
     def write_crash_report(self, report: str) -> str:
@@ -222,23 +302,35 @@ class App:
         import tempfile  # noqa: PLC0415 - everyday commands do not pay for bugs
 
         try:
-            folder = Path(self.settings.settings.data_dir) / "crashes"
-            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder.mkdir(mode=0o700, exist_ok=True)
+            folder = os.path.join(self.settings.settings.data_dir, "crashes")
+            os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
+            os.makedirs(folder, mode=0o700, exist_ok=True)
         except (OSError, ConfigProblem, PlanError):
-            folder = Path(tempfile.gettempdir())
+            folder = tempfile.gettempdir()
         descriptor, name = tempfile.mkstemp(prefix="crash-", suffix=".txt", dir=folder, text=True)
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
             file.write(report)
         return name
 
-    def _on_stderr(self) -> Renderer:
-        return make_renderer("plain", stdout=sys.stderr, stderr=sys.stderr)
+    def _on_stderr(self, format: str = "plain") -> Renderer:
+        return self._renderer(format, sys.stderr)
 
-    def _renderer(self) -> Renderer:
-        no_color = bool(os.environ.get("NO_COLOR"))
+    def _renderer(
+        self,
+        format: str,
+        stdout: TextIO,
+        stderr: TextIO | None = None,
+        command: str | None = None,
+    ) -> Renderer:
+        name = self.command if command is None else command
+        duration = int((time.monotonic() - self._ticks) * 1000)
+        call = Invocation(command=name, started=self._started, duration_ms=duration)
         return make_renderer(
-            self._format(), stdout=sys.stdout, stderr=sys.stderr, no_color=no_color
+            format,
+            call,
+            stdout=stdout,
+            stderr=stderr or sys.stderr,
+            no_color=not self.has_colours,
         )
 
     def _format(self) -> str:
@@ -252,14 +344,7 @@ class App:
             configured = None  # the problem itself is about to be shown
         return configured or ("rich" if sys.stdout.isatty() else "plain")
 
-    def _duration(self) -> int:
-        return int((time.monotonic() - self._ticks) * 1000)
-
-
-def as_plan_error(problem: ConfigProblem) -> PlanError:
-    if problem.kind == "unknown-key":
-        return ConfigKeyError(problem.key, problem.where, problem.suggestion)
-    if problem.kind == "bad-file":
-        return ConfigFileError(str(problem))
-    meant = f"; did you mean `{problem.suggestion}`?" if problem.suggestion else ""
-    return ConfigValueError(problem.key, problem.where, problem.problem + meant)
+    @property
+    def is_for_people(self) -> bool:
+        """Or for a program that reads it."""
+        return self._format() not in ("json", "yaml")

@@ -6,6 +6,7 @@ A shell asks while somebody types, so nothing here may print, make a database, o
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -21,8 +22,12 @@ from click.shell_completion import (
 
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import means_any_place
+from cleveragents.cli.views.words import state_word
 from cleveragents.config import KEYS, ConfigProblem
+from cleveragents.domain.action import step_number
+from cleveragents.domain.decision import DecisionType
 from cleveragents.domain.errors import PlanError
+from cleveragents.domain.ids import PlanId, endings
 
 VARIABLE = "_AGENTS_COMPLETE"
 MOST = 50
@@ -108,36 +113,64 @@ def _plans(ctx: click.Context) -> Iterator[CompletionItem]:
         yield CompletionItem("latest", help="the last plan made anywhere")
     elif listed.latest:
         yield CompletionItem("latest", help="the last plan made of this place")
-    here = listed.here.plans
-    for plan in (*here, *(plan for plan in listed.plans if plan not in here)):
-        about = f"{plan.action.name}, {plan.state}, {listed.project(plan) or '-'}"
-        yield CompletionItem(plan.plan_id, help=about)
+    # Names of other places need --any, and so does their completion.
+    for plan in listed.plans if means_any_place(ctx) else listed.here.plans:
+        yield CompletionItem(plan.name, help=f"{state_word(plan)}, {listed.project(plan) or '-'}")
 
 
 def _checkpoints(ctx: click.Context) -> Iterator[CompletionItem]:
-    """By label, the newest first; by id where a label is there twice."""
+    """By number, the newest first; what has none by its label, or the end of its id where that is
+    there twice; then the labels of all that is folded."""
     app = _app(ctx)
     if app is None:
         return
-    wanted = app.plan(str(ctx.params.get("plan_id") or "latest"))
-    groups = app.container.checkpoint_service.list_checkpoints(wanted)
+    rows = app.container.checkpoint_service.timeline(_plan_typed(app, ctx)).rows
+    groups = [group for row in rows for group in row.groups]
     labels = [group.label for group in groups]
-    for group in reversed(groups):
+    short = endings(group.group_id for group in groups)
+    numbered = [row for row in reversed(rows) if row.number is not None and row.group is not None]
+    for row in numbered:
+        yield CompletionItem(str(row.number), help=row.name)
+    for row in reversed(rows):
+        if row.number is None and row.group is not None:
+            once = labels.count(row.group.label) == 1
+            value = row.group.label if once else short[row.group.group_id]
+            yield CompletionItem(value, help=row.name)
+    folded = [group for row in numbered for group in reversed(row.groups)]
+    for group in folded:
         if labels.count(group.label) == 1:
-            yield CompletionItem(group.label, help=group.group_id)
-        else:
-            yield CompletionItem(group.group_id, help=group.label)
+            yield CompletionItem(group.label, help=short[group.group_id])
+
+
+def _plan_typed(app: App, ctx: click.Context) -> PlanId:
+    """The first word is the plan, unless that is left out."""
+    typed = ctx.params.get("plan_id")
+    try:
+        return app.plan(None if typed is None else str(typed))
+    except PlanError:
+        return app.plan(None)
+
+
+def _plans_or_checkpoints(ctx: click.Context) -> Iterator[CompletionItem]:
+    with suppress(PlanError):  # there may be no latest plan here
+        yield from _checkpoints(ctx)
+    yield from _plans(ctx)
 
 
 def _decisions(ctx: click.Context) -> Iterator[CompletionItem]:
-    """Those of the latest plan of this place that count; the newest first."""
+    """Those of the plan that count, the newest first: by the number of their step, or the end of
+    their id."""
     app = _app(ctx)
     if app is None:
         return
-    history = app.container.plan_queries.history(app.plan("latest"))
+    history = app.container.plan_queries.history(_plan_typed(app, ctx))
+    short = endings(decision.decision_id for decision in history.decisions)
     for decision in reversed(history.decisions):
         if not decision.superseded:
-            yield CompletionItem(decision.decision_id, help=decision.chosen)
+            said = decision.type is DecisionType.USER_INTERVENTION
+            index = None if said else decision.step_index
+            value = short[decision.decision_id] if index is None else str(step_number(index))
+            yield CompletionItem(value, help=decision.chosen)
 
 
 def _keys(ctx: click.Context) -> Iterator[CompletionItem]:
@@ -156,6 +189,7 @@ def _tools(ctx: click.Context) -> Iterator[CompletionItem]:
 _OFFERS: Mapping[str, Callable[[click.Context], Iterator[CompletionItem]]] = {
     "plans": _plans,
     "checkpoints": _checkpoints,
+    "plans or checkpoints": _plans_or_checkpoints,
     "decisions": _decisions,
     "keys": _keys,
     "tools": _tools,

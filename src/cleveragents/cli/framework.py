@@ -1,5 +1,6 @@
 """The click plumbing: commands loaded when called, `--format` anywhere, errors as ours."""
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
@@ -13,18 +14,26 @@ if TYPE_CHECKING:
 
 FORMATS = ("rich", "color", "table", "plain", "json", "yaml")
 FORMAT_KEY = "cleveragents.format"
+PAGER_KEY = "cleveragents.no-pager"
 ANYWHERE_KEY = "cleveragents.anywhere"
 FORMAT_VARIABLE = "CLEVERAGENTS_FORMAT"
+LATEST = "latest"
+"""What a plan is called that is not named."""
 
 # What stands for what in every command's usage line.
 ARGUMENTS: Mapping[str, str] = {
-    "PLAN_ID": "A plan: its id, the beginning of it, or `latest`, the last one made of the"
-    " repository or folder you are in.",
-    "CHECKPOINT_ID": "A checkpoint, its group, the beginning of either, or a label.",
+    "PLAN_ID": "A plan: its name (`hello-3`), the name of its action for the last one made of it,"
+    " its id, or four letters or more of its beginning or ending. Without one: the last made of"
+    " the repository or folder you are in, also called `latest`.",
+    "CHECKPOINT_ID": "A checkpoint: `0` for the start, `2` for what step 2 left, `-1` for one step"
+    " before where the plan stands; a label, a part of it or of a step's name, or an id.",
     "FROM": "The same, of the earlier state.",
     "TO": "The same, of the later state.",
-    "DECISION_ID": "A decision, or the beginning of its id; see `agents plan tree`.",
+    "STEP": "A step, by its number, a part of its name, or the id of its decision.",
+    "DECISION_ID": "A decision: the number of its step, a part of its name, or its id; see `agents"
+    " plan tree`.",
     "ACTION.yaml": "An action file.",
+    "TASK": "What the agent is to do, in one word for the shell: 'fix the rounding'.",
     "TEXT": "What to tell it.",
     "KEY": "The name of a setting; see `agents config list`.",
     "VALUE": "Its new value.",
@@ -32,6 +41,8 @@ ARGUMENTS: Mapping[str, str] = {
     "SHELL": "bash, zsh or fish.",
 }
 _EXAMPLES = "Examples:\n"
+_BEFORE = re.compile(r"-[1-9][0-9]*", re.ASCII)
+_MARK = "\0"
 
 LazyCommands = Mapping[str, tuple[str, str]]
 """Command name to (`module.path:attribute`, one line of help)."""
@@ -46,10 +57,12 @@ class AgentsCommand(click.Command):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.params.append(_format_option())
+        self.params += [_format_option(), _pager_option()]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        rest = super().parse_args(ctx, args)
+        rest = super().parse_args(ctx, [_hidden(word) for word in args])
+        for name, value in ctx.params.items():
+            ctx.params[name] = _seen(value)
         if ctx.resilient_parsing:  # a shell asks; nothing is refused while somebody types
             return rest
         for param in self.params:
@@ -89,17 +102,18 @@ class LazyGroup(click.Group):
         self,
         *args: Any,
         lazy: LazyCommands | None = None,
-        first: Sequence[str] = (),
+        first: tuple[str, Sequence[str]] | None = None,
         **kwargs: Any,
     ) -> None:
+        """`first` is a heading, and the commands that stand below it, before the others."""
         super().__init__(*args, **kwargs)
         self._lazy: LazyCommands = lazy or {}
         self._first = first
-        self.params.append(_format_option())
+        self.params += [_format_option(), _pager_option(hidden=self.name != "agents")]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  click calls it so
-        """In the order of use, not of the alphabet: `first` ones, then as they were given."""
-        return list(dict.fromkeys([*self._first, *self._lazy, *self.commands]))
+        """In the order of use, not of the alphabet."""
+        return list(dict.fromkeys([*self._lazy, *self.commands]))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         known = super().get_command(ctx, cmd_name)
@@ -121,9 +135,15 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [(name, self._short_help(name)) for name in self.list_commands(ctx)]
         shown = [(name, text) for name, text in rows if text is not None]
-        if shown:
-            with formatter.section("Commands"):
-                formatter.write_dl(shown)
+        heading, names = self._first or ("", ())
+        parts = {
+            heading: [(name, text) for name, text in shown if name in names],
+            "Commands": [(name, text) for name, text in shown if name not in names],
+        }
+        for title, part in parts.items():
+            if part:
+                with formatter.section(title):
+                    formatter.write_dl(part)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if not _write_examples(self.epilog, formatter):
@@ -150,6 +170,11 @@ def argument_name(argument: click.Argument) -> str:
 def chosen_format(ctx: click.Context) -> str | None:
     """What `--format` said; the one nearest to the end of the line wins."""
     return ctx.meta.get(FORMAT_KEY)
+
+
+def refuses_pager(ctx: click.Context | None) -> bool:
+    """Whether `--no-pager` was said."""
+    return ctx is not None and bool(ctx.meta.get(PAGER_KEY))
 
 
 def means_any_place(ctx: click.Context | None) -> bool:
@@ -198,7 +223,7 @@ def _message(exc: click.ClickException) -> str:
     ):
         names = ", ".join(exc.ctx.command.list_commands(exc.ctx))
         return f"say which command of `{exc.ctx.command_path}` to run: {names}"
-    text = exc.format_message().strip().removesuffix(".")
+    text = exc.format_message().replace(_MARK, "").strip().removesuffix(".")
     # Our own messages start small; a word in capitals, such as an argument's name, stays.
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
@@ -231,10 +256,38 @@ def _format_option() -> click.Option:
     )
 
 
+def _pager_option(*, hidden: bool = True) -> click.Option:
+    """Works anywhere, like `--format`; only the first help page tells of it."""
+    return click.Option(
+        ["--no-pager"],
+        is_flag=True,
+        hidden=hidden,
+        expose_value=False,
+        callback=_remember_pager,
+        help="Write long answers as they are.",
+    )
+
+
+def _remember_pager(ctx: click.Context, _param: click.Parameter, value: object) -> None:
+    if value:
+        ctx.meta[PAGER_KEY] = value
+
+
 def _remember_format(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
     # `meta` is shared by a context and its parents, and the leaf is parsed last, so it overrides.
     if value is not None:
         ctx.meta[FORMAT_KEY] = value
+
+
+def _hidden(word: str) -> str:
+    """`-1` is a number, which click would take for an option; no word that is typed has a NUL."""
+    return _MARK + word if _BEFORE.fullmatch(word) else word
+
+
+def _seen(value: object) -> object:
+    if isinstance(value, tuple):
+        return tuple(_seen(item) for item in cast("tuple[object, ...]", value))
+    return value.removeprefix(_MARK) if isinstance(value, str) else value
 
 
 def _is_no_text(value: object) -> bool:

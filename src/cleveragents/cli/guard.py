@@ -1,4 +1,7 @@
-"""The border: whatever a command raises becomes one rendered error and one exit code."""
+"""The border: whatever a command raises becomes one rendered error and one exit code.
+
+Which code that is, the error's class says (`domain/errors/base.py`).
+"""
 
 import os
 import sys
@@ -7,20 +10,19 @@ from contextlib import suppress
 
 import click
 
-from cleveragents.cli.app import App, as_plan_error
+from cleveragents.cli.app import App
 from cleveragents.cli.framework import command_name, scan_format, to_plan_error
 from cleveragents.cli.streams import OutputLostError
 from cleveragents.config import ConfigProblem
+from cleveragents.container.surroundings import as_plan_error
 from cleveragents.domain.errors import InterruptedCommandError, MachineError, PlanError
 from cleveragents.domain.scarcity import scarcity_of
 
 _SPARE_BYTES = 4 << 20
 
 
-class BugError(PlanError):
+class BugError(PlanError, code="internal-error"):
     """Something that should never happen, with the traceback put away in a file."""
-
-    code = "internal-error"
 
 
 def guarded(root: click.Group, argv: Sequence[str]) -> int:
@@ -35,7 +37,7 @@ def guarded(root: click.Group, argv: Sequence[str]) -> int:
         return _in_the_end(app, scarcity_of(error) or MachineError(str(error)))
     finally:
         spare.give_back()
-        app.interruptions.end()
+        app.end()
 
 
 class _Spare:

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -41,6 +42,8 @@ class Interruptions:
         self._arrived = self._ended = False
         self._pipe: tuple[int, int] | None = None
         self._before: tuple[Any, Any] | None = None
+        self.last_act: Callable[[], None] | None = None
+        """What is done before the end, if there is no time for anything else."""
 
     def heed(self) -> None:
         """From now on; a second call changes nothing."""
@@ -101,7 +104,7 @@ class Interruptions:
             if self._heard > 1 and end_at is None:
                 end_at = time.monotonic() + _SECONDS_LEFT
             if end_at is not None and time.monotonic() > end_at:
-                _end_at_once()
+                _end_at_once(self.last_act)
             if self._is_lost():
                 signal.pthread_kill(threading.main_thread().ident or 0, _REMINDER)
         os.close(reading)
@@ -131,9 +134,11 @@ def leave_with(code: int) -> None:
         signal.signal(number, leave)
 
 
-def _end_at_once() -> None:
+def _end_at_once(last_act: Callable[[], None] | None) -> None:
     """Like a kill, which loses nothing; what the step has started ends with us."""
     try:
+        if last_act is not None:
+            last_act()
         shown = _SHOW_CURSOR if os.isatty(2) else b""
         if select.select([], [2], [], 0)[1]:  # a terminal that was stopped must not keep us
             os.write(2, shown + _LAST_WORDS)

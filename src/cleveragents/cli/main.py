@@ -11,32 +11,52 @@ import click
 from cleveragents import __version__
 from cleveragents.cli import streams
 from cleveragents.cli.framework import LazyGroup, examples
+from cleveragents.cli.lean import load_msgspec
 
-# Python's own 700 would go over all that a command has read some ten times while it reads a long
-# plan; with so many, everything is looked at twice, however much there is.
-_VALUES_PER_COLLECTION = 20_000
 _COMMANDS = "cleveragents.cli.commands"
+# Python's own 700 would go over all that a command loads and reads some ten times; with so many,
+# everything is looked at twice, however much there is.
+_VALUES_PER_COLLECTION = 100_000
+_EVERY_DAY = ("run", "status", "log", "diff", "undo", "redo", "rewind", "apply", "discard")
 
 
 @click.group(
     "agents",
     cls=LazyGroup,
     lazy={
+        "run": (f"{_COMMANDS}.run:run", "Run any program or coding agent in a sandbox of here"),
+        "status": (f"{_COMMANDS}.everyday.short:status", "Show where the plan of here stands"),
+        "log": (f"{_COMMANDS}.everyday.looking:log", "Show its steps, and which one is here"),
+        "diff": (f"{_COMMANDS}.everyday.looking:diff", "Show what it, or one step, changes"),
+        "undo": (
+            f"{_COMMANDS}.everyday.undo:undo",
+            "Take back the last change; again: one more",
+        ),
+        "redo": (f"{_COMMANDS}.everyday.undo:redo", "Bring back what was undone"),
+        "rewind": (f"{_COMMANDS}.everyday.rewind:rewind", "Pick a step and go back to it"),
+        "apply": (f"{_COMMANDS}.everyday.short:apply", "Bring the result into your project"),
+        "discard": (f"{_COMMANDS}.everyday.short:discard", "End it, and remove what it holds"),
         "plan": (f"{_COMMANDS}.plan:plan", "Make, run, roll back and apply plans"),
         "store": (f"{_COMMANDS}.store:store", "See and check what is stored for all plans"),
+        "prune": (f"{_COMMANDS}.prune:prune", "Remove old plans with all that they hold"),
         "doctor": (f"{_COMMANDS}.doctor:doctor", "Find and mend what crashes have left behind"),
         "config": (f"{_COMMANDS}.config:config", "Read and change the settings"),
         "action": (f"{_COMMANDS}.action:action", "Check action files; their JSON Schema"),
         "tool": (f"{_COMMANDS}.tool:tool", "See the tools that steps can use"),
         "completion": (f"{_COMMANDS}.completion:completion", "Let a shell complete what you type"),
+        "uninstall": (
+            f"{_COMMANDS}.uninstall:uninstall",
+            "Remove everything that agents has made, in every repository",
+        ),
         "hook": (f"{_COMMANDS}.hook:hook", "For coding agents: tell the plan what happens"),
     },
+    first=("Every day, on the plan of where you are", _EVERY_DAY),
     epilog=examples(
-        "agents plan use add-login.yaml  # makes a plan and says its id",
-        "agents plan execute latest  # in sandboxes, with a checkpoint at every decision",
-        "agents plan checkpoint list latest  # where you can go back to",
-        "agents plan rollback latest 'before shell run the generator'",
-        "agents plan apply latest  # brings the result into your project",
+        "agents plan use add-login.yaml  # makes a plan",
+        "agents plan execute  # in sandboxes, with a checkpoint at every decision",
+        "agents log  # where you can go back to",
+        "agents undo  # and `agents redo`; `agents rewind` to pick a step",
+        "agents apply  # brings the result into your project",
     )
     + "\n\nExit codes: 0 done, 1 refused or failed, 2 wrong call, 130 interrupted.",
 )
@@ -56,28 +76,21 @@ def root(ctx: click.Context, data_dir: str | None, config_path: str | None, verb
 
 
 def main() -> None:
-    atexit.register(_let_the_exit_code_stand)  # first, and so the last to be called
-    streams.take()
+    # Not whoever imports this: a process that lasts needs its garbage collected.
     gc.set_threshold(_VALUES_PER_COLLECTION)
-    code = run(sys.argv[1:])
-    # All that has to be closed is closed. What the interpreter would now look through for cycles,
-    # several times, goes with the process.
-    gc.freeze()
-    if "signal" not in sys.modules:  # `--help` has none to heed, and must not pay for it
-        sys.exit(code)
-    from cleveragents.cli.interruptions import leave_with  # noqa: PLC0415 - as above
-
-    leave_with(code)
-    sys.exit(code)
+    streams.take()
+    _leave(run(sys.argv[1:]))
 
 
-def _let_the_exit_code_stand() -> None:
-    """What the interpreter still takes down is nobody's; a signal would only spoil the answer."""
-    if "signal" in sys.modules:
-        import signal  # noqa: PLC0415 - as above
+def _leave(code: int) -> None:
+    """All that has to be closed is closed, and all that was said is heard. What the interpreter
+    would now take down, module by module, goes with the process."""
+    if "signal" in sys.modules:  # `--help` has none to heed, and must not pay for it
+        from cleveragents.cli.interruptions import leave_with  # noqa: PLC0415 - as above
 
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
+        leave_with(code)
+    atexit._run_exitfuncs()  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - those of libraries
+    os._exit(code)
 
 
 def run(argv: Sequence[str]) -> int:
@@ -85,9 +98,11 @@ def run(argv: Sequence[str]) -> int:
     asked = os.environ.get("_AGENTS_COMPLETE")
     if asked and not argv:
         return _completed(asked)
-    if not argv or argv[-1] == "--help" or argv == ["--version"]:
+    # What comes after `--` is for the program that `agents run` starts.
+    if not argv or (argv[-1] == "--help" and "--" not in argv) or argv == ["--version"]:
         # Nothing here can fail in a way that needs our renderers, so they are not imported.
         return _help(argv)
+    load_msgspec()
     from cleveragents.cli.guard import guarded  # noqa: PLC0415 - `--help` must not pay for it
 
     return guarded(root, argv)

@@ -1,8 +1,11 @@
-"""The config files: where they are, how they are read, and how they are replaced."""
+"""The config files: where they are, how they are read, and how they are replaced.
+
+Paths are text: every command looks for these files, and `pathlib` would cost it more than that.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from contextlib import suppress
 from typing import Any, cast
 
 from cleveragents.config.keys import KEYS, ConfigProblem
@@ -12,45 +15,44 @@ FOLDER = ".cleveragents"
 FILE = "config.toml"
 
 
-def global_file(home: Path, cwd: Path, config_path: str | None) -> Path | None:
+def global_file(home: str, cwd: str, config_path: str | None) -> str | None:
     """The file that is there; one that was asked for and is not there is a ConfigProblem."""
     if config_path is None:
-        file = home / FOLDER / FILE
+        file = _file_in(home)
         return file if is_there(file) else None
-    file = Path(Base(home=home, folder=cwd).absolute(config_path))
+    file = Base(home=home, folder=cwd).absolute(config_path)
     if not is_there(file):
         raise ConfigProblem("bad-file", "", f"config file {file}", "there is no such file")
     return file
 
 
-def project_file(home: Path, cwd: Path, config_path: str | None) -> Path | None:
+def project_file(home: str, cwd: str, config_path: str | None) -> str | None:
     """The nearest one, from `cwd` upwards."""
-    for folder in (cwd, *cwd.parents):
-        file = folder / FOLDER / FILE
+    folder, below = cwd, ""
+    while folder != below:
+        file = _file_in(folder)
         if is_there(file) and not _is_global(file, home, cwd, config_path):
             return file
+        folder, below = os.path.dirname(folder), folder
     return None
 
 
-def file_to_write(home: Path, cwd: Path, config_path: str | None, *, project: bool) -> Path:
+def file_to_write(home: str, cwd: str, config_path: str | None, *, project: bool) -> str:
     if not project:
-        return global_file(home, cwd, config_path) or home / FOLDER / FILE
-    file = project_file(home, cwd, config_path) or cwd / FOLDER / FILE
+        return global_file(home, cwd, config_path) or _file_in(home)
+    file = project_file(home, cwd, config_path) or _file_in(cwd)
     if _is_global(file, home, cwd, config_path):
         problem = "this is the global config; a project needs a folder of its own"
         raise ConfigProblem("bad-file", "", f"project config {file}", problem)
     return file
 
 
-def is_there(file: Path) -> bool:
-    try:
-        return file.exists()
-    except OSError:
-        # A folder that we may not look into, such as another user's, holds no config of ours.
-        return False
+def is_there(file: str) -> bool:
+    """A folder that we may not look into, such as another user's, holds no config of ours."""
+    return os.path.exists(file)
 
 
-def read_toml(file: Path, where: str) -> tuple[str, dict[str, Any]]:
+def read_toml(file: str, where: str) -> tuple[str, dict[str, Any]]:
     """The text and what it means. Raises ConfigProblem naming `where`."""
     import tomllib  # noqa: PLC0415 - only needed where there is a config file
 
@@ -76,59 +78,66 @@ def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
             yield name, value
 
 
-def make_folder(folder: Path, *, private: bool) -> None:
+def make_folder(folder: str, *, private: bool) -> None:
     try:
-        folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+        os.makedirs(os.path.dirname(folder), exist_ok=True)
+        if not os.path.isdir(folder):
+            os.mkdir(folder, 0o700 if private else 0o777)
     except OSError as error:
         raise _cannot("make", f"folder {folder}", error) from error
 
 
-def replace_file(file: Path, text: str) -> None:
+def replace_file(file: str, text: str) -> None:
     """Whole or not at all, and durable; the file is then readable by its owner only."""
-    target = file.resolve()  # a symlink stays one: it may lead to a folder kept under git
+    target = os.path.realpath(file)  # a symlink stays one: it may lead to a folder kept under git
     try:
         _write_over(target, text)
-        _sync_folder(target.parent)
+        _sync_folder(os.path.dirname(target))
     except OSError as error:
         raise _cannot("write", f"config file {file}", error) from error
 
 
-def _is_global(file: Path, home: Path, cwd: Path, config_path: str | None) -> bool:
+def _file_in(folder: str) -> str:
+    return os.path.join(folder, FOLDER, FILE)
+
+
+def _is_global(file: str, home: str, cwd: str, config_path: str | None) -> bool:
     # With --config-path the usual global file is unused, but it does not become a project's.
-    own = [home / FOLDER / FILE]
+    own = [_file_in(home)]
     if config_path is not None:
-        own.append(Path(Base(home=home, folder=cwd).absolute(config_path)))
-    return file.resolve() in [path.resolve() for path in own]
+        own.append(Base(home=home, folder=cwd).absolute(config_path))
+    return os.path.realpath(file) in [os.path.realpath(path) for path in own]
 
 
-def _read_text(file: Path, where: str) -> str:
+def _read_text(file: str, where: str) -> str:
     try:
-        if not file.is_file():
+        if not os.path.isfile(file):
             raise ConfigProblem("bad-file", "", where, "is not a file")
-        return file.read_text(encoding="utf-8")
+        with open(file, encoding="utf-8") as stream:
+            return stream.read()
     except OSError as error:
         raise _cannot("read", where, error) from error
     except UnicodeDecodeError as error:
         raise ConfigProblem("bad-file", "", where, "is not UTF-8 text") from error
 
 
-def _write_over(target: Path, text: str) -> None:
+def _write_over(target: str, text: str) -> None:
     import tempfile  # noqa: PLC0415 - only `config set` writes
 
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{FILE}.")
-    temporary = Path(name)
+    descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=f".{FILE}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)
             stream.flush()
             os.fsync(stream.fileno())
-        temporary.replace(target)
+        os.replace(temporary, target)
     except OSError:
-        temporary.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            os.unlink(temporary)
         raise
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync_folder(folder: str) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

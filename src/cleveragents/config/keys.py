@@ -1,6 +1,9 @@
-"""The settings: each key with its name, its kind of value, its default and a sentence about it."""
+"""The settings: each key with its name, its kind of value, its default and a sentence about it.
 
-import re
+An unknown key is refused by `find_key`, a bad value by `Key.checked`; what makes a value bad is in
+`values.py`.
+"""
+
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
@@ -12,6 +15,7 @@ from cleveragents.config.values import (
     CONFINEMENTS,
     DEFAULT_TRIGGERS,
     FORMATS,
+    PAGER,
     BadValueError,
     Base,
     Value,
@@ -84,7 +88,7 @@ class Key(Struct, kw_only=True):
 
     @property
     def env(self) -> str:
-        name = self.variable or re.sub(r"[.-]", "_", self.name.upper())
+        name = self.variable or self.name.upper().replace(".", "_").replace("-", "_")
         return f"CLEVERAGENTS_{name}"
 
     @property
@@ -138,6 +142,13 @@ class Settings:
         one_of(FORMATS, AUTO_FORMAT),
         AUTO_FORMAT,
         "How results are printed; auto is rich on a terminal and plain elsewhere.",
+    )
+    pager = setting(
+        "pager",
+        one_of(PAGER),
+        PAGER[0],
+        "Whether an answer that is longer than the terminal goes through a pager: $AGENTS_PAGER,"
+        " $PAGER or less.",
     )
     data_dir = setting(
         "data-dir",
@@ -226,6 +237,13 @@ class Settings:
         "Further variables of the environment that commands get to see.",
         a_project_may_not="say what commands get to see",
     )
+    run_agent = setting(
+        "run.agent",
+        one_of(("claude", "codex", "gemini", "opencode", "aider", "none")),
+        "none",
+        "The coding agent that `agents run TASK` starts.",
+        a_project_may_not="say which program is started",
+    )
     store_max_size = setting(
         "store.max-size",
         SIZE,
@@ -301,8 +319,23 @@ def find_key(name: str, where: str) -> Key:
     for key in KEYS:
         if key.name == name:
             return key
-    suggestion = closest(name, [key.name for key in KEYS])
-    raise ConfigProblem("unknown-key", name, where, "there is no such key", suggestion)
+    raise ConfigProblem("unknown-key", name, where, "there is no such key", _meant(name))
+
+
+def _meant(name: str) -> str | None:
+    """The key that this probably is: in other letters, without what stands before, or mistyped."""
+    names = [key.name for key in KEYS]
+    plain = name.strip().lower().replace("_", "-")
+    for fits in (
+        [known for known in names if known == plain],
+        [known for known in names if plain and known.endswith(f".{plain}")],
+    ):
+        if len(fits) == 1:
+            return fits[0]
+    if close := closest(plain, names):
+        return close
+    inside = [known for known in names if plain and plain in known]
+    return inside[0] if len(inside) == 1 else None
 
 
 def as_text(value: Value) -> str:

@@ -4,13 +4,13 @@ import math
 import os
 import re
 from collections.abc import Callable, Collection, Sequence
-from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from msgspec import Struct
 
 FORMATS = ("rich", "color", "table", "plain", "json", "yaml")
 AUTO_FORMAT = "auto"
+PAGER = ("on", "off")
 # The domain has these names too; it may not be imported from here, so a test compares the two.
 DEFAULT_TRIGGERS = ("on_tool_write", "on_tool_write_complete", "on_subplan_spawn", "on_error")
 TRIGGERS = (*DEFAULT_TRIGGERS, "before_step", "after_step", "after_subplan", "before_apply")
@@ -31,13 +31,13 @@ T = TypeVar("T")
 class Base(Struct, frozen=True, kw_only=True):
     """What a path in a value is relative to: `~` is `home`, anything else is in `folder`."""
 
-    home: Path
-    folder: Path
+    home: str
+    folder: str
 
     def absolute(self, text: str) -> str:
         if text == "~" or text.startswith("~/"):
             text = f"{self.home}/{text[2:]}"
-        return os.path.normpath(self.folder / text)
+        return os.path.normpath(os.path.join(self.folder, text))
 
 
 def closest(name: str, names: Collection[str]) -> str | None:
@@ -47,17 +47,18 @@ def closest(name: str, names: Collection[str]) -> str | None:
 
 
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
-_SIZE = re.compile(r"(\d{1,9}(?:\.\d{1,3})?) ?([kKmMgGtT][bB])", re.ASCII)
+# Patterns are text, and compiled where one is needed: every command loads this module.
+_SIZE = r"(\d{1,9}(?:\.\d{1,3})?) ?([kKmMgGtT][bB])"
 _PERIODS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _LONGEST_AGE = 10**12
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-_AGE = re.compile(r"(\d{1,6}) ?([smhdw])", re.ASCII)
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
+_AGE = r"(\d{1,6}) ?([smhdw])"
 
 
-_USER = re.compile(r"//.*@", re.DOTALL)
-_QUERY = re.compile(r"\?.*", re.DOTALL)
-_WHOLE = re.compile(r"[-+]?[0-9]+")
-_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
+_USER = r"//.*@"
+_QUERY = r"\?.*"
+_WHOLE = r"[-+]?[0-9]+"
+_DECIMAL = r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?"
 _LONGEST_NUMBER = 100
 
 
@@ -96,7 +97,7 @@ def one_of(names: Sequence[str], none: str | None = None) -> ValueKind[Any]:
 def variables_value(raw: object, base: Base) -> tuple[str, ...]:
     del base
     items = cast("Sequence[object]", raw) if isinstance(raw, list | tuple) else [None]
-    if not all(isinstance(item, str) and _VARIABLE.fullmatch(item) for item in items):
+    if not all(isinstance(item, str) and re.fullmatch(_VARIABLE, item, re.ASCII) for item in items):
         raise BadValueError('must be a list of names of variables, for example ["JAVA_HOME"]')
     return tuple(dict.fromkeys(str(item) for item in items))
 
@@ -152,7 +153,7 @@ def size_value(raw: object, base: Base) -> int:
     del base
     if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0:
         return raw
-    match = _SIZE.fullmatch(raw.strip()) if isinstance(raw, str) else None
+    match = re.fullmatch(_SIZE, raw.strip(), re.ASCII) if isinstance(raw, str) else None
     if match is None:
         raise BadValueError("must be a size such as 500MB or 20GB, or a number of bytes")
     return int(float(match[1]) * _UNITS[match[2].upper()])
@@ -162,7 +163,7 @@ def age_value(raw: object, base: Base) -> int:
     del base
     if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= _LONGEST_AGE:
         return raw
-    match = _AGE.fullmatch(raw.strip()) if isinstance(raw, str) else None
+    match = re.fullmatch(_AGE, raw.strip(), re.ASCII) if isinstance(raw, str) else None
     if match is None:
         raise BadValueError("must be an age such as 30d, 12h or 90m, or a number of seconds")
     return int(match[1]) * _PERIODS[match[2]]
@@ -198,7 +199,9 @@ def _has_a_place(address: str) -> bool:
 
 def shown_address(value: Value) -> Value:
     """Without what may be a password: whoever reads it learns only where the models are."""
-    return _QUERY.sub("?...", _USER.sub("//...@", str(value)))
+    return re.sub(
+        _QUERY, "?...", re.sub(_USER, "//...@", str(value), flags=re.DOTALL), flags=re.DOTALL
+    )
 
 
 def text_value(raw: object, base: Base) -> str:
@@ -227,9 +230,9 @@ def number_from_text(text: str) -> object:
     wanted = text.strip()
     if len(wanted) > _LONGEST_NUMBER:
         return text
-    if _WHOLE.fullmatch(wanted):
+    if re.fullmatch(_WHOLE, wanted):
         return int(wanted)
-    return float(wanted) if _DECIMAL.fullmatch(wanted) else text
+    return float(wanted) if re.fullmatch(_DECIMAL, wanted) else text
 
 
 def list_from_text(text: str) -> object:

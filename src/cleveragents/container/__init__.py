@@ -3,14 +3,15 @@
 Each property imports what it builds: a command pays only for the services it uses (ADR 0004).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cleveragents.container.care import CareWiring
+from cleveragents.container.later import later
+from cleveragents.container.looking import LookingWiring
 
 if TYPE_CHECKING:
-    from cleveragents.application.ports.runtime import ActionReader
+    from cleveragents.application.ports.actors import ActionReader
     from cleveragents.application.services.apply.apply_service import ApplyService
     from cleveragents.application.services.checkpoints.manual_checkpoints import ManualCheckpoints
     from cleveragents.application.services.corrections.append_service import AppendService
@@ -18,23 +19,27 @@ if TYPE_CHECKING:
     from cleveragents.application.services.execute.plan_executor import PlanExecutor
     from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
     from cleveragents.application.services.maintenance.doctor_service import DoctorService
+    from cleveragents.application.services.maintenance.plan_removal import PlanRemoval
+    from cleveragents.application.services.maintenance.prune_service import PruneService
     from cleveragents.application.services.maintenance.store_service import StoreService
-    from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
-    from cleveragents.application.services.plans.plan_queries import PlanQueries
+    from cleveragents.application.services.maintenance.uninstall_service import UninstallService
+    from cleveragents.application.services.plans.action_check import ActionCheck
     from cleveragents.application.services.plans.plan_service import PlanService
     from cleveragents.application.services.plans.prompt_service import PromptService
-    from cleveragents.application.services.rollback.rollback_service import (
-        RollbackService,
-    )
+    from cleveragents.application.services.rollback.rollback_service import RollbackService
+    from cleveragents.application.services.rollback.undo_service import UndoService
+    from cleveragents.application.services.run.run_service import RunService
     from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
+    from cleveragents.application.services.sandboxes.discarding import Discarding
     from cleveragents.application.services.subplans.conflicts import SubplanConflicts
     from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
     from cleveragents.application.services.subplans.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
-    from cleveragents.domain.resource import SandboxAddress
+    from cleveragents.domain.resource import PlanResource, SandboxAddress
+    from cleveragents.infrastructure.files.whereabouts import CurrentFolder as CurrentFolder
 
 
-class Container(CareWiring):
+class Container(LookingWiring):
     # --- services -------------------------------------------------------------------------------
 
     @cached_property
@@ -52,6 +57,16 @@ class Container(CareWiring):
         )
 
     @cached_property
+    def run_service(self) -> "RunService":
+        from cleveragents.application.services.run.run_service import RunService
+        from cleveragents.infrastructure.surroundings.this_machine import ThisMachine
+
+        self.data_folder.prepare()  # before anything is put into it
+        around = ThisMachine(self._here, self._environ, self._cwd, self._settings.data_dir)
+        default = self._settings.run_agent
+        return RunService(self._unit_of_work, self.plan_service, around, default)
+
+    @cached_property
     def sandbox_cleanup(self) -> "SandboxCleanup":
         from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
         from cleveragents.domain.resource import CleanupPolicy
@@ -60,19 +75,16 @@ class Container(CareWiring):
         return SandboxCleanup(self._unit_of_work, self._workspace, self._locks, policy)
 
     @cached_property
-    def plan_queries(self) -> "PlanQueries":
-        from cleveragents.application.services.plans.plan_queries import PlanQueries
-        from cleveragents.infrastructure.files.whereabouts import CurrentFolder
-        from cleveragents.infrastructure.sandbox.location import SandboxFolders
+    def action_check(self) -> "ActionCheck":
+        from cleveragents.application.services.plans.action_check import ActionCheck
 
-        here, places = CurrentFolder(self._cwd), SandboxFolders(self._in_data_dir("sandboxes"))
-        return PlanQueries(self._unit_of_work, self._locks, self._clock, here, places)
+        return ActionCheck(self.actions, self._actors, self._sandboxes, self._ids)
 
     @cached_property
-    def plan_diff_service(self) -> "PlanDiffService":
-        from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
+    def discarding(self) -> "Discarding":
+        from cleveragents.application.services.sandboxes.discarding import Discarding
 
-        return PlanDiffService(self._unit_of_work, self._sandboxes)
+        return Discarding(self.sandbox_cleanup, self.plan_service, self._locks)
 
     @cached_property
     def manual_checkpoints(self) -> "ManualCheckpoints":
@@ -80,8 +92,13 @@ class Container(CareWiring):
             ManualCheckpoints,
         )
 
+        self._adapters.bench.look_once()
         return ManualCheckpoints(
-            self._unit_of_work, self.checkpoint_service, self.rollback_service, self._locks
+            self._unit_of_work,
+            self.checkpoint_service,
+            self._sandbox_care,
+            later(lambda: self.rollback_service),
+            self._locks,
         )
 
     @cached_property
@@ -93,11 +110,17 @@ class Container(CareWiring):
             self.checkpoint_service,
             self._workspace,
             self._sandbox_care,
-            self._correction_finisher,
+            later(lambda: self._correction_finisher),
             self._compensations,
             self._locks,
             self._events,
         )
+
+    @cached_property
+    def undo_service(self) -> "UndoService":
+        from cleveragents.application.services.rollback.undo_service import UndoService
+
+        return UndoService(self._unit_of_work, self.rollback_service, self.checkpoint_service)
 
     @cached_property
     def plan_resume_service(self) -> "PlanResumeService":
@@ -173,12 +196,12 @@ class Container(CareWiring):
     @cached_property
     def store_service(self) -> "StoreService":
         from cleveragents.application.services.maintenance.store_service import StoreService
-        from cleveragents.infrastructure.snapshots.store.maintenance import SnapshotFiles
 
-        folders = (self._in_data_dir("snapshots"), self._in_data_dir("scratch"))
-        files, limit = SnapshotFiles(*folders, self._locks.is_busy), self._settings.store_max_size
         groups, projects = self.checkpoint_service, self.project_care
-        return StoreService(self._unit_of_work, files, groups, projects, limit)
+        limit = self._settings.store_max_size
+        return StoreService(
+            self._unit_of_work, self._store_files, groups, projects, self._events, limit
+        )
 
     @cached_property
     def subplan_care(self) -> "SubplanSandboxes":
@@ -201,6 +224,36 @@ class Container(CareWiring):
             self.plan_resume_service,
             self.store_service,
             self._database,
+        )
+
+    @cached_property
+    def prune_service(self) -> "PruneService":
+        from cleveragents.application.services.maintenance.prune_service import PruneService
+
+        return PruneService(
+            self._unit_of_work,
+            self.sandbox_cleanup,
+            self._plan_removal,
+            self._store_files,
+            self._clock,
+            self._events,
+        )
+
+    @cached_property
+    def uninstall_service(self) -> "UninstallService":
+        from cleveragents.application.services.maintenance.uninstall_service import UninstallService
+        from cleveragents.infrastructure.files.installed.own_files import InstalledFiles
+        from cleveragents.infrastructure.sandbox.traces import RepositoryTraces
+
+        files = InstalledFiles(self._settings.data_dir, self._database.path, self.close_files)
+        return UninstallService(
+            self._unit_of_work,
+            self.sandbox_cleanup,
+            self._plan_removal,
+            RepositoryTraces(self._adapters.bench),
+            files,
+            self._locks,
+            self._store_files,
         )
 
     # --- what they are made of ------------------------------------------------------------------
@@ -249,7 +302,7 @@ class Container(CareWiring):
         from cleveragents.application.services.subplans.runner import SubplanRunner
         from cleveragents.application.services.subplans.spawner import SubplanSpawner
         from cleveragents.application.services.subplans.subplan_service import SubplanService
-        from cleveragents.infrastructure.sandbox.merges import SandboxMerges
+        from cleveragents.infrastructure.sandbox.sandboxes import SandboxMerges
 
         spawner = SubplanSpawner(
             self._unit_of_work, self._workspace, self.subplan_care, self._runtime, self._events
@@ -287,8 +340,25 @@ class Container(CareWiring):
         )
 
     def _addresses(self, plan_id: "PlanId") -> "Mapping[str, SandboxAddress]":
+        return {resource.name: resource.address for resource in self._sandboxed(plan_id)}
+
+    def _sandboxed(self, plan_id: "PlanId") -> "Sequence[PlanResource]":
         from cleveragents.application.services.checkpoints.held import HeldResources
 
         with self._unit_of_work.reading() as uow:
-            found = HeldResources(uow.resources.of_plan(plan_id))
-        return {resource.name: resource.address for resource in found.sandboxes}
+            return HeldResources(uow.resources.of_plan(plan_id)).sandboxes
+
+    @cached_property
+    def _plan_removal(self) -> "PlanRemoval":
+        from cleveragents.application.services.maintenance.plan_removal import PlanRemoval
+        from cleveragents.infrastructure.database.plan_records import SqlPlanRecords
+        from cleveragents.infrastructure.sandbox.traces import RepositoryTraces
+
+        return PlanRemoval(
+            self._unit_of_work,
+            self.sandbox_cleanup,
+            self.plan_service,
+            RepositoryTraces(self._adapters.bench),
+            SqlPlanRecords(self._database, self._leases),
+            self._locks,
+        )

@@ -13,18 +13,20 @@ from cleveragents.container.later import later
 from cleveragents.container.stores import StoreWiring
 
 if TYPE_CHECKING:
+    from cleveragents.application.ports.maintenance import StoreFiles
     from cleveragents.application.ports.runtime import EventSink
     from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
     from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
     from cleveragents.application.services.effects.compensations import Compensations
     from cleveragents.application.services.effects.effect_ledger import EffectLedger
     from cleveragents.application.services.execute.step_boundary import StepBoundary
-    from cleveragents.application.services.rollback.rollback_service import SandboxCare
     from cleveragents.application.services.sandboxes.after_restart import AfterRestart
+    from cleveragents.application.services.sandboxes.care import SandboxCare
     from cleveragents.application.services.sandboxes.project_care import ProjectCare
     from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
     from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
-    from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
+    from cleveragents.domain.ids import PlanId
+    from cleveragents.infrastructure.sandbox.sandboxes import ProjectLocations
 
 
 class CareWiring(StoreWiring):
@@ -58,7 +60,7 @@ class CareWiring(StoreWiring):
 
     @cached_property
     def _sandbox_care(self) -> "SandboxCare":
-        from cleveragents.application.services.rollback.rollback_service import SandboxCare
+        from cleveragents.application.services.sandboxes.care import SandboxCare
 
         return SandboxCare(
             projects=self.project_care,
@@ -110,7 +112,7 @@ class CareWiring(StoreWiring):
 
     @cached_property
     def _projects(self) -> "ProjectLocations":
-        from cleveragents.infrastructure.sandbox.moved_projects import ProjectLocations
+        from cleveragents.infrastructure.sandbox.sandboxes import ProjectLocations
 
         return ProjectLocations(self._adapters, self._cwd)
 
@@ -127,11 +129,34 @@ class CareWiring(StoreWiring):
         from cleveragents.application.services.effects.compensations import Compensations
 
         # Every way back knows of compensations; only one that has effects to undo needs the tools.
-        tools, timeout = later(lambda: self.tools), self._settings.tool_timeout
-        return Compensations(self._unit_of_work, self._ledger, tools, self._clock, timeout)
+        return Compensations(
+            self._unit_of_work,
+            self._ledger,
+            later(lambda: self.tools),
+            self._end_tools,
+            self._clock,
+            self._settings.tool_timeout,
+        )
+
+    def _end_tools(self, plan_id: "PlanId") -> None:
+        # What they have running was started by this process: without them there is nothing.
+        if "tools" in self.__dict__:
+            self.tools.end(plan_id)
 
     @cached_property
     def _ledger(self) -> "EffectLedger":
         from cleveragents.application.services.effects.effect_ledger import EffectLedger
 
         return EffectLedger(self._unit_of_work, self._ids, self._clock)
+
+    @cached_property
+    def _store_files(self) -> "StoreFiles":
+        from cleveragents.infrastructure.snapshots.store.maintenance import SnapshotFiles
+
+        return SnapshotFiles(
+            self._in_data_dir("snapshots"),
+            self._in_data_dir("scratch"),
+            self._locks.is_busy,
+            self._in_data_dir("sandboxes"),
+            self._database.path,
+        )

@@ -3,13 +3,14 @@
 Each property imports what it builds, as in the container, of which this is a part (ADR 0004).
 """
 
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cleveragents.container.tools import SQLITE, ToolWiring
 
 if TYPE_CHECKING:
-    from cleveragents.application.ports.workspace import Runtime, Workspace
+    from cleveragents.application.ports.runtime import Runtime, Workspace
     from cleveragents.infrastructure.clock import UlidSource
     from cleveragents.infrastructure.database.engine import Database
     from cleveragents.infrastructure.database.fence import HeldLeases
@@ -21,12 +22,29 @@ if TYPE_CHECKING:
 
 
 class StoreWiring(ToolWiring):
+    def close(self) -> None:
+        super().close()
+        if "_adapters" in self.__dict__:
+            # Now, and not when the process ends: the kernel takes its time to let go of what was
+            # watched, in which the answer is written.
+            self._adapters.bench.stop_watching()
+
     def close_files(self) -> None:
         """At the end of the process: SQLite takes in its journals when their last user is gone."""
+        if "_database" in self.__dict__:
+            self._database.close()
         if "_adapters" in self.__dict__:
             self._adapters.bench.close()
         if "_database" in self.__dict__:
-            self._database.close()
+            self._empty_trash()
+
+    def _empty_trash(self) -> None:
+        """What this command threw away, or what one that was killed has left. That it stays a
+        while longer is no reason to fail."""
+        from cleveragents.infrastructure.files.installed.trash import Trash
+
+        with suppress(OSError):
+            Trash(self._settings.data_dir).empty()
 
     @cached_property
     def _unit_of_work(self) -> "SqlUnitOfWorkFactory":
@@ -53,7 +71,9 @@ class StoreWiring(ToolWiring):
             SqlInstallation(self._database).name,
             lambda: self._own_work,
             lambda: self._databases,
+            self._events,
             self._settings.store_max_size,
+            lambda: self._layers,
         )
         return ResourceAdapters(bench)
 
@@ -71,13 +91,13 @@ class StoreWiring(ToolWiring):
 
     @cached_property
     def _workspace(self) -> "Workspace":
-        from cleveragents.application.ports.workspace import Workspace
+        from cleveragents.application.ports.runtime import Workspace
 
         return Workspace(sandboxes=self._sandboxes, snapshots=self._snapshots)
 
     @cached_property
     def _runtime(self) -> "Runtime":
-        from cleveragents.application.ports.workspace import Runtime
+        from cleveragents.application.ports.runtime import Runtime
 
         return Runtime(clock=self._clock, ids=self._ids)
 

@@ -4,7 +4,7 @@ Each property imports what it builds, as in the container, of which this is a pa
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,9 @@ from cleveragents.config import Settings
 
 if TYPE_CHECKING:
     from cleveragents.application.ports.runtime import EventSink, Tools
+    from cleveragents.domain.confinement import Confinement, Enforcement
     from cleveragents.domain.ids import PlanId
-    from cleveragents.domain.resource import SandboxAddress
+    from cleveragents.domain.resource import PlanResource, SandboxAddress
     from cleveragents.infrastructure.actors.command.actor import CommandActor
     from cleveragents.infrastructure.actors.registry import ActorRegistry
     from cleveragents.infrastructure.clock import SystemClock
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.files.data_folder import DataFolder
     from cleveragents.infrastructure.processes.own_work import OwnWork
     from cleveragents.infrastructure.processes.runner import ProcessRunner
+    from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
+    from cleveragents.infrastructure.sandbox.project_view.project_views import ProjectViews
     from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
+    from cleveragents.infrastructure.terminal.console import Console
 
 SQLITE = "sqlite:///"
 
@@ -32,14 +36,23 @@ class ToolWiring(ABC):
         self._settings = settings
         self._environ = environ
         self._events = PlanEvents(events)
+        self._console: Console | None = None
+
+    def show_programs(self, *, aside: bool) -> "Console":
+        """From now on what a coding agent prints is seen, and it can be typed at. `aside`: on
+        stderr, as our output is for an answer."""
+        from cleveragents.infrastructure.terminal.console import Console
+
+        self._console = Console(aside=aside)
+        return self._console
 
     @cached_property
     def tools(self) -> "Tools":
         from cleveragents.infrastructure.actors.agent_tools import AgentTools
-        from cleveragents.infrastructure.tools.toolbox import ToolBox
 
-        toolbox = ToolBox(self._processes, self._databases)
-        return AgentTools(toolbox, lambda: self._command_actor, self._release_agent)
+        return AgentTools(
+            self._processes, self._databases, lambda: self._command_actor, self._release_agent
+        )
 
     def action_json_schema(self) -> Mapping[str, Any]:
         """What an editor has to know of action files."""
@@ -80,6 +93,21 @@ class ToolWiring(ABC):
             process_limit=self._settings.tool_process_limit,
         )
 
+    def held_by(self, asked: "Confinement") -> "Enforcement":
+        """What this machine can do of it, for people to see; steps do not rely on this."""
+        from cleveragents.domain.confinement import ConfinementMeans, ConfinementMode, enforcement
+        from cleveragents.infrastructure.confinement.remembered import RememberedMachine
+
+        if asked.by is ConfinementMeans.BUBBLEWRAP:
+            return self.confinements.enforcement(asked)
+        known = RememberedMachine(
+            self._in_data_dir("machine.json"),
+            lambda: self.confinements.machine.abilities(with_bubblewrap=False, with_layers=True),
+        )
+        was_asked = "confinements" in self.__dict__  # by a step that this process has run
+        found = known.found_out() if was_asked else known.abilities()
+        return enforcement(asked, ConfinementMode(self._settings.confinement_mode), found)
+
     @staticmethod
     def tell_hook(folder: str, message: Mapping[str, Any]) -> str:
         """What a coding agent's hook has to tell its plan; why it may not go on, if so."""
@@ -93,17 +121,19 @@ class ToolWiring(ABC):
     @cached_property
     def _command_actor(self) -> "CommandActor":
         from cleveragents.infrastructure.actors.command.actor import CommandActor
+        from cleveragents.infrastructure.actors.command.agents.known import KnownAgents
+        from cleveragents.infrastructure.surroundings.own_program import own_program
+        from cleveragents.infrastructure.terminal.relays import KeptOutput
 
-        return CommandActor(self._processes, self._addresses, self._in_data_dir("scratch"))
+        known = KnownAgents(self._processes, [*own_program(), "hook"], self._environ)
+        relay = KeptOutput if self._console is None else self._console.open_relay
+        scratch = self._in_data_dir("scratch")
+        return CommandActor(self._processes, self._addresses, scratch, known, relay)
 
     @cached_property
     def _actors(self) -> "ActorRegistry":
         from cleveragents.infrastructure.actors.llm.factory import LlmKind
-        from cleveragents.infrastructure.actors.registry import (
-            ActorKind,
-            ActorRegistry,
-            ReadyKind,
-        )
+        from cleveragents.infrastructure.actors.registry import ActorKind, ActorRegistry, ReadyKind
 
         around = (self.tools, self._clock, self._events)
         kinds: dict[str, ActorKind] = {
@@ -126,7 +156,24 @@ class ToolWiring(ABC):
     def _processes(self) -> "ProcessRunner":
         from cleveragents.infrastructure.processes.runner import ProcessRunner
 
-        return ProcessRunner(self.confinements, self._settings.tool_output_limit)
+        return ProcessRunner(
+            self.confinements, self._settings.tool_output_limit, self._project_views
+        )
+
+    @cached_property
+    def _project_views(self) -> "ProjectViews":
+        from cleveragents.infrastructure.sandbox.project_view.project_views import ProjectViews
+
+        return ProjectViews(self._sandboxed, self._layers, self._settings.data_dir)
+
+    @cached_property
+    def _layers(self) -> "SandboxLayers":
+        from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
+
+        sandboxes, scratch = self._in_data_dir("sandboxes"), self._in_data_dir("scratch")
+        return SandboxLayers(
+            sandboxes, scratch, lambda asked, at: self.confinements.can_layer(asked, at)
+        )
 
     @cached_property
     def _databases(self) -> "DatabaseWorkers":
@@ -139,6 +186,10 @@ class ToolWiring(ABC):
         from cleveragents.infrastructure.processes.own_work import OwnWork
 
         return OwnWork(self.confinements)
+
+    @abstractmethod
+    def _sandboxed(self, plan_id: "PlanId") -> "Sequence[PlanResource]":
+        """The resources of a plan that have a sandbox."""
 
     @abstractmethod
     def _addresses(self, plan_id: "PlanId") -> "Mapping[str, SandboxAddress]":

@@ -112,7 +112,12 @@ class MergeStrategy(StrEnum):
     LAST_WINS = "last_wins"
 
 
-class Step(Struct, frozen=True, kw_only=True):
+def step_number(index: int) -> int:
+    """What people call the step of this index: they count from 1, and 0 is the start (ADR 0079)."""
+    return index + 1
+
+
+class Step(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One tool call of a scripted action, `arguments` being the file's `with`; or child plans.
 
     `uses` names earlier steps whose output it needs.
@@ -150,6 +155,8 @@ class Subplans(Struct, frozen=True, kw_only=True):
 
 
 SCRIPTED = "scripted"
+COMMAND = "command"
+"""A program that works by itself."""
 
 
 class ActorSpec(Struct, frozen=True, kw_only=True):

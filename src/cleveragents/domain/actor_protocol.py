@@ -33,6 +33,9 @@ COMMAND_ACTOR = "command"
 AGENT_TOOL = "agent."
 """What the names of tools begin with that an agent's own program carries out."""
 
+FINISHED_AFTER = "finished_after"
+"""In the state of an actor that has finished: the last thing that it was told by then."""
+
 UNANNOUNCED = AGENT_TOOL + "wrote"
 """What a step is called that was seen only by what it had changed."""
 

@@ -1,12 +1,12 @@
 """What an apply is asked for, and what of it is prepared before anything real changes."""
 
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from msgspec import Struct
 
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.ids import ResourceId
+from cleveragents.domain.resource import OwnState
 
 
 class ApplyOptions(Struct, frozen=True, kw_only=True):
@@ -23,14 +23,15 @@ class PreparedApply(Struct, frozen=True, kw_only=True):
 
     `token` is opaque and durable: `carry_out`, `revert` and `finish` can be repeated with it
     after a crash. `snapshots` are needed until it is settled. `alone` are paths to which no other
-    resource of the plan may bring anything.
+    resource of the plan may bring anything. `target` says in words where it would go.
     """
 
     resource_id: ResourceId
-    token: Mapping[str, Any]
+    token: OwnState
     diff: ResourceDiff
     snapshots: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
+    target: str = ""
 
 
 def trespassers(place: str, diff: ResourceDiff, alone: Collection[str]) -> list[str]:
@@ -40,6 +41,6 @@ def trespassers(place: str, diff: ResourceDiff, alone: Collection[str]) -> list[
     return [path for path in paths if any(f"{one}/".startswith(f"{path}/") for one in alone)]
 
 
-def intended(resource_id: ResourceId, token: Mapping[str, Any]) -> PreparedApply:
+def intended(resource_id: ResourceId, token: OwnState) -> PreparedApply:
     """What was prepared, told from the token that was stored; nobody is shown its diff again."""
     return PreparedApply(resource_id=resource_id, token=token, diff=ResourceDiff())

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class ChangeKind(StrEnum):
@@ -34,7 +35,8 @@ class FileDiff(Struct, frozen=True, kw_only=True):
 
 
 class ResourceDiff(Struct, frozen=True, kw_only=True):
-    """What a plan would change in one resource; apply does not take the ignored `left_behind`.
+    """What a plan would change in one resource; apply does not take the ignored `left_behind`, nor
+    `empty_folders`, which git does not keep.
 
     `notes` are sentences for people about what the files do not show.
     """
@@ -42,7 +44,12 @@ class ResourceDiff(Struct, frozen=True, kw_only=True):
     files: tuple[FileDiff, ...] = ()
     patch: str = ""
     left_behind: tuple[str, ...] = ()
+    empty_folders: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    def leaving_out(self, other: "ResourceDiff") -> "ResourceDiff":
+        """The same with what the other one says that apply does not take."""
+        return replace(self, left_behind=other.left_behind, empty_folders=other.empty_folders)
 
 
 _LONGEST_PATH = 60

@@ -138,8 +138,8 @@ class CheckpointGroup(Struct, frozen=True, kw_only=True):
 
     @property
     def head(self) -> CheckpointId:
-        """The checkpoint that stands for the whole group: that of the plan's own state."""
-        return next(item.checkpoint_id for item in self.checkpoints if item.is_plan_state)
+        """The checkpoint that stands for the whole group, and has its id: the plan's own state."""
+        return CheckpointId(self.group_id)
 
     @property
     def plan_hash(self) -> str:
@@ -193,7 +193,6 @@ class RollbackImpact(Struct, frozen=True, kw_only=True):
 
     plan_id: PlanId
     group: CheckpointGroup
-    checkpoint_id: str
     reverted: tuple[RevertedFile, ...]
     child_plans_invalidated: int
     decisions_discarded: int

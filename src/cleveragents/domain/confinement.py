@@ -1,10 +1,10 @@
 """What holds the commands of a plan inside: what is asked for, and what a machine can do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class ConfinementMode(StrEnum):
@@ -54,36 +54,17 @@ class Confinement(Struct, frozen=True, kw_only=True):
     write: tuple[str, ...] = ()
 
 
-def confinement_to_map(asked: Confinement) -> dict[str, Any]:
-    """As it is stored."""
-    return {
-        "mode": asked.mode and asked.mode.value,
-        "by": asked.by.value,
-        "network": asked.network,
-        "environment": asked.environment,
-        "write": asked.write,
-    }
-
-
-def confinement_from_map(item: Mapping[str, Any]) -> Confinement:
-    return Confinement(
-        mode=ConfinementMode(item["mode"]) if item["mode"] else None,
-        by=ConfinementMeans(item["by"]),
-        network=item["network"],
-        environment=tuple(item["environment"]),
-        write=tuple(item["write"]),
-    )
-
-
 class Abilities(Struct, frozen=True, kw_only=True):
     """What this machine offers. `landlock` is the version of its interface, 0 for none;
-    `process_table`: a command can have one of its own."""
+    `process_table`: a command can have one of its own; `layers`: it can be shown a folder of the
+    user's that it changes without changing it."""
 
     landlock: int
     socket_filter: bool
     read_only_view: bool
     process_table: bool
     bubblewrap: bool
+    layers: bool = False
 
 
 # Before 2, Landlock lets nothing be renamed from one folder to another, which git has to do.
@@ -93,13 +74,17 @@ _LANDLOCK_SIGNALS = 6
 
 
 class Enforcement(Struct, frozen=True, kw_only=True):
-    """What holds for the commands of an action on this machine; `missing` has the reasons."""
+    """What holds for the commands of an action on this machine; `missing` has the reasons.
+    `at_home`: they see sandboxes at their projects' own paths, and with `layers` what is ignored
+    there too."""
 
     mode: ConfinementMode
     by: ConfinementMeans
     network: bool
     enforced: tuple[Guarantee, ...]
     missing: tuple[tuple[Guarantee, str], ...] = ()
+    at_home: bool = False
+    layers: bool = False
 
     @property
     def refusal(self) -> str | None:
@@ -128,7 +113,9 @@ def enforcement(asked: Confinement, configured: ConfinementMode, machine: Abilit
     missing = _missing(wanted, machine)
     if asked.by is ConfinementMeans.BUBBLEWRAP and mode is ConfinementMode.REQUIRED:
         missing = ((Guarantee.WRITES, "bubblewrap is not installed or does not work"), *missing)
-    return _result(mode, ConfinementMeans.KERNEL, asked, wanted, missing)
+    result = _result(mode, ConfinementMeans.KERNEL, asked, wanted, missing)
+    at_home = machine.read_only_view
+    return replace(result, at_home=at_home, layers=at_home and machine.layers)
 
 
 Missing = tuple[tuple[Guarantee, str], ...]

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from cleveragents.domain.errors import UsageError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.threeway import Region
 
@@ -84,21 +85,66 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     count: int = 0
 
 
-Edited = Mapping[tuple[PlanId, str, str], bytes]
-"""By child, resource and path: what a person made of both sides."""
+ConflictKey = tuple[PlanId, str, str]
+"""The child, the resource and the path that a conflict is about."""
+
+
+class Choice(StrEnum):
+    """What a person can say about one conflict."""
+
+    OURS = "ours"
+    THEIRS = "theirs"
+    EDIT = "edit"
 
 
 class Resolution(Struct, frozen=True, kw_only=True):
-    """What a person decides about conflicts that were told: a side, or a text of their own."""
+    """What a person decides about conflicts that were told: a text of their own, a side for one of
+    them, or a side for all others."""
 
     side: Side | None = None
-    edited: Edited = field(default_factory=dict[tuple[PlanId, str, str], bytes])
+    sides: Mapping[ConflictKey, Side] = field(default_factory=dict[ConflictKey, Side])
+    edited: Mapping[ConflictKey, bytes] = field(default_factory=dict[ConflictKey, bytes])
 
     def __bool__(self) -> bool:
-        return self.side is not None or bool(self.edited)
+        return self.side is not None or bool(self.sides) or bool(self.edited)
 
     def answer(self, child: PlanId, resource: str, path: str) -> Side | bytes | None:
-        return self.edited.get((child, resource, path), self.side)
+        key = (child, resource, path)
+        return self.edited.get(key, self.sides.get(key, self.side))
+
+
+def chosen(
+    conflicts: Sequence[ConflictKey], named: Sequence[tuple[str, Choice]]
+) -> Mapping[ConflictKey, Choice]:
+    """What was said about each; those that nobody named are not in it.
+
+    A name is a path or a folder, of any resource or of the one before its colon; a whole path
+    counts before a folder. Raises UsageError for a name that no conflict has, and for two choices.
+    """
+    for name, _ in named:
+        if not any(_closeness(name, key) for key in conflicts):
+            known = ", ".join(dict.fromkeys(f"{key[1]}:{key[2]}" for key in conflicts))
+            raise UsageError(f"no conflict is about {name!r}", f"there are: {known}")
+    found: dict[ConflictKey, Choice] = {}
+    for key in conflicts:
+        fitting = [(_closeness(name, key), choice) for name, choice in named]
+        closest = max((close for close, _ in fitting), default=0)
+        choices = {choice for close, choice in fitting if close == closest and close}
+        if len(choices) > 1:
+            said = " and ".join(sorted(choices))
+            raise UsageError(f"{key[1]}:{key[2]} is named twice: {said}", "say one of them")
+        if choices:
+            found[key] = choices.pop()
+    return found
+
+
+def _closeness(name: str, key: ConflictKey) -> int:
+    """0 if the name does not fit; else the longer the more of the path is named."""
+    _, resource, path = key
+    for wanted in (name.rstrip("/"), name.rstrip("/").removeprefix(f"{resource}:")):
+        if wanted and (wanted == path or path.startswith(f"{wanted}/")):
+            return len(wanted)
+    return 0
 
 
 UNDECIDED = Resolution()

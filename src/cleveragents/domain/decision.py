@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from cleveragents.domain.action import Step
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.footprint import UNKNOWN, Footprint, Reach, StepWrites
-from cleveragents.domain.ids import DecisionId, PlanId, ToolCallId
+from cleveragents.domain.ids import CorrectionId, DecisionId, PlanId, ToolCallId
 
 
 class DecisionType(StrEnum):
@@ -44,6 +44,25 @@ class Decided(Struct, frozen=True, kw_only=True):
     state: Mapping[str, Any]
 
 
+class DecisionContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What was known when a decision was made; None is what does not belong to one of its kind.
+
+    Of a step: its `tool`, what people had told the actor (`guidance`), and what the actor notes for
+    people. Of a person's word: the `correction`, which decision was `corrected`, the `steps` that
+    are done again, and the `first_step` that comes after it. `actor_state` is where the actor
+    stood.
+    """
+
+    tool: str | None = None
+    actor_state: Mapping[str, Any] | None = None
+    guidance: tuple[str, ...] | None = None
+    correction: CorrectionId | None = None
+    corrected: DecisionId | None = None
+    steps: tuple[int, ...] | None = None
+    first_step: int | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
 class Decision(Struct, frozen=True, kw_only=True):
     """`decided` is there for a step that is not written in the action."""
 
@@ -57,7 +76,7 @@ class Decision(Struct, frozen=True, kw_only=True):
     alternatives: tuple[str, ...] = ()
     rationale: str = ""
     confidence: float | None = None
-    context: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    context: DecisionContext = DecisionContext()
     phase: str
     step_index: int | None
     attempt: int
@@ -102,11 +121,11 @@ class ToolCall(Struct, frozen=True, kw_only=True):
     arguments: Mapping[str, Any]
     status: ToolCallStatus
     result: ToolResult
-    error: str | None
-    changes: tuple[FileChange, ...]
+    error: str | None = None
+    changes: tuple[FileChange, ...] = ()
     touched: Mapping[str, Footprint] = field(default_factory=dict[str, Footprint])
     reach: Reach = UNKNOWN
-    side_effects: tuple[str, ...]
+    side_effects: tuple[str, ...] = ()
     started_at: datetime
     finished_at: datetime
     undone: bool = False

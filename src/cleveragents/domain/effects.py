@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from cleveragents.domain.action import step_number
 from cleveragents.domain.decision import Position, ToolResult, is_live
 from cleveragents.domain.ids import DecisionId, EffectId, PlanId
 
@@ -64,7 +65,9 @@ class Effect(Struct, frozen=True, kw_only=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        return tuple(f"step {self.step_index} ({self.tool}): {text}" for text in self.effects)
+        return tuple(
+            f"step {step_number(self.step_index)} ({self.tool}): {text}" for text in self.effects
+        )
 
     def done(self, result: ToolResult, now: datetime) -> "Effect":
         return replace(self, state=EffectState.DONE, result=result, error=None, finished_at=now)

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class PlanStarted(Struct, frozen=True, kw_only=True):
-    plan_id: str
+    plan: str
     steps: tuple[str, ...]
     first_step: int
 
@@ -34,7 +34,7 @@ class CheckpointRecorded(Struct, frozen=True, kw_only=True):
 
 
 class PlanFinished(Struct, frozen=True, kw_only=True):
-    plan_id: str
+    plan: str
     state: str
 
 
@@ -66,6 +66,14 @@ class ActorWaiting(Struct, frozen=True, kw_only=True):
     seconds: float
 
 
+class Working(Struct, frozen=True, kw_only=True):
+    """A command is at something that may take long; with `parts`, at the `part`th of so many."""
+
+    what: str
+    part: int = 0
+    parts: int = 0
+
+
 class ChildReported(Struct, frozen=True, kw_only=True):
     """What a child plan reported; `child` are the names that lead there from the top."""
 
@@ -84,5 +92,6 @@ Event = (
     | Resumed
     | ActorThinking
     | ActorWaiting
+    | Working
     | ChildReported
 )

@@ -1,6 +1,5 @@
 """How a checkpoint group is put together, complete before it is stored."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -41,7 +40,7 @@ def build_group(draft: GroupDraft, new_id: Callable[[], str]) -> CheckpointGroup
         for resource in draft.resources
         if _is_modified(draft, resource)
     ]
-    checkpoints.append(_plan_checkpoint(draft, group_id, CheckpointId(new_id())))
+    checkpoints.append(_plan_checkpoint(draft, group_id))
     return CheckpointGroup(
         group_id=group_id,
         plan_id=plan.plan_id,
@@ -93,6 +92,7 @@ def plan_state(plan: Plan) -> Mapping[str, Any]:
 def hash_of(value: Mapping[str, Any] | Iterable[Any]) -> str:
     """The hash of a JSON value in one canonical spelling."""
     import hashlib  # noqa: PLC0415 - what only reads plans does not load OpenSSL
+    import json  # noqa: PLC0415 - nor this
 
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
@@ -146,12 +146,11 @@ def _resource_checkpoint(
     )
 
 
-def _plan_checkpoint(
-    draft: GroupDraft, group_id: GroupId, checkpoint_id: CheckpointId
-) -> Checkpoint:
+def _plan_checkpoint(draft: GroupDraft, group_id: GroupId) -> Checkpoint:
+    """It stands for the whole group, and so the two have one id (ADR 0079)."""
     state = plan_state(draft.plan)
     return Checkpoint(
-        checkpoint_id=checkpoint_id,
+        checkpoint_id=CheckpointId(group_id),
         group_id=group_id,
         plan_id=draft.plan.plan_id,
         decision_id=draft.moment.decision_id,
@@ -185,10 +184,13 @@ def _notes(draft: GroupDraft) -> Mapping[str, Any]:
 def _metadata(draft: GroupDraft, extra: Mapping[str, Any]) -> Mapping[str, Any]:
     moment = draft.moment
     undo = {} if moment.undo_group is None else {"undo": moment.undo_group}
+    whole = moment.rollback_target is not None and not moment.rollback_only
+    target = {"target": moment.rollback_target} if whole else {}
     return {
         "reason": moment.reason,
         "source": moment.source,
         "phase": draft.plan.phase,
         **undo,
+        **target,
         **extra,
     }

@@ -1,12 +1,14 @@
 """The identifiers: ULIDs with a type each, so that a plan is never mistaken for a decision."""
 
 import re
-from typing import Self
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Self
 
 from cleveragents.domain.errors import InvalidIdError
 
 _LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _TIME_LETTERS = 10
+ULID_LETTERS = 26
 _ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}", re.ASCII)
 
 
@@ -14,7 +16,11 @@ class Ulid(str):
     """Twenty-six Crockford base-32 characters; lower case is accepted and normalised."""
 
     __slots__ = ()
-    kind = "id"
+    kind: ClassVar[str] = "id"
+
+    def __init_subclass__(cls, *, kind: str) -> None:
+        super().__init_subclass__()
+        cls.kind = kind
 
     def __new__(cls, text: str) -> Self:
         normal = text.strip().upper()
@@ -31,41 +37,65 @@ def made_at(ulid: str) -> float:
     return number / 1000
 
 
-class PlanId(Ulid):
+SHORTEST_PART = 4
+_PART = r"[0-9A-HJKMNP-TV-Z]{4,26}"
+
+
+def id_part(text: str) -> str | None:
+    """As a part of an id is stored, if this could be one: its beginning or its ending."""
+    part = text.strip().upper()
+    return part if re.fullmatch(_PART, part) else None
+
+
+def endings(ids: Iterable[str]) -> Mapping[str, str]:
+    """By id, its shortest ending that none of the others has.
+
+    Ids of one day begin alike, so that it is their ends that tell them apart. One that is all
+    digits would be taken for a number, and is longer.
+    """
+    backwards = sorted({ulid[::-1] for ulid in ids})
+    found: dict[str, str] = {}
+    for before, ulid, after in zip(["", *backwards], backwards, [*backwards[1:], ""], strict=False):
+        length = max(_shared(before, ulid), _shared(ulid, after), SHORTEST_PART - 1) + 1
+        while length < len(ulid) and ulid[:length].isdecimal():
+            length += 1
+        found[ulid[::-1]] = ulid[:length][::-1]
+    return found
+
+
+def _shared(one: str, two: str) -> int:
+    """How many letters they have in common before they differ."""
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((i for i, (a, b) in pairs if a != b), min(len(one), len(two)))
+
+
+class PlanId(Ulid, kind="plan id"):
     __slots__ = ()
-    kind = "plan id"
 
 
-class DecisionId(Ulid):
+class DecisionId(Ulid, kind="decision id"):
     __slots__ = ()
-    kind = "decision id"
 
 
-class CheckpointId(Ulid):
+class CheckpointId(Ulid, kind="checkpoint id"):
     __slots__ = ()
-    kind = "checkpoint id"
 
 
-class GroupId(Ulid):
+class GroupId(Ulid, kind="checkpoint group id"):
     __slots__ = ()
-    kind = "checkpoint group id"
 
 
-class ResourceId(Ulid):
+class ResourceId(Ulid, kind="resource id"):
     __slots__ = ()
-    kind = "resource id"
 
 
-class ToolCallId(Ulid):
+class ToolCallId(Ulid, kind="tool call id"):
     __slots__ = ()
-    kind = "tool call id"
 
 
-class EffectId(Ulid):
+class EffectId(Ulid, kind="effect id"):
     __slots__ = ()
-    kind = "effect id"
 
 
-class CorrectionId(Ulid):
+class CorrectionId(Ulid, kind="correction id"):
     __slots__ = ()
-    kind = "correction id"

@@ -4,7 +4,7 @@ Each has a sandbox of its own, so that one path is there twice. If both brought 
 would find that the first had changed it. So the outer one leaves it out (ADR 0060).
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -13,9 +13,25 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import kinds
 
 
-def cut_out(resources: Sequence[PlanResource]) -> Sequence[PlanResource]:
-    """The same, each with what others have inside of it. Raises ResourceError."""
-    return [_without_inner(outer, resources) for outer in resources]
+def cut_out(
+    resources: Sequence[PlanResource], submodules: Mapping[str, Collection[str]]
+) -> Sequence[PlanResource]:
+    """The same, each with what others have inside of it; `submodules` are by the resource's name.
+    Raises ResourceError."""
+    return [_without_inner(outer, resources, submodules[outer.name]) for outer in resources]
+
+
+def refuse_twice(resources: Sequence[PlanResource]) -> None:
+    """Two sandboxes of one thing could not both be applied: the second would undo the first.
+    Raises ResourceError."""
+    seen: dict[str, str] = {}
+    for resource in resources:
+        other = seen.setdefault(resource.location, resource.name)
+        if other != resource.name:
+            raise ResourceError(
+                f"`{other}` and `{resource.name}` are the same: {resource.location}",
+                "name it once, and let all steps use that resource",
+            )
 
 
 def overlap_notices(resources: Iterable[PlanResource]) -> Sequence[str]:
@@ -35,22 +51,26 @@ def belongs_elsewhere(path: str, cut: Collection[str]) -> bool:
     return any(f"{path}/".startswith(f"{one}/") or f"{one}/".startswith(f"{path}/") for one in cut)
 
 
-def _without_inner(outer: PlanResource, resources: Sequence[PlanResource]) -> PlanResource:
+def _without_inner(
+    outer: PlanResource, resources: Sequence[PlanResource], submodules: Collection[str]
+) -> PlanResource:
     cut: dict[str, str] = {}
     for inner in resources:
         inside = inner.location.removeprefix(f"{outer.location.rstrip('/')}/")
         if not outer.kind.is_folder or inside == inner.location:
             continue
-        _refuse_in_submodule(outer, inner, inside)
+        _refuse_in_submodule(outer, inner, inside, submodules)
         cut |= {f"{inside}{end}": inner.name for end in ("", *inner.kind.beside)}
     return replace(outer, cut_out=cut) if cut else outer
 
 
-def _refuse_in_submodule(outer: PlanResource, inner: PlanResource, inside: str) -> None:
-    for module in outer.details.get("submodules", ()):
-        if f"{inside}/".startswith(f"{module['path']}/"):
+def _refuse_in_submodule(
+    outer: PlanResource, inner: PlanResource, inside: str, submodules: Collection[str]
+) -> None:
+    for path in submodules:
+        if f"{inside}/".startswith(f"{path}/"):
             raise ResourceError(
-                f"`{inner.name}` is in {module['path']}, which is a submodule of `{outer.name}`:"
+                f"`{inner.name}` is in {path}, which is a submodule of `{outer.name}`:"
                 " they cannot be applied beside each other",
                 f"leave `{inner.name}` out: `{outer.name}` has its submodules with it",
             )

@@ -15,6 +15,15 @@ class PlacedPlan(Struct, frozen=True, kw_only=True):
     plan_id: PlanId
     action: str
     place: str | None
+    number: int = 0
+
+    @property
+    def name(self) -> str:
+        return plan_name(self.action, self.number)
+
+
+def plan_name(action: str, number: int) -> str:
+    return f"{action}-{number}"
 
 
 def place_of(resources: Iterable[PlanResource]) -> str | None:

@@ -15,9 +15,11 @@ from cleveragents.domain.errors import (
     ChildApplyError,
     PlanAppliedError,
     PlanCancelledError,
+    PlanError,
     PlanStateError,
 )
 from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId
+from cleveragents.domain.places import plan_name
 from cleveragents.domain.subplan import ChildOf
 
 
@@ -48,15 +50,22 @@ class PlanFailure(Struct, frozen=True, kw_only=True):
     checkpoint: CheckpointId | None = None
     recoverable: bool = True
 
+    @classmethod
+    def of(cls, error: PlanError) -> "PlanFailure":
+        return cls(message=error.message, hint=error.hint, code=error.code)
+
 
 class Plan(Struct, frozen=True, kw_only=True):
     """One run of an action; `head` (column `last_checkpoint_id`) is where it stands now.
+
+    `number` counts the plans that people have made of an action of this name, from 1.
 
     `child_of` is there for a child plan; it is told from the parent's rows and stored with them.
     """
 
     plan_id: PlanId
     action: Action
+    number: int = 0
     phase: Phase = Phase.STRATEGIZE
     state: State = State.QUEUED
     attempt: int = 1
@@ -70,10 +79,18 @@ class Plan(Struct, frozen=True, kw_only=True):
     actor_state: Mapping[str, Any] = field(default_factory=dict[str, Any])
     error: PlanFailure | None = None
     applied: Mapping[str, str] = field(default_factory=dict[str, str])
+    cancel_reason: str | None = None
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
     child_of: ChildOf | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        if self.child_of is not None:
+            return f"{self.child_of.above}/{self.child_of.name}"
+        return plan_name(self.action.name, self.number)
 
     @property
     def is_final(self) -> bool:
@@ -239,9 +256,11 @@ class Plan(Struct, frozen=True, kw_only=True):
             parent, root = self.child_of.parent_id, self.child_of.root_id
             raise ChildApplyError(self.plan_id, self.child_of.name, parent, root)
         if not self.executed:
+            go_on = f"agents plan execute {self.plan_id}"
+            taken = f"take what is there with `agents apply --as-it-is {self.plan_id}`"
             raise PlanStateError(
-                f"plan {self.plan_id} has not done all its steps yet ({self.phase}/{self.state})",
-                f"agents plan execute {self.plan_id}",
+                f"plan {self.plan_id} has not done all its steps yet",
+                f"{taken}, or go on with `{go_on}`" if self.action.decides else go_on,
             )
         return replace(self, phase=Phase.APPLY, state=State.PROCESSING, error=None)
 
@@ -253,7 +272,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         """`applied`: by resource, what its result is called in the project (for git: a commit)."""
         return replace(self, state=State.APPLIED, applied=applied, finished_at=now)
 
-    def cancel(self, now: datetime) -> "Plan":
+    def cancel(self, now: datetime, reason: str | None = None) -> "Plan":
         self.refuse_if_final()
         self.refuse_if_applying()
-        return replace(self, state=State.CANCELLED, finished_at=now)
+        return replace(self, state=State.CANCELLED, finished_at=now, cancel_reason=reason)

@@ -11,6 +11,9 @@ from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource_kinds import ResourceKind, ResourceType, kind_of
 
+OwnState = Mapping[str, Any]
+"""What a type of resource keeps for itself: plain values, which nobody else reads."""
+
 
 class CleanupPolicy(StrEnum):
     """When the sandboxes of a plan go: once it is applied, also once it is cancelled, or never."""
@@ -31,11 +34,13 @@ class SandboxStatus(StrEnum):
 
 class SandboxAddress(Struct, frozen=True, kw_only=True):
     """Where a sandbox is, for whoever works in it: `value` is the path, or URL, that commands find
-    in their environment, `folder` where they start, and in `writable` they may write."""
+    in their environment, `folder` where they start, and in `writable` they may write. `home` is
+    the folder of the user's that it stands for, if it is one."""
 
     value: str
     folder: str
     writable: tuple[str, ...]
+    home: str = ""
 
 
 class PlanResource(Struct, frozen=True, kw_only=True):
@@ -77,11 +82,11 @@ class PlanResource(Struct, frozen=True, kw_only=True):
     cut_out: Mapping[str, str] = field(default_factory=dict[str, str])
     branched_at: str | None = None
     origin: str | None = None
-    intent: Mapping[str, Any] | None = None
+    intent: OwnState | None = None
     intent_needs: tuple[str, ...] = ()
     uncounted: int = 0
     rebuilding: "Rebuilding | None" = None
-    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    details: OwnState = field(default_factory=dict[str, Any])
 
     @property
     def store_id(self) -> PlanId:
@@ -117,7 +122,7 @@ class PlanResource(Struct, frozen=True, kw_only=True):
             folder = path.rpartition("/")[0]
             return SandboxAddress(value=path, folder=folder, writable=(folder,))
         beside = (f"{path}.git",) if self.kind.has_repository else ()
-        return SandboxAddress(value=path, folder=path, writable=(path, *beside))
+        return SandboxAddress(value=path, folder=path, writable=(path, *beside), home=self.location)
 
     def ready(self, base: str) -> "PlanResource":
         return replace(self, status=SandboxStatus.READY, base_snapshot=base, boundary=base)
@@ -127,9 +132,9 @@ class PlanResource(Struct, frozen=True, kw_only=True):
         steady = (ref for ref in (self.base_snapshot, self.boundary) if ref is not None)
         return frozenset((*steady, *self.intent_needs))
 
-    def intending(self, token: Mapping[str, Any], snapshots: Collection[str]) -> "PlanResource":
+    def intending(self, token: OwnState, snapshots: Collection[str]) -> "PlanResource":
         """About to be applied; until that is over, these snapshots are needed."""
-        return replace(self, intent=dict(token), intent_needs=tuple(sorted(snapshots)))
+        return replace(self, intent=token, intent_needs=tuple(sorted(snapshots)))
 
     def withdrawn(self) -> "PlanResource":
         return replace(self, intent=None, intent_needs=())
@@ -161,9 +166,13 @@ class Rebuilding(Struct, frozen=True, kw_only=True):
 
 
 class ResourceInspection(Struct, frozen=True, kw_only=True):
-    """What `plan use` found out about a real resource before it made a plan on it."""
+    """What `plan use` found out about a real resource before it made a plan on it.
+
+    `submodules` are paths inside that are applied with it or not at all.
+    """
 
     location: str
     base: str
     notices: tuple[str, ...] = ()
-    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    submodules: tuple[str, ...] = ()
+    details: OwnState = field(default_factory=dict[str, Any])

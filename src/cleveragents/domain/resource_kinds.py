@@ -5,14 +5,16 @@ that rules and messages need are here, so that none of them asks for a type by i
 """
 
 from collections.abc import Sequence
-from typing import NewType
 
 from msgspec import Struct
 
 from cleveragents.domain.errors import UsageError
 
-ResourceType = NewType("ResourceType", str)
-"""What an action file calls it; `type_named` makes one of a text."""
+
+class ResourceType(str):
+    """What an action file calls it; `type_named` makes one of a text."""
+
+    __slots__ = ()
 
 
 class ResourceKind(Struct, frozen=True, kw_only=True):
@@ -21,7 +23,7 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     `url_pattern`, and people are told how such a URL begins, `url_start`. `beside` are the endings
     of files that belong to it and lie next to it. `has_repository`: its sandbox has a repository of
     its own, which steps can break without breaking the files. `strategy` says for people how the
-    sandbox is made."""
+    sandbox is made. `planned`: nothing can work on it yet."""
 
     type: ResourceType
     is_folder: bool = False
@@ -31,6 +33,7 @@ class ResourceKind(Struct, frozen=True, kw_only=True):
     strategy: str = "copy"
     url_pattern: str = ""
     url_start: str = ""
+    planned: bool = False
 
     @property
     def key(self) -> str:
@@ -45,20 +48,25 @@ FS_DIRECTORY = ResourceKind(type=ResourceType("fs-directory"), is_folder=True)
 SQLITE = ResourceKind(
     type=ResourceType("sqlite"), is_database=True, beside=("-wal", "-shm", "-journal")
 )
-# Action files may name it; nothing can work on it yet, which `plan use` says.
+# So that an action file which names it is told the truth, and not that there is no such word.
 POSTGRES = ResourceKind(
     type=ResourceType("postgres"),
     is_database=True,
     url_pattern=r"^postgres(ql)?(\+\w+)?://.+",
     url_start="postgresql://",
+    planned=True,
 )
 
 _KINDS = {kind.type: kind for kind in (GIT_CHECKOUT, FS_DIRECTORY, SQLITE, POSTGRES)}
 
 
 def kinds() -> Sequence[ResourceKind]:
-    """In the order in which people are told of them."""
+    """In the order in which people are told of them; `working` are those that can be used."""
     return tuple(_KINDS.values())
+
+
+def working() -> Sequence[ResourceKind]:
+    return [kind for kind in kinds() if not kind.planned]
 
 
 def kind_of(type_: ResourceType) -> ResourceKind:

@@ -1,31 +1,22 @@
-"""The rule which checkpoint groups go and which stay, with a reason for each."""
+"""The rule which checkpoint groups go and which stay, with a reason for each.
+
+In which order: what is too old goes; then the states that are too many, those left longest ago
+first; then older groups of one name in a state that has too many; then what is too large.
+Why: each rule counts what the one before it has left, so that nothing goes for a limit which is
+kept already. States go whole: as long as one group of a state is there, its bytes are.
+What is not guaranteed: the limits, where what is left is needed: the first and the newest group,
+labels by hand, and what is pinned.
+"""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Struct
 
 from cleveragents.domain.ids import GroupId
 
 WITHIN = "within the limits"
-
-
-class Prunable(Protocol):
-    """What the rule has to know of a group."""
-
-    @property
-    def group_id(self) -> GroupId: ...
-    @property
-    def label(self) -> str: ...
-    @property
-    def state_hash(self) -> str: ...
-    @property
-    def labelled_by_hand(self) -> bool: ...
-    @property
-    def created_at(self) -> datetime: ...
-    @property
-    def size_bytes(self) -> int: ...
 
 
 class GroupOutline(NamedTuple):
@@ -68,7 +59,7 @@ class CheckpointRetentionPolicy(Struct, frozen=True, kw_only=True):
         return self.max_age is None and not self.max_total_bytes
 
     def decide(
-        self, groups: Sequence[Prunable], *, pinned: Mapping[GroupId, str], now: datetime
+        self, groups: Sequence[GroupOutline], *, pinned: Mapping[GroupId, str], now: datetime
     ) -> RetentionDecision:
         """`groups` oldest first; `pinned` must stay, each for its reason.
 
@@ -88,7 +79,7 @@ class CheckpointRetentionPolicy(Struct, frozen=True, kw_only=True):
         )
 
     def _too_old(
-        self, groups: Iterable[Prunable], needed: Container[GroupId], now: datetime
+        self, groups: Iterable[GroupOutline], needed: Container[GroupId], now: datetime
     ) -> Mapping[GroupId, str]:
         limit = self.max_age
         if limit is None:
@@ -109,7 +100,7 @@ class CheckpointRetentionPolicy(Struct, frozen=True, kw_only=True):
         return min(self.max_states + 1 - counts.states, self.max_states - counts.alike)
 
     def _too_many(
-        self, states: Sequence[Sequence[Prunable]], needed: Container[GroupId]
+        self, states: Sequence[Sequence[GroupOutline]], needed: Container[GroupId]
     ) -> Mapping[GroupId, str]:
         """The states that were left longest ago, each with all its groups."""
         surplus = len(states) - 1 - self.max_states
@@ -120,7 +111,7 @@ class CheckpointRetentionPolicy(Struct, frozen=True, kw_only=True):
         return {g.group_id: reason for state in free[:surplus] for g in state}
 
     def _alike(
-        self, states: Sequence[Sequence[Prunable]], needed: Container[GroupId]
+        self, states: Sequence[Sequence[GroupOutline]], needed: Container[GroupId]
     ) -> Mapping[GroupId, str]:
         """Of a state that has been recorded over and over, what is there under the same name."""
         gone: dict[GroupId, str] = {}
@@ -134,7 +125,7 @@ class CheckpointRetentionPolicy(Struct, frozen=True, kw_only=True):
         return gone
 
     def _too_large(
-        self, states: Sequence[Sequence[Prunable]], needed: Container[GroupId]
+        self, states: Sequence[Sequence[GroupOutline]], needed: Container[GroupId]
     ) -> Mapping[GroupId, str]:
         if not self.max_total_bytes:
             return {}
@@ -163,10 +154,10 @@ def in_words(age: timedelta) -> str:
 
 
 def _states(
-    groups: Iterable[Prunable], removed: Container[GroupId]
-) -> Sequence[Sequence[Prunable]]:
+    groups: Iterable[GroupOutline], removed: Container[GroupId]
+) -> Sequence[Sequence[GroupOutline]]:
     """The groups that hold the same state together, by when that was left: the present last."""
-    found: dict[str, list[Prunable]] = {}
+    found: dict[str, list[GroupOutline]] = {}
     for group in groups:
         if group.group_id in removed:
             continue
@@ -176,7 +167,7 @@ def _states(
     return list(found.values())
 
 
-def _needed(groups: Sequence[Prunable], pinned: Mapping[GroupId, str]) -> Mapping[GroupId, str]:
+def _needed(groups: Sequence[GroupOutline], pinned: Mapping[GroupId, str]) -> Mapping[GroupId, str]:
     needed = {g.group_id: "labelled by hand" for g in groups if g.labelled_by_hand}
     if groups:
         needed[groups[0].group_id] = "the first"

@@ -139,8 +139,8 @@ class ChildPlan(Struct, frozen=True, kw_only=True):
 
 
 class ChildOf(Struct, frozen=True, kw_only=True):
-    """What a plan knows of its parent. `invalidated` says that a rollback took it back, there or
-    further up, `over` that the plan at the top is applied or cancelled."""
+    """What a plan knows of its parent, which is called `above`. `invalidated` says that a rollback
+    took it back, there or further up, `over` that the plan at the top is applied or cancelled."""
 
     parent_id: PlanId
     root_id: PlanId
@@ -148,6 +148,7 @@ class ChildOf(Struct, frozen=True, kw_only=True):
     outcome: MergeOutcome
     invalidated: bool
     over: bool = False
+    above: str = ""
 
     @property
     def settled(self) -> bool:

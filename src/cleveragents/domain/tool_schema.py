@@ -1,30 +1,30 @@
 """What the arguments of a tool look like to whoever calls it: as JSON Schema, and checked."""
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from cleveragents.domain.action import Parameter, ToolSpec
 
-TYPES: Mapping[str, Mapping[str, Any]] = {
-    "string": {"type": "string"},
-    "boolean": {"type": "boolean"},
-    "number": {"type": "number"},
-    "integer": {"type": "integer"},
-    "list": {"type": "array"},
-    "map": {"type": "object"},
-    "list or map": {"type": ["array", "object"]},
-    "any": {},
-}
-_VALUES: Mapping[str, tuple[type, ...]] = {
-    "string": (str,),
-    "boolean": (bool,),
-    "number": (int, float),
-    "integer": (int,),
-    "list": (list,),
-    "map": (dict,),
-    "list or map": (list, dict),
+
+class _ArgumentType(NamedTuple):
+    """As JSON Schema has it, which values are of it, and one of them as an example."""
+
+    schema: Mapping[str, Any]
+    values: tuple[type, ...]
+    sample: Any
+
+
+TYPES: Mapping[str, _ArgumentType] = {
+    "string": _ArgumentType({"type": "string"}, (str,), sample="text"),
+    "boolean": _ArgumentType({"type": "boolean"}, (bool,), sample=True),
+    "number": _ArgumentType({"type": "number"}, (int, float), sample=1.5),
+    "integer": _ArgumentType({"type": "integer"}, (int,), sample=1),
+    "list": _ArgumentType({"type": "array"}, (list,), sample=[]),
+    "map": _ArgumentType({"type": "object"}, (dict,), sample={}),
+    "list or map": _ArgumentType({"type": ["array", "object"]}, (list, dict), sample=[]),
+    "any": _ArgumentType({}, (object,), sample="text"),
 }
 
 
@@ -54,31 +54,19 @@ def json_schema(spec: ToolSpec, resources: Collection[str] = ()) -> Mapping[str,
 
 
 def fits(value: object, type_: str) -> bool:
-    if type_ == "any":
-        return True
-    if isinstance(value, bool) and type_ != "boolean":
+    if isinstance(value, bool) and type_ not in ("boolean", "any"):
         return False
-    return isinstance(value, _VALUES[type_])
+    return isinstance(value, TYPES[type_].values)
 
 
 def example(spec: ToolSpec) -> Mapping[str, Any]:
     """A step that calls the tool with what it needs."""
-    given = {item.name: _SAMPLES[item.type] for item in spec.parameters if item.required}
+    given = {item.name: TYPES[item.type].sample for item in spec.parameters if item.required}
     samples = {name: _WELL_KNOWN.get(name, value) for name, value in given.items()}
     step: dict[str, Any] = {"tool": spec.name}
     return {**step, "with": samples} if samples else step
 
 
-_SAMPLES: Mapping[str, Any] = {
-    "string": "text",
-    "boolean": True,
-    "number": 1.5,
-    "integer": 1,
-    "list": [],
-    "map": {},
-    "list or map": [],
-    "any": "text",
-}
 _WELL_KNOWN: Mapping[str, Any] = {
     "path": "src/app.py",
     "to": "src/main.py",
@@ -94,7 +82,7 @@ _WELL_KNOWN: Mapping[str, Any] = {
 
 
 def _property(item: Parameter, resources: Collection[str]) -> Mapping[str, Any]:
-    shape = dict(TYPES[item.type])
+    shape = dict(TYPES[item.type].schema)
     if item.name == "resource" and resources:
         shape["enum"] = list(resources)
     if item.description:

@@ -1,4 +1,4 @@
-"""The question which required validations stand between a plan and its apply."""
+"""Which required validations stand between a plan and its apply."""
 
 from collections.abc import Sequence
 from datetime import datetime

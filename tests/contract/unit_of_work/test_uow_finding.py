@@ -299,6 +299,13 @@ def test_a_deleted_group_is_remembered_by_every_name_it_had(factory: UnitOfWorkF
         assert uow.checkpoints.pruned(PLAN, "something else") is None
 
 
+def test_positions_are_those_of_the_groups_of_the_plan(factory: UnitOfWorkFactory) -> None:
+    fill(factory)
+    with factory.reading() as uow:
+        assert uow.checkpoints.positions(PLAN) == {FULL_GROUP.group_id: FULL_GROUP.position}
+        assert uow.checkpoints.positions(OTHER_PLAN) == {}
+
+
 def test_the_outline_of_a_group_says_what_the_group_says(factory: UnitOfWorkFactory) -> None:
     fill(factory)
     with factory.reading() as uow:
@@ -312,3 +319,31 @@ def test_the_outline_of_a_group_says_what_the_group_says(factory: UnitOfWorkFact
         created_at=FULL_GROUP.created_at,
         size_bytes=FULL_GROUP.size_bytes,
     )
+
+
+def test_a_number_is_given_once_and_counted_by_the_name_of_the_action(
+    factory: UnitOfWorkFactory,
+) -> None:
+    other = replace(BARE_PLAN, action=replace(BARE_PLAN.action, name="other"))
+    with factory() as uow:
+        assert [uow.plans.next_number(plan) for plan in (BARE_PLAN, BARE_PLAN, other)] == [1, 2, 1]
+        uow.commit()
+    with factory() as uow:
+        assert uow.plans.next_number(BARE_PLAN) == 3  # and is not kept: nothing is committed
+    with factory() as uow:
+        assert uow.plans.next_number(BARE_PLAN) == 3
+
+
+def test_plans_are_found_by_their_action_and_by_the_end_of_their_id(
+    factory: UnitOfWorkFactory,
+) -> None:
+    fill(factory)
+    with factory() as uow:
+        uow.plans.add(replace(BARE_PLAN, plan_id=OTHER_PLAN, number=8))
+        uow.commit()
+
+    with factory.reading() as uow:
+        assert [plan.name for plan in uow.plans.of_action("demo")] == ["demo-8", "demo-7"]
+        assert [plan.plan_id for plan in uow.plans.of_action("demo", 7)] == [PLAN]
+        assert list(uow.plans.of_action("dem")) == list(uow.plans.of_action("demo", 9)) == []
+        assert list(uow.plans.ending_with(OTHER_PLAN[-6:])) == [OTHER_PLAN]

@@ -108,12 +108,15 @@ CHECKPOINT = CheckpointId(ulid(101))
 READS: dict[str, Call] = {
     "plans.get": lambda uow: uow.plans.get(PLAN),
     "plans.starting_with": lambda uow: uow.plans.starting_with("01"),
+    "plans.ending_with": lambda uow: uow.plans.ending_with("01"),
+    "plans.of_action": lambda uow: uow.plans.of_action("demo", 1),
     "plans.list": lambda uow: uow.plans.list(),
     "plans.places": lambda uow: uow.plans.places(),
     "plans.refuse_overtaken": lambda uow: uow.plans.refuse_overtaken(PLAN),
     "resources.of_plan": lambda uow: uow.resources.of_plan(PLAN),
     "decisions.get": lambda uow: uow.decisions.get(CHILD),
     "decisions.starting_with": lambda uow: uow.decisions.starting_with("01"),
+    "decisions.ending_with": lambda uow: uow.decisions.ending_with("01"),
     "decisions.of_plan": lambda uow: uow.decisions.of_plan(PLAN),
     "decisions.dependencies": lambda uow: uow.decisions.dependencies(PLAN),
     "decisions.dependents": lambda uow: uow.decisions.dependents(ROOT),
@@ -128,8 +131,10 @@ READS: dict[str, Call] = {
     "checkpoints.owner_of": lambda uow: uow.checkpoints.owner_of(CHECKPOINT),
     "checkpoints.pruned": lambda uow: uow.checkpoints.pruned(PLAN, "x"),
     "checkpoints.count": lambda uow: uow.checkpoints.count(PLAN),
+    "checkpoints.sizes": lambda uow: uow.checkpoints.sizes(),
     "checkpoints.snapshots": lambda uow: uow.checkpoints.snapshots(PLAN),
     "checkpoints.state_counts": lambda uow: uow.checkpoints.state_counts(PLAN),
+    "checkpoints.positions": lambda uow: uow.checkpoints.positions(PLAN),
     "checkpoints.outlines": lambda uow: uow.checkpoints.outlines(PLAN),
     "timelines.of_plan": lambda uow: uow.timelines.of_plan(PLAN),
     "effects.get": lambda uow: uow.effects.get(EFFECT.effect_id),
@@ -138,13 +143,14 @@ READS: dict[str, Call] = {
     "subplans.of_parent": lambda uow: uow.subplans.of_parent(PLAN),
     "subplans.below": lambda uow: uow.subplans.below(PLAN),
     "corrections.get": lambda uow: uow.corrections.get(FULL_CORRECTION.correction_id),
+    "corrections.with_part": lambda uow: uow.corrections.with_part("01"),
     "corrections.of_plan": lambda uow: uow.corrections.of_plan(PLAN),
     "corrections.supersessions": lambda uow: uow.corrections.supersessions(PLAN),
     "corrections.unchecked": lambda uow: uow.corrections.unchecked(PLAN),
     "messages.chain": lambda uow: uow.messages.chain(PLAN, "a"),
 }
 # A new plan is nobody else's, so that there is nobody to have been overtaken by.
-MAKES = {"plans.add"}
+MAKES = {"plans.add", "plans.next_number"}
 
 
 class Owner:
@@ -200,15 +206,15 @@ def dump(path: Path) -> list[str]:
 
 def epoch(path: Path, plan_id: PlanId = PLAN) -> int:
     with closing(sqlite3.connect(path)) as connection:
-        asked = "SELECT lease_epoch FROM plans WHERE plan_id = ?"
-        return connection.execute(asked, (plan_id,)).fetchone()[0]
+        asked = connection.execute("SELECT lease_epoch FROM plans WHERE plan_id = ?", (plan_id,))
+        return asked.fetchone()[0]
 
 
 def test_every_method_of_every_repository_is_in_one_of_the_lists_below(owner: Owner) -> None:
     found: set[str] = set()
     with owner.factory.reading() as uow:
-        for name, repository in vars(uow).items():
-            if not name.startswith("_"):
+        for name in (name for name in dir(uow) if not name.startswith("_")):
+            if not inspect.ismethod(repository := getattr(uow, name)):
                 methods = inspect.getmembers(type(repository), inspect.isfunction)
                 found |= {f"{name}.{key}" for key, _ in methods if not key.startswith("_")}
     assert found == {*WRITES, *READS, *MAKES}

@@ -51,6 +51,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.ids import CheckpointId, DecisionId, EffectId, GroupId, PlanId, ResourceId
 from cleveragents.domain.plan import State
 from cleveragents.domain.resource import SandboxStatus
+from cleveragents.domain.resource_kinds import ResourceType
 from cleveragents.domain.subplan import ChildOf, ChildPlan, Conflict, ConflictKind, MergeOutcome
 from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
@@ -109,7 +110,9 @@ def test_a_child_comes_back_whole_and_its_plan_knows_its_parent(
             name="en",
             outcome=MergeOutcome.CONFLICT,
             invalidated=True,
+            above="demo-7",
         )
+        assert found.name == "demo-7/en"
         assert [plan.child_of for plan in uow.plans.list()] in (
             [None, found.child_of],
             [found.child_of, None],
@@ -125,6 +128,7 @@ def test_a_child_comes_back_whole_and_its_plan_knows_its_parent(
         ACTION.rollback_policy,
         FULL_RESOURCE,
         FULL_DECISION,
+        FULL_DECISION.context,
         FULL_CALL,
         FULL_CALL.result,
         FULL_GROUP,
@@ -235,6 +239,7 @@ def test_decisions_are_found_by_the_beginning_of_their_id(factory: UnitOfWorkFac
         assert list(uow.decisions.starting_with(ROOT[:25])) == [ROOT, CHILD]
         assert list(uow.decisions.starting_with(CHILD)) == [CHILD]
         assert list(uow.decisions.starting_with("7")) == []
+        assert list(uow.decisions.ending_with(CHILD[-5:])) == [CHILD]
 
 
 def test_a_correction_that_is_not_there_is_missed(factory: UnitOfWorkFactory) -> None:
@@ -270,7 +275,7 @@ def test_types_come_back_too(database: SqlUnitOfWorkFactory) -> None:
         (plan.head, CheckpointId),
         (plan.rollback_target, GroupId),
         (plan.state, State),
-        (resource.type, str),
+        (resource.type, ResourceType),
         (resource.status, SandboxStatus),
         (resource.checkpointable, bool),
         (decision.superseded, bool),

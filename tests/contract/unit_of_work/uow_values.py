@@ -33,6 +33,7 @@ from cleveragents.domain.correction import (
 from cleveragents.domain.decision import (
     Decided,
     Decision,
+    DecisionContext,
     DecisionType,
     Dependency,
     Fork,
@@ -92,6 +93,7 @@ ACTION = Action(
 FULL_PLAN = Plan(
     plan_id=PLAN,
     action=ACTION,
+    number=7,
     phase=Phase.APPLY,
     state=State.CONSTRAINED,
     attempt=3,
@@ -113,6 +115,7 @@ FULL_PLAN = Plan(
         recoverable=False,
     ),
     applied={"code": "abc", "docs": "def"},
+    cancel_reason="the wrong branch",
     created_at=WHEN,
     started_at=WHEN + timedelta(seconds=1),
     finished_at=WHEN + timedelta(seconds=2),
@@ -176,7 +179,16 @@ FULL_DECISION = Decision(
     alternatives=("this", "that"),
     rationale="because",
     confidence=0.75,
-    context={"tool": "shell", "actor_state": {"n": 1}},
+    context=DecisionContext(
+        tool="shell",
+        actor_state={"n": 1},
+        guidance=(TRICKY,),
+        correction=CorrectionId(ulid(51)),
+        corrected=ROOT,
+        steps=(2, 3),
+        first_step=4,
+        notes={"usage": {"tokens": 7}},
+    ),
     phase="execute",
     step_index=1,
     attempt=2,
@@ -262,7 +274,7 @@ def a_group(number: int, **fields: Any) -> CheckpointGroup:
     )
     plan_state = replace(
         resource,
-        checkpoint_id=CheckpointId(ulid(number + 2)),
+        checkpoint_id=CheckpointId(group_id),
         resource_id=None,
         resource="plan",
         checkpoint_type=PLAN_STATE,

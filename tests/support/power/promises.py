@@ -69,7 +69,7 @@ def told_until(log: Log, ready: int, point: int, commands: Sequence[Command]) ->
         elif words[0] == "line" and words[2] == "checkpoint":
             named.add(words[3].rstrip(":"))
         elif words[0] == "line" and words[2] == "step" and words[4] == "done,":
-            step = max(step, int(words[3].rstrip(":")))
+            step = max(step, int(words[3].rstrip(":")) - 1)  # people count from 1
     return _promises(commands, returned, under_way, step, named)
 
 

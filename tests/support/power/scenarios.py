@@ -118,7 +118,7 @@ class Three(Scenario):
         run("plan", "checkpoint", "create", "--label", "by hand", "latest")
         run.open_gate()
         run("plan", "resume", "latest")
-        run("plan", "rollback", "--yes", "latest", run.group("decision 3: many 4"))
+        run("plan", "rollback", "--yes", "latest", run.group("decision 4: many 4"))
         run("plan", "checkpoint", "create", "--label", "gone back", "latest")
         run("plan", "execute", "latest")
         step = {"resource": "code", "path": "corrected.txt", "content": "second\n"}
@@ -154,7 +154,7 @@ class Children(Scenario):
         run("plan", "execute", "latest", code=1)
         run.open_gate()
         run("plan", "resume", "latest")
-        run("plan", "rollback", "--yes", "latest", run.group("decision 1: both"))
+        run("plan", "rollback", "--yes", "latest", run.group("decision 2: both"))
         run("plan", "execute", "latest")
         run("plan", "apply", "--yes", *self.apply_words, "latest")
 
@@ -220,7 +220,7 @@ class Agent(Scenario):
     def act(self, run: Recorder) -> None:
         run("plan", "use", self.file)
         run("plan", "execute", "latest")
-        run("plan", "rollback", "--yes", "latest", run.group("decision 1: Write two.txt"))
+        run("plan", "rollback", "--yes", "latest", run.group("decision 2: Write two.txt"))
         run("plan", "resume", "latest")
         run("plan", "apply", "--yes", *self.apply_words, "latest")
 

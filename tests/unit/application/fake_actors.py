@@ -7,7 +7,7 @@ from fake_sandboxes import Files, MemoryDisk
 from fakes import Faults
 from msgspec.structs import replace
 
-from cleveragents.application.ports.actors import Actor
+from cleveragents.application.ports.actors import ActionSurvey, Actor
 from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.action import Action, Parameter, Step, ToolSpec
 from cleveragents.domain.actor_protocol import (
@@ -160,7 +160,9 @@ class OneAction:
     def __init__(self, action: Action) -> None:
         self.action = action
 
-    def read(self, path: str, overrides: Mapping[str, str]) -> Action:
+    def read(
+        self, path: str, overrides: Mapping[str, str], survey: ActionSurvey | None = None
+    ) -> Action:
         return self.action
 
     def read_step(self, path: str, action: Action, index: int) -> Step:

@@ -8,9 +8,16 @@ from fake_tables import Tables
 from msgspec.structs import replace
 
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
-from cleveragents.domain.checkpoint_lookup import SHORTEST_PREFIX
+from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import DatabaseUnusableError
-from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
+from cleveragents.domain.ids import (
+    CheckpointId,
+    DecisionId,
+    GroupId,
+    PlanId,
+    ResourceId,
+    id_part,
+)
 from cleveragents.domain.retention import GroupOutline, StateCounts
 
 
@@ -38,16 +45,19 @@ class MemoryCheckpoints:
         found = [g for g in self._tables.groups.values() if g.plan_id == plan_id]
         return sorted(found, key=lambda group: group.position.seq)
 
+    def positions(self, plan_id: PlanId) -> Mapping[GroupId, Position]:
+        return {group.group_id: group.position for group in self.of_plan(plan_id)}
+
     def of_decision(self, plan_id: PlanId, decision_id: DecisionId) -> Sequence[CheckpointGroup]:
         return [g for g in self.of_plan(plan_id) if g.decision_id == decision_id]
 
     def called(self, plan_id: PlanId, name: str) -> Sequence[CheckpointGroup]:
-        start = name.upper()
+        part = id_part(name)
         return [
             group
             for group in self.of_plan(plan_id)
             if group.label == name
-            or (len(name) >= SHORTEST_PREFIX and any(n.startswith(start) for n in group.names()))
+            or (part and any(n.startswith(part) or n.endswith(part) for n in group.names()))
         ]
 
     def has_own_label(self, plan_id: PlanId, label: str) -> bool:
@@ -79,6 +89,9 @@ class MemoryCheckpoints:
 
     def count(self, plan_id: PlanId) -> int:
         return len(self.of_plan(plan_id))
+
+    def sizes(self) -> Mapping[PlanId, int]:
+        return {}
 
     def snapshots(self, plan_id: PlanId) -> Mapping[ResourceId, Set[str]]:
         needed: dict[ResourceId, set[str]] = {}

@@ -215,7 +215,7 @@ class MemorySandboxes:
         self.prepared_with: list[ApplyOptions] = []
 
     def inspect(
-        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+        self, spec: ResourceSpec, plan_id: PlanId | None, *, include_uncommitted: bool
     ) -> ResourceInspection:
         self._faults.reach(f"inspect {spec.name}")
         self._disk.projects.setdefault(spec.location, {"README": "hello"})

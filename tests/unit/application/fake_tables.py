@@ -61,6 +61,7 @@ class Tables:
         default_factory=dict[tuple[str, str, Position], Unchecked]
     )
     messages: dict[tuple[str, str], Message] = field(default_factory=dict[tuple[str, str], Message])
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
 
     def copy(self) -> "Tables":
         return Tables(
@@ -79,6 +80,7 @@ class Tables:
             dict(self.supersessions),
             dict(self.unchecked),
             dict(self.messages),
+            dict(self.numbers),
         )
 
 
@@ -103,8 +105,16 @@ class MemoryPlans:
     def refuse_overtaken(self, plan_id: PlanId) -> None:
         """There is one process only."""
 
+    def next_number(self, plan: Plan) -> int:
+        numbers = self._tables.numbers
+        numbers[plan.action.name] = numbers.get(plan.action.name, 0) + 1
+        return numbers[plan.action.name]
+
     def starting_with(self, prefix: str) -> Sequence[PlanId]:
         return sorted(PlanId(key) for key in self._tables.plans if key.startswith(prefix))
+
+    def ending_with(self, ending: str) -> Sequence[PlanId]:
+        return sorted(PlanId(key) for key in self._tables.plans if key.endswith(ending))
 
     def _corrected(self, plan: Plan) -> Plan:
         placed: list[tuple[int, PlacedStep]] = []
@@ -133,22 +143,28 @@ class MemoryPlans:
             PlacedPlan(
                 plan_id=plan.plan_id,
                 action=plan.action.name,
+                number=plan.number,
                 place=place_of(MemoryResources(self._tables).of_plan(plan.plan_id)),
             )
             for plan in mine
         ]
+
+    def of_action(self, name: str, number: int | None = None) -> Sequence[PlacedPlan]:
+        found = [plan for plan in self.places() if plan.action == name]
+        return [plan for plan in found if number is None or plan.number == number]
 
 
 class MemoryResources:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
 
-    def add(self, resource: PlanResource) -> None:
-        self._tables.resources[resource.resource_id] = resource
+    def add(self, *resources: PlanResource) -> None:
+        for resource in resources:
+            self._tables.resources[resource.resource_id] = resource
 
-    def save(self, resource: PlanResource) -> None:
-        assert resource.resource_id in self._tables.resources
-        self._tables.resources[resource.resource_id] = resource
+    def save(self, *resources: PlanResource) -> None:
+        assert all(resource.resource_id in self._tables.resources for resource in resources)
+        self.add(*resources)
 
     def of_plan(self, plan_id: PlanId) -> Sequence[PlanResource]:
         return [r for _, r in sorted(self._tables.resources.items()) if r.plan_id == plan_id]
@@ -175,6 +191,9 @@ class MemoryDecisions:
         for decision in self.of_plan(plan_id):
             gone = decision.decision_id in superseded
             self._tables.decisions[decision.decision_id] = replace(decision, superseded=gone)
+
+    def ending_with(self, ending: str) -> Sequence[DecisionId]:
+        return sorted(DecisionId(key) for key in self._tables.decisions if key.endswith(ending))
 
     def starting_with(self, prefix: str) -> Sequence[DecisionId]:
         return sorted(DecisionId(key) for key in self._tables.decisions if key.startswith(prefix))
@@ -282,6 +301,14 @@ class MemoryCorrections:
         if correction_id not in self._tables.corrections:
             raise CorrectionNotFoundError(correction_id)
         return self._tables.corrections[correction_id]
+
+    def with_part(self, part: str) -> Sequence[Correction]:
+        corrections = self._tables.corrections.values()
+        return [
+            c
+            for c in corrections
+            if c.correction_id.startswith(part) or c.correction_id.endswith(part)
+        ]
 
     def of_plan(self, plan_id: PlanId) -> Sequence[Correction]:
         found = sorted(self._tables.corrections.values(), key=lambda item: item.correction_id)

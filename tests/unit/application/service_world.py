@@ -11,7 +11,7 @@ from fake_tables import Tables
 from fakes import CountingIds, EventLog, Faults, Killed, MemoryLocks, TickingClock
 
 from cleveragents.application.ports.actors import Actor
-from cleveragents.application.ports.workspace import Runtime, Workspace
+from cleveragents.application.ports.runtime import Runtime, Workspace
 from cleveragents.application.services.apply.apply_service import ApplyResult, ApplyService
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointPolicy,
@@ -33,8 +33,9 @@ from cleveragents.application.services.plans.plan_diff_service import PlanDiffSe
 from cleveragents.application.services.plans.plan_queries import PlanQueries
 from cleveragents.application.services.plans.plan_service import PlanService
 from cleveragents.application.services.rollback.rollback_files import RollbackFiles
-from cleveragents.application.services.rollback.rollback_service import RollbackService, SandboxCare
+from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.application.services.sandboxes.after_restart import AfterRestart
+from cleveragents.application.services.sandboxes.care import SandboxCare
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
@@ -131,7 +132,7 @@ class ServiceWorld:
         )
         self.ledger = EffectLedger(self.database, self.ids, self.clock)
         compensations = Compensations(
-            self.database, self.ledger, self.tools, self.clock, DEFAULT_TIMEOUT
+            self.database, self.ledger, self.tools, self.tools.end, self.clock, DEFAULT_TIMEOUT
         )
         rebuilding = SandboxRebuilding(
             self.database, self.sandboxes, self.snapshots, self.locks, self.events
@@ -144,11 +145,12 @@ class ServiceWorld:
         )
         files = RollbackFiles(self.snapshots)
         self.finisher = CorrectionFinisher(self.database, self.checkpoints, files, compensations)
+        care = SandboxCare(projects=projects, rebuilding=rebuilding, restarts=restarts)
         self.rollbacks = RollbackService(
             self.database,
             self.checkpoints,
             workspace,
-            SandboxCare(projects=projects, rebuilding=rebuilding, restarts=restarts),
+            care,
             self.finisher,
             compensations,
             self.locks,
@@ -199,7 +201,9 @@ class ServiceWorld:
         self.plans = PlanService(
             self.database, actions, actors, self.sandboxes, self.locks, runtime, cleanup
         )
-        self.manual = ManualCheckpoints(self.database, self.checkpoints, self.rollbacks, self.locks)
+        self.manual = ManualCheckpoints(
+            self.database, self.checkpoints, care, self.rollbacks, self.locks
+        )
         self.queries = PlanQueries(
             self.database, self.locks, self.clock, CurrentFolder("/"), self.sandboxes
         )

@@ -20,10 +20,10 @@ from cleveragents.domain.actor_protocol import (
     StepOutcome,
     Strategy,
 )
-from cleveragents.domain.decision import DecisionType, ToolCallStatus
+from cleveragents.domain.decision import DecisionContext, DecisionType, ToolCallStatus
 from cleveragents.domain.errors import BudgetExhaustedError, PlanStateError, ToolError
 from cleveragents.domain.plan import State
-from cleveragents.infrastructure.actors.prepended_steps import GivenSteps
+from cleveragents.infrastructure.actors.scripted import GivenSteps
 from cleveragents.infrastructure.actors.validating import ValidatingActor
 
 Think = Callable[[Sequence[str]], Step | None]
@@ -135,7 +135,7 @@ def test_each_step_is_on_record_with_its_decision_before_it_runs() -> None:
         assert stored.decided is not None
         assert stored.decided.step == append(LINES[decision.step_index or 0])
         assert (world.plan_id, stored.decided.state[HEAD]) in tables.messages
-        assert stored.context["tokens"] == 7
+        assert stored.context.notes == {"tokens": 7}
 
 
 def test_the_steps_of_the_plan_are_those_that_were_decided() -> None:
@@ -370,7 +370,7 @@ def test_what_was_known_around_a_decision_is_remembered_while_it_counts_or_can_c
     world.tables.decisions[decision.decision_id] = replace(
         decision,
         superseded=superseded,
-        context={"actor_state": {HEAD: before.key}},
+        context=DecisionContext(actor_state={HEAD: before.key}),
         decided=replace(decision.decided, state={HEAD: then.key}),
     )
     if not grouped:

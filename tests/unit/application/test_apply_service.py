@@ -168,7 +168,7 @@ def test_a_constrained_plan_can_be_rolled_back_and_executed_again(world: Service
     with pytest.raises(ApplyConflictError):
         world.apply()
 
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
     assert (world.plan.phase, world.plan.state) == (Phase.EXECUTE, State.QUEUED)
     world.run()
     world.apply()

@@ -87,7 +87,7 @@ def test_before_a_plan_has_started_there_is_nothing_to_capture() -> None:
 
 def test_a_checkpoint_by_hand_stands_before_the_step_that_comes_next(world: ServiceWorld) -> None:
     assert world.manual.create(world.plan_id, "mine").step_index == 3
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
     assert world.manual.create(world.plan_id, "another").step_index == 1
 
 
@@ -131,7 +131,7 @@ def test_a_rollback_into_the_middle_of_a_step_leaves_it_half_done() -> None:
 
 def test_a_plan_that_waits_between_steps_has_nothing_half_done(world: ServiceWorld) -> None:
     assert not world.stands_mid_step()
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
     assert not world.stands_mid_step()
     assert not ServiceWorld().stands_mid_step()
 
@@ -238,7 +238,7 @@ def test_of_no_groups_none_is_damaged(world: ServiceWorld) -> None:
 
 
 def test_what_differs_between_two_groups_is_named_with_its_resource(world: ServiceWorld) -> None:
-    old, new = world.group("decision 1: add b"), world.group("after append add c")
+    old, new = world.group("decision 2: add b"), world.group("after append add c")
 
     def named(kind: ChangeKind, code: ChangeKind) -> list[tuple[str, FileChange]]:
         return [
@@ -255,7 +255,7 @@ def test_what_differs_between_two_groups_is_named_with_its_resource(world: Servi
 def test_of_a_resource_that_one_of_two_groups_does_not_know_nothing_is_told(
     world: ServiceWorld,
 ) -> None:
-    old, new = world.group("decision 1: add b"), world.group("after append add c")
+    old, new = world.group("decision 2: add b"), world.group("after append add c")
     code, docs = new.resource_states
 
     def differing(*states: ResourceState) -> set[str]:
@@ -327,11 +327,11 @@ def test_the_boundary_is_kept_whatever_groups_there_are(world: ServiceWorld) -> 
 
 
 def test_the_reasons_why_groups_stay_are_the_plans_own(world: ServiceWorld) -> None:
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
 
     kept = world.manual.explain_retention(world.plan_id).decision.kept
 
-    assert kept[world.group("decision 1: add b").group_id] == "the plan stands on it"
+    assert kept[world.group("decision 2: add b").group_id] == "the plan stands on it"
     assert kept[world.groups[0].group_id] == "the first"
 
 
@@ -373,10 +373,10 @@ def test_how_many_had_to_go_is_announced_with_the_last_group_that_was_stored_wit
 
     assert told == [
         ("start", 0),
-        ("decision 0: add a", 0),
+        ("decision 1: add a", 0),
         ("before append add a", 0),
         ("after append add a", 0),
-        ("decision 1: add b", 0),
+        ("decision 2: add b", 0),
         ("before append add b", 0),
         ("after append add b", 3),
     ]

@@ -251,8 +251,8 @@ def test_where_nothing_changed_there_was_no_step() -> None:
 
 def test_the_groups_before_it_hold_what_was_there_before() -> None:
     for label, text in (
-        ("decision 0: one.txt, 1 more", None),
-        ("decision 1: one.txt, 1 more", "a"),
+        ("decision 1: one.txt, 1 more", None),
+        ("decision 2: one.txt, 1 more", "a"),
     ):
         world = silent("a", "b")
         world.run()
@@ -268,7 +268,7 @@ def test_the_groups_before_it_are_right_whatever_groups_there_are(triggers: Any)
     world = silent("a", "b", "c", triggers=triggers)
     world.run()
     for number, text in enumerate(("", "a", "ab")):
-        world.roll_back(f"decision {number}: one.txt, 1 more")
+        world.roll_back(f"decision {number + 1}: one.txt, 1 more")
         assert world.files().get("one.txt", "") == text
 
 

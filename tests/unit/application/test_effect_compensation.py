@@ -22,14 +22,14 @@ def test_a_rollback_compensates_newest_first_with_arguments_and_result() -> None
         ("cancel", {"line": "a", "output": "seen"}),
     ]
     assert states(world) == ["compensated", "compensated"]
-    assert report.compensated == ("step 2 (book): a seat", "step 0 (book): a seat")
+    assert report.compensated == ("step 3 (book): a seat", "step 1 (book): a seat")
     assert (report.lasting, report.failed, report.uncertain) == ((), (), ())
 
 
 def test_only_what_the_rollback_undoes_is_compensated() -> None:
     world = ServiceWorld(book("a"), book("b"))
     world.run()
-    world.roll_back("decision 1: book")
+    world.roll_back("decision 2: book")
     assert states(world) == ["done", "compensated"]
 
 
@@ -52,7 +52,7 @@ def test_a_compensation_that_fails_does_not_stop_the_rollback_and_is_told() -> N
     assert world.files() == after()
     assert states(world) == ["uncertain"]
     assert report.uncertain == (
-        "step 1 (book): a seat: its compensation cancel failed: cancel is broken",
+        "step 2 (book): a seat: its compensation cancel failed: cancel is broken",
     )
     with pytest.raises(EffectUncertainError):
         world.run()
@@ -66,7 +66,7 @@ def test_a_compensation_that_cannot_start_leaves_the_effect_as_it_was() -> None:
     report = world.roll_back("start").effects
 
     assert states(world) == ["done"]
-    assert report.failed == ("step 0 (book): a seat: its compensation cancel: no such program",)
+    assert report.failed == ("step 1 (book): a seat: its compensation cancel: no such program",)
 
 
 def test_an_effect_in_doubt_is_not_compensated_but_told() -> None:
@@ -77,7 +77,7 @@ def test_an_effect_in_doubt_is_not_compensated_but_told() -> None:
     report = world.roll_back("start").effects
 
     assert ran(world) == []
-    assert report.uncertain == ("step 0 (book): a seat: it timed out",)
+    assert report.uncertain == ("step 1 (book): a seat: it timed out",)
 
 
 def test_what_a_person_took_as_done_is_compensated_once() -> None:
@@ -87,7 +87,7 @@ def test_what_a_person_took_as_done_is_compensated_once() -> None:
 
     report = world.roll_back("start").effects
 
-    assert report == EffectReport(compensated=("step 0 (book): a seat",))
+    assert report == EffectReport(compensated=("step 1 (book): a seat",))
     assert states(world) == ["compensated", "compensated"]
     world.run()
     assert ran(world) == ["book", "cancel", "book"]
@@ -102,7 +102,7 @@ def test_undoing_a_rollback_does_not_do_effects_again_and_says_so() -> None:
     report = world.roll_back(undo).effects
 
     assert world.tools.ran == []
-    assert report == EffectReport(not_redone=("step 0 (book): a seat",))
+    assert report == EffectReport(not_redone=("step 1 (book): a seat",))
     assert any("not done again" in sentence for sentence in report.sentences())
     assert world.run().state is State.COMPLETE
     assert world.tools.ran == []

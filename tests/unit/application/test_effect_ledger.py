@@ -15,7 +15,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.plan import State
 
-PAGE = "step 0 (publish): the page is public"
+PAGE = "step 1 (publish): the page is public"
 
 
 def publish(line: str = "a") -> Step:
@@ -207,7 +207,7 @@ def test_an_interrupted_step_says_what_it_may_have_done_outside() -> None:
 def test_a_preview_tells_every_step_ahead_that_reached_outside_before() -> None:
     world = ServiceWorld(publish("a"), append("b"), publish("c"), append("d", tool="put"))
     world.run()
-    world.roll_back("decision 0: add a")
+    world.roll_back("decision 1: add a")
     before = world.tables.copy()
 
     def told(choice: EffectChoice) -> list[tuple[int, EffectVerdict]]:
@@ -270,6 +270,6 @@ def test_a_ledger_shows_a_run_that_nobody_runs_as_uncertain() -> None:
 def test_a_ledger_says_which_steps_were_rolled_back() -> None:
     world = ServiceWorld(publish("a"), publish("b"))
     world.run()
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
     found = world.queries.effects(world.plan_id)
     assert found.undone == {world.effects[1].effect_id}

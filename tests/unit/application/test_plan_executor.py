@@ -9,7 +9,7 @@ from service_world import resource as a_resource
 from cleveragents.domain.action import RollbackPolicy
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import DEFAULT_TRIGGERS, CheckpointReason, Trigger
-from cleveragents.domain.decision import DecisionType, ToolCallStatus
+from cleveragents.domain.decision import DecisionContext, DecisionType, ToolCallStatus
 from cleveragents.domain.events import (
     CheckpointRecorded,
     PlanFinished,
@@ -58,7 +58,7 @@ def test_a_decision_keeps_what_the_actor_said() -> None:
     assert decision.rationale == "the list says so"
     assert decision.alternatives == ("wait",)
     assert decision.confidence == 0.5
-    assert decision.context == {"tool": "append", "actor_state": {"seen": ["add a"]}}
+    assert decision.context == DecisionContext(tool="append", actor_state={"seen": ["add a"]})
     assert (decision.phase, decision.step_index, decision.attempt) == ("execute", 1, 1)
 
 
@@ -210,10 +210,10 @@ def test_a_group_has_a_checkpoint_only_of_what_changed() -> None:
 
     rows = {group.label: [c.resource for c in group.checkpoints] for group in world.groups}
     assert rows["start"] == ["code", "docs", "plan"]
-    assert rows["decision 0: add a"] == ["plan"]
+    assert rows["decision 1: add a"] == ["plan"]
     assert rows["before append add a"] == ["plan"]
     assert rows["after append add a"] == ["code", "plan"]
-    assert rows["decision 1: add b"] == ["plan"]
+    assert rows["decision 2: add b"] == ["plan"]
     assert rows["after append add b"] == ["code", "plan"]
 
 
@@ -278,12 +278,12 @@ def test_what_happened_is_told_in_its_order() -> None:
 
     told = [event for event in world.events.events if not isinstance(event, CheckpointRecorded)]
     assert told[1:] == [
-        PlanStarted(plan_id=world.plan_id, steps=("add a", "look"), first_step=0),
+        PlanStarted(plan=world.plan.name, steps=("add a", "look"), first_step=0),
         StepStarted(step_index=0, name="add a", tool="append"),
         StepFinished(step_index=0, name="add a", files_changed=2),
         StepStarted(step_index=1, name="look", tool="look"),
         StepFinished(step_index=1, name="look"),
-        PlanFinished(plan_id=world.plan_id, state="complete"),
+        PlanFinished(plan=world.plan.name, state="complete"),
     ]
 
 

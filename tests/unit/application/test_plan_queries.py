@@ -45,7 +45,7 @@ def test_progress_follows_the_steps(world: ServiceWorld) -> None:
     assert steps(world) == ["complete", "processing", "queued"]
     world.run()
     assert steps(world) == ["complete"] * 3
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
     assert steps(world) == ["complete", "queued", "queued"]
     world.run()
     world.apply()
@@ -58,7 +58,7 @@ def test_the_status_counts_only_what_still_counts(world: ServiceWorld) -> None:
     assert (status.tool_calls, status.files_modified, status.checkpoints) == (3, 4, 10)
     assert [resource.name for resource in status.resources] == ["code", "docs"]
 
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
 
     status = world.queries.status(world.plan_id)
     assert (status.tool_calls, status.files_modified) == (1, 2)
@@ -99,9 +99,9 @@ def test_each_decision_is_shown_with_the_group_stored_with_it(world: ServiceWorl
     assert list(history.decisions) == world.decisions
     assert [history.groups[d.decision_id].label for d in history.decisions] == [
         "start",
-        "decision 0: add a",
-        "decision 1: add b",
-        "decision 2: add c",
+        "decision 1: add a",
+        "decision 2: add b",
+        "decision 3: add c",
     ]
 
 
@@ -124,7 +124,7 @@ def test_a_decision_is_explained_with_its_calls(world: ServiceWorld) -> None:
     explained = world.queries.explain(decision.decision_id)
 
     assert explained.decision == decision
-    assert explained.group == world.group("decision 1: add b")
+    assert explained.group == world.group("decision 2: add b")
     assert [call.error for call in explained.calls] == ["the tool is broken", None]
 
 

@@ -240,7 +240,7 @@ def test_a_preview_of_an_unfinished_rollback_goes_on_from_its_target(world: Serv
     world.run()
     world.faults.fail("restored a file", Killed())
     with pytest.raises(Killed):
-        world.roll_back("decision 1: add b")
+        world.roll_back("decision 2: add b")
     world.restart()
 
     promised = world.resume.preview(world.plan_id).next_step

@@ -159,7 +159,7 @@ def test_what_a_correction_is_compared_with_stays_once_it_is_done(
 def test_a_group_more_costs_neither_what_is_compared_nor_more_than_it_must() -> None:
     world = ServiceWorld(append("a"), append("b"), append("c"), max_states=3)
     world.run()
-    before, safety = world.groups, world.group("decision 1: add b").group_id
+    before, safety = world.groups, world.group("decision 2: add b").group_id
     add_correction(world, CorrectionStatus.DONE, safety)
 
     world.files()["new"] = "state"
@@ -167,7 +167,7 @@ def test_a_group_more_costs_neither_what_is_compared_nor_more_than_it_must() -> 
     world.manual.create(world.plan_id, "mine too")
 
     gone = [group.label for group in before if group not in world.groups]
-    assert gone == ["after append add b", "decision 2: add c", "before append add c"]
+    assert gone == ["after append add b", "decision 3: add c", "before append add c"]
 
 
 def test_a_limit_of_bytes_holds_with_every_group_that_is_added() -> None:

@@ -16,10 +16,10 @@ __all__ = ["world"]
 
 
 def test_every_sandbox_goes_back_to_what_it_held_at_that_moment(world: ServiceWorld) -> None:
-    world.roll_back("decision 2: add c")
+    world.roll_back("decision 3: add c")
     assert (world.files("code"), world.files("docs")) == (after("a"), after("b"))
 
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
     assert (world.files("code"), world.files("docs")) == (after("a"), after())
 
     world.roll_back("start")
@@ -27,7 +27,7 @@ def test_every_sandbox_goes_back_to_what_it_held_at_that_moment(world: ServiceWo
 
 
 def test_the_plan_waits_where_the_group_was_taken(world: ServiceWorld) -> None:
-    target = world.group("decision 1: add b")
+    target = world.group("decision 2: add b")
 
     world.roll_back(target.group_id)
 
@@ -43,7 +43,7 @@ def test_what_came_later_no_longer_counts_but_no_row_is_lost(world: ServiceWorld
     decisions, calls = set(world.tables.decisions), set(world.tables.tool_calls)
     groups = set(world.tables.groups)
 
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
 
     assert [decision.step_index for decision in world.decisions] == [None, 0, 1]
     assert [call.step_index for call in world.calls] == [0]
@@ -52,17 +52,17 @@ def test_what_came_later_no_longer_counts_but_no_row_is_lost(world: ServiceWorld
     assert groups < set(world.tables.groups)
     later = [group.label for group in world.groups if group.superseded]
     assert later[0] == "before append add b"
-    assert later[-1] == "before rollback to decision 1: add b"
+    assert later[-1] == "before rollback to decision 2: add b"
 
 
 def test_the_result_says_what_was_undone(world: ServiceWorld) -> None:
-    target = world.group("decision 1: add b")
+    target = world.group("decision 2: add b")
 
-    result = world.roll_back("decision 1: add b")
+    result = world.roll_back("decision 2: add b")
 
     assert result.plan_id == world.plan_id
     assert result.group == target
-    assert result.checkpoint_id == target.head
+    assert result.group.group_id == target.head
     assert result.reverted == (
         RevertedFile(file="code:one.txt", action="restored"),
         RevertedFile(file="code:two.txt", action="restored"),
@@ -84,18 +84,20 @@ def test_with_one_resource_its_files_are_named_without_it() -> None:
     assert [item.file for item in result.reverted] == ["one.txt", "two.txt"]
 
 
-def test_a_checkpoint_that_was_named_by_its_id_is_named_so_in_the_result(
+def test_a_resources_checkpoint_that_was_named_by_its_id_is_answered_with_its_group(
     world: ServiceWorld,
 ) -> None:
-    checkpoint = world.group("start").checkpoints[0].checkpoint_id
+    start = world.group("start")
+    checkpoint = start.checkpoints[0].checkpoint_id
+    assert checkpoint != start.group_id
 
-    assert world.roll_back(checkpoint.lower()).checkpoint_id == checkpoint
+    assert world.roll_back(checkpoint.lower()).group.group_id == start.group_id
 
 
 def test_what_a_second_rollback_discards_is_not_counted_again(world: ServiceWorld) -> None:
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
 
-    result = world.roll_back("decision 0: add a")
+    result = world.roll_back("decision 1: add a")
 
     assert (result.decisions_discarded, result.tool_calls_undone) == (1, 1)
 
@@ -104,7 +106,7 @@ def test_effects_that_stay_outside_are_listed() -> None:
     world = ServiceWorld(append("a", tool="publish"), append("b"))
     world.run()
 
-    assert world.roll_back("start").effects.lasting == ("step 0 (publish): the page is public",)
+    assert world.roll_back("start").effects.lasting == ("step 1 (publish): the page is public",)
     assert world.roll_back("start").effects == EffectReport()
 
 
@@ -114,7 +116,7 @@ def test_effects_of_a_call_that_failed_are_listed_too() -> None:
     world.run()
 
     report = world.roll_back("start").effects
-    assert report.uncertain == ("step 0 (publish): the page is public: the tool is broken",)
+    assert report.uncertain == ("step 1 (publish): the page is public: the tool is broken",)
     assert report.lasting == ()
 
 
@@ -145,7 +147,7 @@ def test_after_going_back_another_history_can_be_written_and_left_again(
     world: ServiceWorld,
 ) -> None:
     first_end = world.plan.head
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
     world.run()
     second_end = world.plan.head
     assert first_end and second_end and first_end != second_end
@@ -161,7 +163,7 @@ def test_after_going_back_another_history_can_be_written_and_left_again(
 def test_after_going_back_the_plan_can_be_executed_again(world: ServiceWorld) -> None:
     files = world.all_files()
 
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
     plan = world.run()
 
     assert plan.state is State.COMPLETE
@@ -224,7 +226,7 @@ def test_position_decisions_calls_and_intent_change_in_one_commit(world: Service
 
 
 def test_the_boundary_follows_the_files(world: ServiceWorld) -> None:
-    world.roll_back("decision 1: add b")
+    world.roll_back("decision 2: add b")
     world.restart()
 
     world.run()

@@ -50,7 +50,7 @@ def states(world: ServiceWorld) -> dict[str, dict[str, str]]:
 
 
 def roll_back_to_first_step(world: ServiceWorld) -> object:
-    return world.roll_back("decision 0: add a")
+    return world.roll_back("decision 1: add a")
 
 
 def assert_record_and_files_agree(world: ServiceWorld, *, at_the_beginning: bool) -> None:
@@ -63,7 +63,7 @@ def assert_record_and_files_agree(world: ServiceWorld, *, at_the_beginning: bool
         assert plan.last_completed_step == -1
         assert [decision.step_index for decision in world.decisions] == [None, 0]
         assert world.calls == []
-        assert plan.head == world.group("decision 0: add a").head
+        assert plan.head == world.group("decision 1: add a").head
     else:
         assert states(world) == FINISHED
         assert (plan.phase, plan.state) == (Phase.EXECUTE, State.COMPLETE)

@@ -65,7 +65,7 @@ def names(found: RollbackPreview | RollbackResult) -> list[tuple[str, str]]:
 # --- looking ahead ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wanted", ["start", "decision 1: add b", "after append add c"])
+@pytest.mark.parametrize("wanted", ["start", "decision 2: add b", "after append add c"])
 def test_what_is_foretold_is_what_happens(world: ServiceWorld, wanted: str) -> None:
     tables, files = world.tables.copy(), world.all_files()
 
@@ -99,13 +99,13 @@ def test_foretelling_leaves_an_interrupted_rollback_as_it_is_and_says_so(
 ) -> None:
     world.faults.fail("restored a file", Killed())
     with pytest.raises(Killed):
-        world.roll_back("decision 0: add a")
+        world.roll_back("decision 1: add a")
     world.restart()
     tables, files = world.tables.copy(), world.all_files()
 
     foretold = look(world, "start")
 
-    assert foretold.finishes_first == world.group("decision 0: add a").group_id
+    assert foretold.finishes_first == world.group("decision 1: add a").group_id
     assert (world.tables, world.all_files()) == (tables, files)
 
 
@@ -140,9 +140,9 @@ def test_what_a_correction_is_compared_with_is_counted_in(status: CorrectionStat
 
 def test_only_what_is_named_comes_back_and_the_plan_stays_where_it_is(world: ServiceWorld) -> None:
     before, decisions, calls = world.plan, world.decisions, world.calls
-    foretold = look(world, "decision 2: add c", "code:one.txt")
+    foretold = look(world, "decision 3: add c", "code:one.txt")
 
-    result = bring_back(world, "decision 2: add c", "code:one.txt")
+    result = bring_back(world, "decision 3: add c", "code:one.txt")
 
     assert names(result) == names(foretold) == [("code:one.txt", "restored")]
     assert world.files("code") == {**after("a", "c"), "one.txt": "a\n"}
@@ -313,12 +313,12 @@ def test_damage_elsewhere_does_not_keep_a_file_from_coming_back(world: ServiceWo
 def test_a_damaged_file_does_not_keep_another_from_coming_back(world: ServiceWorld) -> None:
     world.snapshots.damaged_files.add("two.txt")
 
-    bring_back(world, "decision 2: add c", "code:one.txt")
+    bring_back(world, "decision 3: add c", "code:one.txt")
 
     assert world.files("code") == {**after("a", "c"), "one.txt": "a\n"}
     for only in (["code:two.txt"], ["code:"], []):
         with pytest.raises(SnapshotDamagedError):
-            bring_back(world, "decision 2: add c", *only)
+            bring_back(world, "decision 3: add c", *only)
 
 
 def test_an_applied_plan_is_refused(world: ServiceWorld) -> None:

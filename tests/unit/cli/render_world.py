@@ -7,17 +7,30 @@ from typing import Any
 import pytest
 
 from cleveragents.cli.render import make_renderer
-from cleveragents.cli.render.blocks import Branch, Cell, Code, CommandResult, Fields, Grid, Tree
+from cleveragents.cli.render.blocks import (
+    Branch,
+    Cell,
+    Code,
+    CommandResult,
+    Fields,
+    Grid,
+    Invocation,
+    Tree,
+)
 from cleveragents.domain.errors import PlanError
 
 PLAN = "01JCXYZ0000000000000000PAN"
 STARTED = datetime(2026, 11, 15, 12, 0, 0, 5000, tzinfo=UTC)
+CALL = Invocation(command="plan rollback", started=STARTED, duration_ms=12)
 PATCH = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\tone\n"
-SUMMARY = Fields("Rollback Summary", [("plan", PLAN), ("files reverted", Cell("2", "accent"))])
+SUMMARY = Fields(
+    "Rollback Summary", [("plan", PLAN), ("files reverted", Cell("2", "accent"))], framed=True
+)
 REVERTED = Grid(
     "Changes Reverted",
     ["file", "action", "size"],
     [["src/app.py", Cell("restored", "good"), "1.2 kB"], ["日本.md", "removed", "-"]],
+    framed=True,
 )
 DECISIONS = Tree(
     "Decisions",
@@ -31,6 +44,7 @@ ROLLBACK = CommandResult(
     blocks=[SUMMARY, REVERTED, DECISIONS, Code("Patch", PATCH, "diff")],
     messages=["Rollback complete"],
     warnings=["a mail was sent\nit stays sent"],
+    done=True,
 )
 
 
@@ -61,16 +75,16 @@ class Screen:
 def show(format: str, outcome: CommandResult, *, width: int = 80, **options: Any) -> Screen:
     screen = Screen(options.pop("encoding", "utf-8"))
     renderer = make_renderer(
-        format, stdout=screen.stdout, stderr=screen.stderr, width=width, **options
+        format, CALL, stdout=screen.stdout, stderr=screen.stderr, width=width, **options
     )
-    renderer.show("plan rollback", outcome, STARTED, 12)
+    renderer.show(outcome)
     return screen
 
 
 def show_error(format: str, error: PlanError, *, width: int = 80, **options: Any) -> Screen:
     screen = Screen(options.pop("encoding", "utf-8"))
     renderer = make_renderer(
-        format, stdout=screen.stdout, stderr=screen.stderr, width=width, **options
+        format, CALL, stdout=screen.stdout, stderr=screen.stderr, width=width, **options
     )
-    renderer.show_error("plan rollback", error, STARTED, 3)
+    renderer.show_error(error)
     return screen

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import pytest
 
@@ -22,15 +23,14 @@ from cleveragents.domain.events import (
     SandboxCreating,
     StepFinished,
     StepStarted,
+    Working,
 )
 
 HOSTILE = "ev\x1b[2Jil\n[red]"
 
 
 def started(count: int = 3, first: int = 0, plan: str = "P") -> PlanStarted:
-    return PlanStarted(
-        plan_id=plan, steps=tuple(f"step-{n}" for n in range(count)), first_step=first
-    )
+    return PlanStarted(plan=plan, steps=tuple(f"step-{n}" for n in range(count)), first_step=first)
 
 
 def begin(index: int, name: str = "") -> StepStarted:
@@ -42,7 +42,7 @@ def end(index: int, files: int = 1, error: str | None = None) -> StepFinished:
 
 
 CHECKPOINT = CheckpointRecorded(group_id="G", reason="on_tool_write", label="before it")
-FINISHED = PlanFinished(plan_id="P", state="complete")
+FINISHED = PlanFinished(plan="P", state="complete")
 RECOVERED = Recovered(message="undid a half-done step")
 RUN: list[Event] = [
     RECOVERED,
@@ -53,7 +53,7 @@ RUN: list[Event] = [
     end(0, files=2),
     begin(1),
     end(1, error="boom\nbang"),
-    PlanFinished(plan_id="P", state="errored"),
+    PlanFinished(plan="P", state="errored"),
 ]
 
 
@@ -70,7 +70,7 @@ def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def shown(events: list[Event], *, interactive: bool, verbose: int = 0) -> str:
     stderr = Terminal()
-    with make_progress(stderr, interactive=interactive, verbose=verbose) as progress:
+    with closing(make_progress(stderr, interactive=interactive, verbose=verbose)) as progress:
         for event in events:
             progress.emit(event)
     return stderr.getvalue()
@@ -99,9 +99,9 @@ def test_without_a_terminal_only_a_recovery_is_told() -> None:
     [
         (
             Resumed(step_index=2, steps=3, name="move"),
-            "going on with step 2 of 3 (move); what came before is kept",
+            "going on with step 3 of 3 (move); what came before is kept",
         ),
-        (Resumed(step_index=0, steps=3, name="make"), "going on with step 0 of 3 (make)"),
+        (Resumed(step_index=0, steps=3, name="make"), "going on with step 1 of 3 (make)"),
         (Resumed(step_index=3, steps=3, name=""), "every step so far is done; going on after it"),
     ],
 )
@@ -113,45 +113,45 @@ def test_verbose_is_one_plain_line_per_event() -> None:
     assert shown(RUN, interactive=False, verbose=1) == (
         "recovered: undid a half-done step\n"
         "sandbox: creating app\n"
-        "plan P: 3 steps, from step 0\n"
-        "step 0: step-0 (file.write)\n"
-        "checkpoint G: on_tool_write (before it)\n"
-        "step 0: done, 2 files\n"
-        "step 1: step-1 (file.write)\n"
-        "step 1: failed: boom\\nbang\n"
-        "plan P: errored\n"
+        "plan P: 3 steps, from step 1\n"
+        "step 1: step-0 (file.write)\n"
+        "checkpoint: before it, on_tool_write\n"
+        "step 1: done, 2 files\n"
+        "step 2: step-1 (file.write)\n"
+        "step 2: failed: boom\\nbang\n"
+        "plan P: failed\n"
     )
 
 
 def test_a_checkpoint_line_says_what_it_displaced() -> None:
     event = CheckpointRecorded(group_id="G", reason="manual", label="mine", pruned=2)
     assert shown([event], interactive=False, verbose=1) == (
-        "checkpoint G: manual (mine), 2 old removed\n"
+        "checkpoint: mine, manual, 2 old removed\n"
     )
 
 
 def test_the_list_that_stays_shows_what_became_of_each_step() -> None:
     assert final_list(RUN) == [
         "Plan P",
-        "✓ 0 step-0 2 files",
-        "✗ 1 step-1 boom",
-        "· 2 step-2",
-        "1 of 3 steps · 1 checkpoint · errored",
+        "✓ 1 step-0 2 files",
+        "✗ 2 step-1 boom",
+        "· 3 step-2",
+        "1 of 3 steps · 1 checkpoint · failed",
     ]
 
 
 def test_steps_of_an_earlier_run_count_as_done() -> None:
     lines = final_list([started(first=2), begin(2), end(2, files=0), FINISHED])
     assert lines[1:] == [
-        "✓ 0 step-0",
-        "✓ 1 step-1",
-        "✓ 2 step-2 no changes",
-        "3 of 3 steps · 0 checkpoints · complete",
+        "✓ 1 step-0",
+        "✓ 2 step-1",
+        "✓ 3 step-2 no changes",
+        "3 of 3 steps · 0 checkpoints · finished",
     ]
 
 
 def test_a_step_that_never_ended_is_shown_as_interrupted() -> None:
-    assert "✗ 0 step-0 interrupted" in final_list([started(), begin(0)])
+    assert "✗ 1 step-0 interrupted" in final_list([started(), begin(0)])
 
 
 def test_a_long_plan_shows_twelve_steps_around_the_last_one() -> None:
@@ -167,7 +167,7 @@ def test_a_long_plan_shows_twelve_steps_around_the_last_one() -> None:
 
 def test_a_long_error_does_not_push_the_names_out() -> None:
     lines = final_list([started(), begin(0), end(0, error="x" * 500)])
-    assert lines[1].startswith("✗ 0 step-0 xxxx")
+    assert lines[1].startswith("✗ 1 step-0 xxxx")
     assert lines[1].endswith("…")
     assert len(lines[1]) <= 80
 
@@ -213,9 +213,9 @@ def test_the_steps_of_a_child_plan_are_not_taken_for_the_parents() -> None:
     running = view_of(started(), begin(0), *events)
     assert len(running.steps) == 3
     assert [(c.names, c.running, c.doing) for c in running.children] == [(("a",), True, "step-5")]
-    ended = child("a", event=PlanFinished(plan_id="CHILD", state="complete"))
+    ended = child("a", event=PlanFinished(plan="CHILD", state="complete"))
     after = running.after(ended).after(end(0))
-    assert [(c.running, c.doing) for c in after.children] == [(False, "complete")]
+    assert [(c.running, c.doing) for c in after.children] == [(False, "finished")]
     assert after.steps[0].state is StepState.DONE
 
 
@@ -245,7 +245,7 @@ def test_lines_of_a_child_begin_with_its_names() -> None:
     stderr = io.StringIO()
     progress = LineProgress(stderr, every_event=True)
     progress.emit(child("a", "b", event=begin(0)))
-    assert stderr.getvalue().startswith("[a/b] step 0: ")
+    assert stderr.getvalue().startswith("[a/b] step 1: ")
 
 
 def test_what_was_mended_in_a_child_is_told_without_being_asked_for() -> None:
@@ -262,10 +262,10 @@ def test_a_step_beyond_the_announced_ones_is_added() -> None:
 def test_a_terminal_without_the_characters_gets_lines() -> None:
     raw = io.BytesIO()
     stderr = io.TextIOWrapper(raw, encoding="ascii")
-    with make_progress(stderr, interactive=True, verbose=0) as progress:
+    with closing(make_progress(stderr, interactive=True, verbose=0)) as progress:
         progress.emit(Recovered(message="naïve"))
         progress.emit(FINISHED)
-    assert raw.getvalue() == b"recovered: na?ve\nplan P: complete\n"
+    assert raw.getvalue() == b"recovered: na?ve\nplan P: finished\n"
 
 
 def test_lines_do_not_import_rich() -> None:
@@ -281,3 +281,66 @@ def test_lines_do_not_import_rich() -> None:
         env={**os.environ},
     )
     assert done.stdout == "False\n"
+
+
+def waited(events: list[Event], seconds: float, *, interactive: bool, **more: bool) -> str:
+    stderr = Terminal()
+    progress = make_progress(stderr, interactive=interactive, verbose=0, **more)
+    with closing(progress):
+        for event in events:
+            progress.emit(event)
+        time.sleep(seconds)
+    return stderr.getvalue()
+
+
+COMPARING = Working(what="comparing `code`", part=2, parts=3)
+
+
+def test_on_a_terminal_what_takes_more_than_a_second_has_a_line_that_moves_and_goes() -> None:
+    drawn = waited([Working(what="first"), COMPARING], 1.4, interactive=True)
+    assert "⠋ comparing `code` (2 of 3) … 1 s" in drawn
+    assert "⠙ comparing `code` (2 of 3) … 1 s" in drawn
+    assert "first" not in drawn
+    assert "\n" not in drawn
+    assert drawn.endswith("\r\x1b[K")
+
+
+def test_what_is_over_within_a_second_leaves_nothing() -> None:
+    assert waited([COMPARING], 0.3, interactive=True) == ""
+    assert waited([COMPARING], 1.5, interactive=False) == ""
+
+
+def test_where_nobody_watches_there_is_a_line_now_and_then() -> None:
+    said = waited([COMPARING], 3.3, interactive=False)
+    assert said == "working: comparing `code` (2 of 3), 3 s\n"
+
+
+def test_programs_hear_nothing_of_it() -> None:
+    assert waited([COMPARING], 3.3, interactive=False, for_people=False) == ""
+
+
+def test_while_a_plan_runs_its_steps_are_what_is_told() -> None:
+    assert waited([started(), COMPARING], 3.3, interactive=False) == ""
+    drawn = waited([started(), COMPARING], 1.3, interactive=True)
+    assert "comparing" not in drawn
+
+
+def test_it_can_be_still_for_a_question_and_go_on() -> None:
+    stderr = Terminal()
+    with closing(make_progress(stderr, interactive=True, verbose=0)) as progress:
+        progress.emit(COMPARING)
+        time.sleep(1.3)
+        progress.close()
+        asked = stderr.getvalue()
+        time.sleep(0.3)
+        assert stderr.getvalue() == asked
+        progress.emit(Working(what="bringing it"))
+        time.sleep(1.3)
+    assert "bringing it … 1 s" in stderr.getvalue()
+
+
+def test_a_line_that_moves_is_not_wider_than_the_terminal() -> None:
+    drawn = waited([Working(what=HOSTILE + "x" * 200)], 1.2, interactive=True)
+    frames = re.sub(r"\x1b\[K", "", drawn).split("\r")
+    assert max(map(len, frames)) == 79
+    assert "\x1b[2J" not in drawn

@@ -6,12 +6,13 @@ import sys
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from render_world import (
+    CALL,
     DECISIONS,
     PLAN,
     REVERTED,
     ROLLBACK,
-    STARTED,
     SUMMARY,
     no_terminal,
     show,
@@ -29,9 +30,11 @@ from cleveragents.cli.render.blocks import (
     CommandResult,
     Fields,
     Grid,
+    Tone,
     Tree,
     diff_tone,
 )
+from cleveragents.cli.render.palette import COLOURS
 from cleveragents.domain.errors import CheckpointRequiredError, PlanError
 
 __all__ = ["no_terminal"]
@@ -93,10 +96,10 @@ def test_nothing_to_show_is_nothing_on_stdout() -> None:
 def test_color_is_the_plain_layout_with_tones() -> None:
     screen = show("color", ROLLBACK)
     assert "\x1b[1mRollback Summary\x1b[0m\n" in screen.out
-    assert "\x1b[32mrestored\x1b[0m" in screen.out
-    assert "\x1b[31m-old\x1b[0m\n\x1b[32m+new\tone\x1b[0m\n" in screen.out
-    assert screen.out.endswith("\x1b[32mRollback complete\x1b[0m\n")
-    assert screen.err.startswith("\x1b[33mwarning:\x1b[0m a mail")
+    assert "\x1b[38;5;28mrestored\x1b[0m" in screen.out
+    assert "\x1b[38;5;160m-old\x1b[0m\n\x1b[38;5;28m+new\tone\x1b[0m\n" in screen.out
+    assert screen.out.endswith("\x1b[38;5;28mRollback complete\x1b[0m\n")
+    assert screen.err.startswith("\x1b[38;5;130mwarning:\x1b[0m a mail")
 
 
 def test_color_without_colour_is_plain() -> None:
@@ -107,10 +110,11 @@ def test_a_human_error_goes_to_stderr_with_its_hint() -> None:
     screen = show_error("plain", CheckpointRequiredError(PLAN, ["one", "two"]))
     assert screen.out == ""
     assert screen.err == (
-        f"error: say which checkpoint plan {PLAN} shall go back to. There are:\n"
+        f"error: say which checkpoint of plan {PLAN} you mean. There are:\n"
         "    one\n"
         "    two\n"
-        f"hint: agents plan rollback {PLAN} <CHECKPOINT_ID>\n"
+        "hint: name it by its number, or by the letters before its name; all of them: "
+        f"agents plan checkpoint list {PLAN}\n"
         "code: checkpoint-required\n"
     )
 
@@ -197,7 +201,7 @@ def test_ids_stay_in_one_piece_so_that_they_can_be_copied(width: int) -> None:
     assert text.count(CHECKPOINT) == 1
 
 
-def test_rich_draws_a_titled_panel_per_block() -> None:
+def test_rich_draws_a_titled_panel_for_what_is_framed() -> None:
     lines = show("rich", ROLLBACK).out.splitlines()
     assert lines[0] == "╭─ Rollback Summary " + "─" * 59 + "╮"
     assert lines[1] == "│ plan            01JCXYZ0000000000000000PAN".ljust(79) + "│"
@@ -236,8 +240,84 @@ def coloured(monkeypatch: pytest.MonkeyPatch, format: str, **options: Any) -> st
 
 
 def test_rich_colours_tones_and_respects_no_color(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "\x1b[32mrestored" in coloured(monkeypatch, "rich")
+    assert "\x1b[32mrestored" in coloured(monkeypatch, "rich")  # the nearest of sixteen
     assert "\x1b[32m" not in coloured(monkeypatch, "rich", no_color=True)
+
+
+def test_what_is_forbidden_wins_over_what_is_forced(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b" not in coloured(monkeypatch, "rich", no_color=True)
+    assert "\x1b" not in coloured(monkeypatch, "color", no_color=True)
+
+
+def _luminance(number: int) -> float:
+    """Of one of the 256 colours, as WCAG has it."""
+    if number >= 232:
+        rgb = [8 + 10 * (number - 232)] * 3
+    else:
+        steps = (0, 95, 135, 175, 215, 255)
+        rgb = [steps[(number - 16) // 36], steps[(number - 16) // 6 % 6], steps[(number - 16) % 6]]
+    parts = [c / 255 for c in rgb]
+    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("tone", COLOURS)
+def test_no_colour_vanishes_on_a_white_or_on_a_black_terminal(tone: Tone) -> None:
+    light = _luminance(COLOURS[tone])
+    assert 1.05 / (light + 0.05) > 3.8  # on white
+    assert (light + 0.05) / 0.05 > 3.8  # on black
+
+
+LIST = Grid(
+    "hello-3",
+    ["#", "step", "what changed"],
+    [["2", "a step with a rather long name", "src/a/long/path/of/a/file.py"], ["1", "b", "c"]],
+    facts=["shop", Cell("finished", "good")],
+    cut=("step", "what changed"),
+)
+
+
+def test_a_list_has_no_box_and_what_to_type_next_right_below() -> None:
+    shown = show("rich", CommandResult(data={}, blocks=[LIST], messages=["back: rollback 1"])).out
+    assert [line.rstrip() for line in shown.splitlines()] == [
+        "hello-3 · shop · finished",
+        "  #  step                            what changed",
+        "  2  a step with a rather long name  src/a/long/path/of/a/file.py",
+        "  1  b                               c",
+        "back: rollback 1",
+    ]
+
+
+def test_plain_has_the_same_facts_without_drawing() -> None:
+    assert show("plain", of(LIST)).out.splitlines()[0] == "hello-3; shop; finished"
+
+
+@pytest.mark.parametrize("width", [30, 40, 50])
+def test_a_row_of_a_list_is_one_line_cut_where_it_may_be(width: int) -> None:
+    lines = show("rich", of(LIST), width=width).out.splitlines()
+    assert len(lines) == 4
+    assert lines[2].count("…") == 2
+    assert all(cell_len(line) <= width for line in lines)
+
+
+def test_a_list_on_a_terminal_of_twenty_columns_is_told_row_by_row() -> None:
+    lines = show("rich", of(replace(LIST, columns=["#", "step", "x" * 9])), width=20).out
+    assert all(cell_len(line) <= 20 for line in lines.splitlines())
+    assert "rather" in lines
+
+
+def test_only_what_was_done_has_a_tick() -> None:
+    seen = CommandResult(data={}, messages=["nothing was changed"])
+    assert "✓" not in show("rich", seen).out
+    assert show("rich", replace(seen, done=True)).out.startswith("✓ nothing")
+    assert "\x1b" not in show("color", seen).out
+
+
+def test_a_branch_is_one_line_and_its_note_stays_whole() -> None:
+    tree = Tree("", Branch("root", [Branch("word " * 40, note="● here")]))
+    lines = show("rich", of(tree), width=60).out.splitlines()
+    assert len(lines) == 2
+    assert lines[1].rstrip().endswith("…  ● here")
 
 
 def test_table_has_boxes_and_never_colour(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,14 +342,14 @@ def test_a_closed_pipe_is_left_to_the_caller(format: str) -> None:
         def flush(self) -> None:
             raise BrokenPipeError
 
-    renderer = make_renderer(format, stdout=Closed(), stderr=io.StringIO())
+    renderer = make_renderer(format, CALL, stdout=Closed(), stderr=io.StringIO())
     with pytest.raises(BrokenPipeError):
-        renderer.show("x", ROLLBACK, STARTED, 1)
+        renderer.show(ROLLBACK)
 
 
 def test_an_unknown_format_is_a_programming_error() -> None:
     with pytest.raises(ValueError, match="unknown format 'xml'"):
-        make_renderer("xml", stdout=io.StringIO(), stderr=io.StringIO())
+        make_renderer("xml", CALL, stdout=io.StringIO(), stderr=io.StringIO())
 
 
 @pytest.mark.parametrize(
@@ -280,9 +360,11 @@ def test_a_format_imports_only_what_it_needs(format: str, absent: str) -> None:
     program = (
         "import sys, datetime\n"
         "from cleveragents.cli.render import make_renderer\n"
-        "from cleveragents.cli.render.blocks import CommandResult\n"
-        f"renderer = make_renderer({format!r}, stdout=sys.stdout, stderr=sys.stderr)\n"
-        "renderer.show('x', CommandResult(data={}), datetime.datetime.now(datetime.UTC), 1)\n"
+        "from cleveragents.cli.render.blocks import CommandResult, Invocation\n"
+        "now = datetime.datetime.now(datetime.UTC)\n"
+        "call = Invocation(command='x', started=now, duration_ms=1)\n"
+        f"renderer = make_renderer({format!r}, call, stdout=sys.stdout, stderr=sys.stderr)\n"
+        "renderer.show(CommandResult(data={}))\n"
         f"sys.exit(str([m for m in {absent!r}.split() if m in sys.modules]))\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

@@ -93,7 +93,7 @@ def steps(number: int) -> list[UncheckedStep]:
 
 def test_few_unchecked_steps_are_told_with_why_and_what_to_type() -> None:
     (told,) = unchecked.warnings(steps(1))
-    assert "step 0 (s0) is unchecked: nobody looked" in told
+    assert "step 1 (s0) is unchecked: nobody looked" in told
     assert "agents plan correct" in told
 
 

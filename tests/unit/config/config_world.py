@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cleveragents import config
-from cleveragents.config import ConfigProblem, LoadedSettings
+from cleveragents.config import ConfigProblem, LoadedSettings, editing
 
 TRIGGERS = "sandbox.checkpoint.auto-create-on"
 MAXIMUM = "sandbox.checkpoint.max-checkpoints-per-plan"
@@ -34,7 +34,7 @@ class World:
         )
 
     def set(self, key: str, text: str, *, project: bool = False) -> str:
-        return config.set_value(
+        return editing.set_value(
             key,
             text,
             home=str(self.home),

@@ -22,6 +22,7 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
 
     assert loaded.settings == config.Settings(
         format=None,
+        pager="on",
         data_dir=str(world.home / ".cleveragents"),
         database_url="",
         auto_create_on=("on_tool_write", "on_tool_write_complete", "on_subplan_spawn", "on_error"),
@@ -44,6 +45,7 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
         llm_api_key="",
         llm_timeout=300.0,
         llm_max_retries=4,
+        run_agent="none",
     )
     assert {loaded.origin(key.name) for key in config.KEYS} == {"default"}
     assert loaded.warnings == ()
@@ -53,6 +55,7 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
     file = world.write_global(
         """
         format = "json"
+        pager = "off"
         data-dir = "/data"
         [database]
         url = "sqlite:////db/x.db"
@@ -84,6 +87,8 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         api-key = "k"
         timeout = 60
         max-retries = 2
+        [run]
+        agent = "codex"
         """
     )
 
@@ -91,6 +96,7 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
 
     assert loaded.settings == config.Settings(
         format="json",
+        pager="off",
         data_dir="/data",
         database_url="sqlite:////db/x.db",
         auto_create_on=("before_step",),
@@ -113,6 +119,7 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         llm_api_key="k",
         llm_timeout=60.0,
         llm_max_retries=2,
+        run_agent="codex",
     )
     assert {loaded.origin(key.name) for key in config.KEYS} == {f"global config {file}"}
 
@@ -121,6 +128,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
     loaded = world.load(
         {
             "CLEVERAGENTS_FORMAT": "yaml",
+            "CLEVERAGENTS_PAGER": "off",
             "CLEVERAGENTS_DATA_DIR": "/data",
             "CLEVERAGENTS_DATABASE_URL": "sqlite:////db/x.db",
             "CLEVERAGENTS_CHECKPOINT_AUTO_CREATE_ON": "on_error, before_apply",
@@ -143,11 +151,13 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
             "CLEVERAGENTS_ACTOR_LLM_API_KEY": "l",
             "CLEVERAGENTS_ACTOR_LLM_TIMEOUT": "70",
             "CLEVERAGENTS_ACTOR_LLM_MAX_RETRIES": "1",
+            "CLEVERAGENTS_RUN_AGENT": "aider",
         }
     )
 
     assert loaded.settings == config.Settings(
         format="yaml",
+        pager="off",
         data_dir="/data",
         database_url="sqlite:////db/x.db",
         auto_create_on=("on_error", "before_apply"),
@@ -170,6 +180,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
         llm_api_key="l",
         llm_timeout=70.0,
         llm_max_retries=1,
+        run_agent="aider",
     )
     for key in config.KEYS:
         assert loaded.origin(key.name) == f"environment {key.env}"

@@ -11,12 +11,12 @@ from cleveragents.config.keys import ConfigProblem
 def test_what_is_in_the_place_of_a_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(ConfigProblem, match=f"folder {tmp_path}/taken/in.*cannot make it"):
-        make_folder(tmp_path / "taken/in", private=True)
+        make_folder(str(tmp_path / "taken/in"), private=True)
 
 
 def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(ConfigProblem, match=f"config file {tmp_path}/no/c.toml.*cannot write it"):
-        replace_file(tmp_path / "no/c.toml", "")
+        replace_file(str(tmp_path / "no/c.toml"), "")
 
 
 def test_a_folder_in_the_place_of_the_file_stays_and_nothing_is_left_beside_it(
@@ -24,7 +24,7 @@ def test_a_folder_in_the_place_of_the_file_stays_and_nothing_is_left_beside_it(
 ) -> None:
     (tmp_path / "c.toml").mkdir()
     with pytest.raises(ConfigProblem, match="cannot write it"):
-        replace_file(tmp_path / "c.toml", "a = 1")
+        replace_file(str(tmp_path / "c.toml"), "a = 1")
     assert [path.name for path in tmp_path.iterdir()] == ["c.toml"]
     assert (tmp_path / "c.toml").is_dir()
 
@@ -34,7 +34,7 @@ def test_a_link_stays_one_and_the_file_behind_it_is_written(tmp_path: Path) -> N
     (tmp_path / "real/c.toml").write_text("old")
     (tmp_path / "c.toml").symlink_to("real/c.toml")
 
-    replace_file(tmp_path / "c.toml", "new")
+    replace_file(str(tmp_path / "c.toml"), "new")
 
     assert (tmp_path / "c.toml").is_symlink()
     assert (tmp_path / "real/c.toml").read_text() == "new"
@@ -52,4 +52,4 @@ def test_a_file_that_is_none_is_told(tmp_path: Path, content: bytes | None, what
     else:
         file.write_bytes(content)
     with pytest.raises(ConfigProblem, match=what):
-        read_toml(file, "the file")
+        read_toml(str(file), "the file")

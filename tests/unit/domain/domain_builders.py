@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.checkpoint import (
     PLAN_STATE,
@@ -68,11 +70,11 @@ def a_resource(resource_id: ResourceId = CODE, **fields: Any) -> PlanResource:
 
 
 def a_group(number: int, **fields: Any) -> CheckpointGroup:
-    """Group `number`, whose only checkpoint (its head) is number + 500."""
+    """Group `number`, whose head has its id; with `own`, that of a resource's checkpoint in it."""
     group_id = GroupId(fields.pop("group_id", ulid(number)))
     plan_id = fields.get("plan_id", PLAN)
     head = Checkpoint(
-        checkpoint_id=CheckpointId(fields.pop("head", ulid(number + 500))),
+        checkpoint_id=CheckpointId(group_id),
         group_id=group_id,
         plan_id=plan_id,
         decision_id=None,
@@ -88,6 +90,8 @@ def a_group(number: int, **fields: Any) -> CheckpointGroup:
         label="",
         metadata={},
     )
+    own = fields.pop("own", None)
+    resource = replace(head, checkpoint_id=own, resource="code", checkpoint_type="fs-directory")
     values: dict[str, Any] = {
         "group_id": group_id,
         "plan_id": plan_id,
@@ -105,7 +109,7 @@ def a_group(number: int, **fields: Any) -> CheckpointGroup:
         "attempt": 1,
         "actor_state": {},
         "superseded": False,
-        "checkpoints": (head,),
+        "checkpoints": (head,) if own is None else (resource, head),
         "resource_states": (),
         **fields,
     }

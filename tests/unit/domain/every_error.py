@@ -62,6 +62,8 @@ def _value(name: str, parameter: inspect.Parameter) -> Any:
         return [f"first of {name}", f"second of {name}"]
     if parameter.annotation in (int, float):
         return 1.5
+    if name == "command" and isinstance(parameter.default, str):
+        return parameter.default  # part of what is to be typed, and so one of ours
     return f"the {name}"
 
 

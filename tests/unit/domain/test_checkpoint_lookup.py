@@ -1,21 +1,28 @@
-"""People name a checkpoint by id, by the start of one, or by its label; nothing is guessed."""
+"""People name a checkpoint by id, number, label, or a part of these; nothing is guessed."""
+
+from collections.abc import Sequence
 
 import pytest
-from domain_builders import NOW, OTHER_PLAN, PLAN, a_group, ulid
+from domain_builders import ACTION, NOW, OTHER_PLAN, PLAN, a_group, a_plan, ulid
 
-from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
-from cleveragents.domain.checkpoint_lookup import SHORTEST_PREFIX, find_group
+from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason, PrunedCheckpoint
+from cleveragents.domain.checkpoint_lookup import (
+    CheckpointNames,
+    looks_like_an_ordinal,
+    told_apart,
+)
 from cleveragents.domain.errors import (
     CheckpointAmbiguousError,
     CheckpointMismatchError,
     CheckpointNotFoundError,
 )
-from cleveragents.domain.ids import GroupId, PlanId
+from cleveragents.domain.ids import SHORTEST_PART, GroupId, PlanId, id_part
+from cleveragents.domain.timeline import Timeline, timeline
 
 FOREIGN = ulid(900)
-FIRST = a_group(1, group_id=ulid(1, "01AAAA"), head=ulid(1, "01AABB"), label="start")
-SECOND = a_group(2, group_id=ulid(2, "01AAAC"), head=ulid(2, "01CCCC"), label="step")
-THIRD = a_group(3, group_id=ulid(3, "01DDDD"), head=ulid(3, "01EEEE"), label="step")
+FIRST = a_group(1, group_id=ulid(1, "01AAAA"), own=ulid(1, "01AABB"), label="start")
+SECOND = a_group(2, group_id=ulid(2, "01AAAC"), own=ulid(2, "01CCCC"), label="step")
+THIRD = a_group(3, group_id=ulid(3, "01DDDD"), own=ulid(3, "01EEEE"), label="step")
 GROUPS = (FIRST, SECOND, THIRD)
 GONE = PrunedCheckpoint(
     group_id=GroupId(ulid(800)),
@@ -24,7 +31,15 @@ GONE = PrunedCheckpoint(
 )
 
 
-def found(wanted: str, groups: tuple[CheckpointGroup, ...] = GROUPS) -> CheckpointGroup:
+def line_of(groups: Sequence[CheckpointGroup]) -> Timeline:
+    done = max((group.last_completed_step for group in groups), default=-1)
+    head = groups[-1].head if groups else None
+    return timeline(a_plan(action=ACTION, last_completed_step=done, head=head), groups)
+
+
+def found(wanted: str, groups: Sequence[CheckpointGroup] = GROUPS) -> CheckpointGroup:
+    part = id_part(wanted)
+
     def owner_of(name: str) -> PlanId | None:
         return OTHER_PLAN if name == FOREIGN else None
 
@@ -32,14 +47,21 @@ def found(wanted: str, groups: tuple[CheckpointGroup, ...] = GROUPS) -> Checkpoi
         assert plan_id == PLAN
         return GONE if name in (GONE.group_id, "old label") else None
 
-    return find_group(PLAN, wanted, groups, owner_of=owner_of, pruned=pruned)
+    fitting = [
+        group
+        for group in groups
+        if group.label == wanted.strip()
+        or (part and any(n.startswith(part) or n.endswith(part) for n in group.names()))
+    ]
+    names = CheckpointNames(PLAN, lambda: line_of(groups), owner_of, pruned)
+    return names.find(wanted, fitting)
 
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_id_of_a_group_or_of_a_checkpoint_in_it_names_the_group(
     group: CheckpointGroup,
 ) -> None:
-    for name in (group.group_id, group.head, group.group_id.lower(), f"  {group.head}\n"):
+    for name in (*group.names(), group.group_id.lower(), f"  {group.group_id}\n"):
         assert found(name) is group
 
 
@@ -49,7 +71,7 @@ def test_the_start_of_an_id_is_enough_if_only_one_group_has_it(wanted: str) -> N
 
 
 def test_a_start_that_fits_both_a_group_and_its_own_checkpoint_is_not_ambiguous() -> None:
-    group = a_group(4, group_id=ulid(4, "01FFF0"), head=ulid(4, "01FFF1"))
+    group = a_group(4, group_id=ulid(4, "01FFF0"), own=ulid(4, "01FFF1"))
 
     assert found("01FFF", (*GROUPS, group)) is group
 
@@ -58,15 +80,19 @@ def test_a_start_that_fits_several_groups_is_refused_with_all_of_them() -> None:
     with pytest.raises(CheckpointAmbiguousError) as caught:
         found("01AAA")
 
-    both = f"{FIRST.group_id}, {SECOND.group_id}"
-    assert caught.value.message == f"'01AAA' fits 2 checkpoint groups: {both}"
+    said = caught.value.message
+    assert said.startswith("'01AAA' fits 2 checkpoint groups:\n")
+    # Each can be typed as it is told: by its number, or by the ending of its id.
+    for group, line in zip((FIRST, SECOND), said.splitlines()[1:], strict=True):
+        assert line.endswith(group.label)
+        assert found(next(word for word in line.split() if id_part(word))) is group
     assert PLAN in caught.value.hint
 
 
 def test_a_start_that_is_too_short_names_nothing() -> None:
     assert found("01DD") is THIRD
     with pytest.raises(CheckpointNotFoundError):
-        found(THIRD.group_id[: SHORTEST_PREFIX - 1])
+        found(THIRD.group_id[: SHORTEST_PART - 1])
 
 
 def test_a_label_names_its_group() -> None:
@@ -74,17 +100,31 @@ def test_a_label_names_its_group() -> None:
     assert found(" start ") is FIRST
 
 
-def test_labels_are_told_apart_by_case() -> None:
-    with pytest.raises(CheckpointNotFoundError):
-        found("START")
+@pytest.mark.parametrize("ending", ["0001", "00001", "0000001"])
+def test_the_end_of_an_id_is_enough_too(ending: str) -> None:
+    assert FIRST.group_id.endswith("0001")
+    assert found(ending, (FIRST, THIRD)) is FIRST
+
+
+def test_a_group_by_its_own_id_counts_before_one_by_that_of_a_resource() -> None:
+    other = a_group(4, own=ulid(1, "01ZZZZ"))
+
+    assert found("00001", (FIRST, other)) is FIRST
+    assert found("01ZZ", (FIRST, other)) is other
+
+
+def test_labels_are_told_apart_by_case_and_then_parts_of_them_are_not() -> None:
+    shouted = a_group(4, label="START", labelled_by_hand=True)
+
+    assert found("START", (*GROUPS, shouted)) is shouted
+    assert found("Start", (FIRST, SECOND)) is FIRST
 
 
 def test_a_label_that_several_groups_have_is_refused() -> None:
     with pytest.raises(CheckpointAmbiguousError) as caught:
         found("step")
 
-    assert SECOND.group_id in caught.value.message
-    assert THIRD.group_id in caught.value.message
+    assert len(caught.value.message.splitlines()) == 3
 
 
 def test_a_label_given_by_hand_wins_over_automatic_ones() -> None:
@@ -118,6 +158,89 @@ def test_a_label_wins_over_the_start_of_an_id() -> None:
     impostor = a_group(4, label="01AAAA", labelled_by_hand=True)
 
     assert found("01AAAA", (*GROUPS, impostor)) is impostor
+
+
+RUN = (
+    a_group(10, label="start"),
+    a_group(11, label="after write a.txt", last_completed_step=0),
+    a_group(12, label="before the move", labelled_by_hand=True, last_completed_step=0),
+    a_group(13, label="complete", step_index=1, last_completed_step=1),
+    a_group(14, label="left behind", superseded=True),
+)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "number"),
+    [("0", 10), ("1", 11), ("2", 13), ("-1", 11), ("-2", 10), (" 2 ", 13)],
+)
+def test_a_number_means_the_state_that_a_step_left(wanted: str, number: int) -> None:
+    """Two steps are over, of which each has a row; so has the label, without a number."""
+    line = (*RUN[:3], RUN[3])
+
+    assert found(wanted, line).position.seq == number
+
+
+@pytest.mark.parametrize("wanted", ["3", "-3", "007", "+1", "1.0", "99999999999999999999"])
+def test_a_number_that_no_step_has_names_nothing(wanted: str) -> None:
+    with pytest.raises(CheckpointNotFoundError):
+        found(wanted, RUN)
+
+
+def test_a_step_whose_groups_are_gone_says_so() -> None:
+    with pytest.raises(CheckpointNotFoundError) as caught:
+        found("1", (RUN[0], RUN[3]))
+
+    assert "step 1" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("wanted", "number"),
+    [("one", 11), ("ON", 11), ("two", 13), ("the MOVE", 12), ("a.txt", 11), ("behind", 14)],
+)
+def test_a_part_of_a_name_or_of_a_label_is_enough_if_one_has_it(wanted: str, number: int) -> None:
+    assert found(wanted, RUN).position.seq == number
+
+
+def test_a_whole_name_counts_before_a_part_of_another() -> None:
+    longer = a_group(15, label="one more", labelled_by_hand=True, last_completed_step=1)
+
+    assert found("one", (*RUN, longer)).position.seq == 11
+    assert found("one m", (*RUN, longer)) is longer
+
+
+def test_steps_and_labels_by_hand_count_before_what_a_rollback_kept() -> None:
+    kept = a_group(
+        15,
+        label="before restoring one",
+        reason=CheckpointReason.BEFORE_ROLLBACK,
+        last_completed_step=1,
+    )
+
+    assert found("on", (*RUN, kept)).position.seq == 11
+    assert found("restoring", (*RUN, kept)) is kept
+
+
+def test_a_part_that_fits_several_is_refused_with_what_tells_them_apart() -> None:
+    with pytest.raises(CheckpointAmbiguousError) as caught:
+        found("o", RUN[:4])
+
+    first, *lines = caught.value.message.splitlines()
+    assert first == "'o' fits 3 checkpoint groups:"
+    assert [line.split()[0] for line in lines] == ["1", "2025-03-01", "2"]
+
+
+def test_what_there_is_can_be_typed_as_it_is_told() -> None:
+    lines = told_apart(line_of(RUN))
+
+    assert [line.split()[-1] for line in lines] == ["start", "one", "move", "two", "(superseded)"]
+    for line, group in zip(lines, RUN, strict=True):
+        assert found(next(word for word in line.split() if id_part(word)), RUN) is group
+
+
+@pytest.mark.parametrize("label", ["0", "-1", "12", "+3", " 4 ", "007"])
+def test_a_label_may_not_look_like_a_number(label: str) -> None:
+    assert looks_like_an_ordinal(label)
+    assert not looks_like_an_ordinal(f"v{label}")
 
 
 @pytest.mark.parametrize("wanted", [FOREIGN, FOREIGN.lower()])

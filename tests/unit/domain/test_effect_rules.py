@@ -97,7 +97,7 @@ def test_a_doubt_is_settled_once_the_same_step_ran_again() -> None:
 
 # --- what people are told ------------------------------------------------------------------------
 
-MAIL = "step 3 (mail): sends a mail"
+MAIL = "step 4 (mail): sends a mail"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,6 @@ IN_CAPITALS = {
     "ActionNotFoundError": ["YAML"],
     "ApplyConflictError": ["NAME"],
     "BudgetExhaustedError": ["NUMBER"],
-    "CheckpointRequiredError": ["CHECKPOINT_ID"],
     "ConfigValueError": ["VALUE"],
     "ContextOverflowError": ["TEXT", "DECISION", "TEXT", "DECISION"],
     "CorrectionNotFoundError": ["DECISION_ID"],
@@ -71,6 +70,7 @@ IN_CAPITALS = {
     "ModelDeclinedError": ["TEXT"],
     "ModelKeyMissingError": ["KEY"],
     "NoPlanHereError": ["ACTION"],
+    "PlaceRefusedError": ["PATH"],
     "PlanNotFoundError": ["ACTION"],
     "ProjectMissingError": ["NEW"],
     "SnapshotDamagedError": ["PLAN_ID"],
@@ -83,7 +83,11 @@ def test_only_what_is_to_be_filled_in_is_in_capitals(sample: Sample) -> None:
     found = re.findall(r"_*[A-Z][A-Z_]+|\b[A-Z]\b", sample.text)
 
     # These say something else if they are told more.
-    told_more = ("ApplyConflictError", "hint"), ("PlanNotFoundError", "plan_id")
+    told_more = (
+        ("ApplyConflictError", "hint"),
+        ("ConfigValueError", "hint"),
+        ("PlanNotFoundError", "plan_id"),
+    )
     other = any(sample.name == name and sample.given.get(key) for name, key in told_more)
     assert found == ([] if other else IN_CAPITALS.get(sample.name, []))
 

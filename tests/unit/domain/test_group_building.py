@@ -274,12 +274,12 @@ def test_what_was_not_captured_or_was_unusual_is_named() -> None:
     assert metadata["notes"] == ["odd"]
 
 
-def test_every_id_of_a_group_is_new_and_is_one_of_its_names() -> None:
+def test_a_group_and_the_state_of_its_plan_have_one_id_and_each_resource_its_own() -> None:
     group = built()
 
-    everything = [group.group_id, *(item.checkpoint_id for item in group.checkpoints)]
-    assert len(set(everything)) == 4
-    assert group.names() == set(everything)
+    assert (group.head, group.checkpoints[-1].checkpoint_id) == (group.group_id, group.group_id)
+    assert len(group.names()) == len(group.checkpoints) == 3
+    assert group.names() == {item.checkpoint_id for item in group.checkpoints}
     assert group.state_of(DECISION) is None  # pyright: ignore[reportArgumentType]
 
 

@@ -14,6 +14,8 @@ from cleveragents.domain.ids import (
     ResourceId,
     ToolCallId,
     Ulid,
+    endings,
+    id_part,
 )
 
 KINDS = (PlanId, DecisionId, CheckpointId, GroupId, ResourceId, ToolCallId)
@@ -64,3 +66,27 @@ def test_other_text_is_refused_with_the_kind_of_id_that_was_wanted(
 
 def test_each_kind_has_a_name_of_its_own() -> None:
     assert len({kind.kind for kind in KINDS}) == len(KINDS)
+
+
+@given(st.sets(st.text("01AZ", min_size=26, max_size=26), max_size=20))
+def test_an_ending_is_as_short_as_it_can_be_and_no_other_has_it(ids: set[str]) -> None:
+    found = endings(ids)
+
+    assert set(found) == ids
+    for ulid_, ending in found.items():
+        assert ulid_.endswith(ending)
+        assert [other for other in ids if other.endswith(ending)] == [ulid_]
+        shorter = ending[1:]
+        assert (
+            len(shorter) < 4
+            or shorter.isdecimal()
+            or any(other != ulid_ and other.endswith(shorter) for other in ids)
+        )
+        # It is never taken for a number, unless the whole id is one.
+        assert not ending.isdecimal() or len(ending) == 26
+
+
+@pytest.mark.parametrize("text", ["", "abc", "hello", "-123", "a" * 27, "test it"])
+def test_what_is_no_part_of_an_id_is_not_taken_for_one(text: str) -> None:
+    assert id_part(text) is None
+    assert id_part(" 1zz9 ") == "1ZZ9"

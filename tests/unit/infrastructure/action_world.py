@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.application.ports.runtime import ActionReader
+from cleveragents.application.ports.actors import ActionReader
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.errors import ActionFileError
 from cleveragents.domain.tool_schema import CallProblem
@@ -67,7 +67,6 @@ resources:
   code: {type: git-checkout, path: ., include: [.env, node_modules], exclude: [target/]}
   assets: {type: fs-directory, path: ./assets, checkpointable: false}
   db: {type: sqlite, path: /abs/app.db}
-  pg: {type: postgres, url: "postgresql://me@host/db"}
 rollback_policy: {enabled: false, require_checkpoints: false, max_checkpoints: 5}
 max_retries_per_step: 3
 tools:

@@ -1,10 +1,13 @@
 """Action files: what they mean, where their resources are, and that the reference says it all."""
 
+import json
 from pathlib import Path
 
 import pytest
 from action_world import FULL, HEAD, STEPS, World, with_resource, with_step, with_tool, world
+from msgspec.structs import replace
 
+from cleveragents.domain import resource_kinds
 from cleveragents.domain.action import (
     Action,
     Parameter,
@@ -17,7 +20,7 @@ from cleveragents.domain.errors import ActionFileError
 from cleveragents.domain.resource_kinds import FS_DIRECTORY, GIT_CHECKOUT, POSTGRES, SQLITE
 from cleveragents.infrastructure.actionfile.actors import LlmKeys
 from cleveragents.infrastructure.actionfile.sections import SECTIONS, ActionKeys
-from cleveragents.infrastructure.database.action_codec import action_from_json, action_to_json
+from cleveragents.infrastructure.database.rows import to_json, typed
 
 __all__ = ["world"]
 
@@ -44,7 +47,6 @@ def test_a_full_file_is_read_with_every_key(world: World) -> None:
                 checkpointable=False,
             ),
             ResourceSpec(name="db", type=SQLITE.type, location="/abs/app.db"),
-            ResourceSpec(name="pg", type=POSTGRES.type, location="postgresql://me@host/db"),
         ),
         rollback_policy=RollbackPolicy(enabled=False, require_checkpoints=False, max_checkpoints=5),
         max_retries_per_step=3,
@@ -89,7 +91,7 @@ def test_a_full_file_is_read_with_every_key(world: World) -> None:
 def test_what_was_read_can_be_stored(world: World) -> None:
     action = world.read(FULL)
 
-    assert action_from_json(action_to_json(action)) == action
+    assert typed(json.loads(to_json(action)), Action) == action
 
 
 def test_a_policy_that_is_not_there_is_the_default_one(world: World) -> None:
@@ -193,12 +195,35 @@ def test_an_override_replaces_the_path(world: World) -> None:
     assert resource.location == "/base/other"
 
 
+@pytest.fixture
+def servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it will be once a type works that is on a server."""
+    ready = replace(POSTGRES, planned=False)
+    monkeypatch.setitem(resource_kinds._KINDS, ready.type, ready)  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.usefixtures("servers")
 def test_an_override_replaces_a_url(world: World) -> None:
     text = with_resource("{type: postgres, url: postgresql://a/b}")
 
     (resource,) = world.read(text, {"code": "postgresql://c/d"}).resources
 
     assert resource.location == "postgresql://c/d"
+
+
+@pytest.mark.usefixtures("servers")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{type: postgres}", "line 4: resources.code.url: this key is required for postgres"),
+        (
+            "{type: postgres, url: 'mysql://me:secret@h'}",
+            "line 4: resources.code.url: must begin with postgresql://",
+        ),
+    ],
+)
+def test_a_resource_on_a_server_needs_a_url(world: World, text: str, expected: str) -> None:
+    assert world.problem(with_resource(text)) == expected
 
 
 def test_an_override_of_an_unknown_resource_is_refused_with_a_suggestion(world: World) -> None:

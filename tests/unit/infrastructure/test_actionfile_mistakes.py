@@ -15,20 +15,19 @@ __all__ = ["world"]
         ),
         (
             "{type: git, path: .}",
-            "line 4: resources.code.type: `git` is not one of git-checkout, fs-directory, sqlite, "
-            "postgres",
+            "line 4: resources.code.type: `git` is not one of git-checkout, fs-directory, sqlite",
         ),
         (
             "{type: sqllite, path: .}",
             "line 4: resources.code.type: `sqllite` is not one of git-checkout, fs-directory, "
-            "sqlite, postgres; did you mean `sqlite`?",
+            "sqlite; did you mean `sqlite`?",
         ),
         ("{type: sqlite}", "line 4: resources.code.path: this key is required for sqlite"),
         ("{path: x}", "line 4: resources.code.type: this key is required"),
-        ("{type: postgres}", "line 4: resources.code.url: this key is required for postgres"),
         (
-            "{type: postgres, url: 'mysql://me:secret@h'}",
-            "line 4: resources.code.url: must begin with postgresql://",
+            "{type: postgres, url: 'postgresql://me:secret@h'}",
+            "line 4: resources.code.type: postgres is not implemented yet; what works:"
+            " git-checkout, fs-directory, sqlite",
         ),
         (
             "{type: sqlite, path: x, url: y}",

@@ -18,13 +18,12 @@ from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ActorError
 from cleveragents.infrastructure.actors.command.hook_client import FOLDER_VARIABLE
 from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder
-from cleveragents.infrastructure.actors.command.pauses import Pauses
 from cleveragents.infrastructure.actors.command.process import (
     AgentCommand,
     AgentEnd,
     AgentProcess,
 )
-from cleveragents.infrastructure.actors.command.quiet_detection import Stillness
+from cleveragents.infrastructure.actors.command.quiet_detection import Pauses, Stillness
 from cleveragents.infrastructure.actors.command.sessions import AgentSession, Rest
 
 Start = Callable[..., AgentSession]

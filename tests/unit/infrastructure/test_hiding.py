@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from cleveragents.infrastructure.confinement.bubblewrap import wrapped
-from cleveragents.infrastructure.confinement.hiding import outermost
 from cleveragents.infrastructure.confinement.places import Places, Store
+from cleveragents.infrastructure.confinement.read_only_view import outermost
 
 
 @pytest.fixture
@@ -25,6 +25,8 @@ def test_of_places_in_each_other_the_outermost_are_shown() -> None:
     paths = [b"/d/s/a", b"/d/s/a/b", b"/d/s/ab", b"/d", b"/x", b"/d/t"]
     assert outermost(paths, b"/d") == [b"/d/s/a", b"/d/s/ab", b"/d/t"]
     assert outermost([b"/data", b"/d"], b"/d") == []
+    between = [b"/d/code", b"/d/code.git", b"/d/code/docs"]
+    assert outermost(between, b"/d") == [b"/d/code", b"/d/code.git"]
 
 
 def test_a_step_is_shown_its_own_places_and_our_own_programs_all_that_is_worked_on(

@@ -152,3 +152,17 @@ def test_the_locks_are_for_their_owner_only(locks: FilePlanLocks, tmp_path: Path
 
     assert (tmp_path / "locks").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "locks" / PLAN).stat().st_mode & 0o777 == 0o600
+
+
+def test_a_lock_is_forgotten_unless_somebody_has_it(locks: FilePlanLocks, tmp_path: Path) -> None:
+    file = tmp_path / "locks" / PLAN
+    locks.forget(PLAN)  # there is none
+    with another_process(tmp_path) as process:
+        locks.forget(PLAN)
+        assert (file.exists(), list(locks.known())) == (True, [PLAN])
+        process.kill()  # its name stays in the file
+        process.wait()
+        locks.forget(PLAN)
+    assert (file.exists(), list(locks.known())) == (False, [])
+    with locks.hold(PLAN, "execute"):
+        pass

@@ -1,9 +1,9 @@
-"""What the use cases need of actors: whoever decides the next step of a plan."""
+"""Where the steps of a plan come from: action files, and actors, whoever decides the next one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from cleveragents.domain.action import Action
+from cleveragents.domain.action import Action, ResourceSpec, Step
 from cleveragents.domain.actor_protocol import (
     Finished,
     Memory,
@@ -44,4 +44,32 @@ class Actors(Protocol):
 
     def of(self, action: Action) -> Actor:
         """Raises ActorUnavailableError."""
+        ...
+
+
+class ActionSurvey(Protocol):
+    """Looks at what an action file names, while it is read: its mistakes are told together."""
+
+    def resource_problems(self, specs: Sequence[ResourceSpec]) -> Sequence[tuple[str, str]]:
+        """By the name of a resource, what a plan could not work on, and why."""
+        ...
+
+    def actor_problem(self, action: Action) -> str | None:
+        """Why the actor could not be asked here; asked if nothing else is wrong."""
+        ...
+
+
+class ActionReader(Protocol):
+    def read(
+        self, path: str, overrides: Mapping[str, str], survey: ActionSurvey | None = None
+    ) -> Action:
+        """Raises ActionNotFoundError or ActionFileError with every problem found."""
+        ...
+
+    def read_step(self, path: str, action: Action, index: int) -> Step:
+        """One step that takes the place of another; raises StepFileError or as `read` does."""
+        ...
+
+    def read_steps(self, path: str, action: Action) -> Sequence[Step]:
+        """One step or a list of them, for a child that has all resources; raises the same."""
         ...

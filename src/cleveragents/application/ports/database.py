@@ -8,7 +8,7 @@ from typing import Protocol
 from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.correction import Correction, Supersession, Unchecked
-from cleveragents.domain.decision import Decision, Dependency, Fork, ToolCall
+from cleveragents.domain.decision import Decision, Dependency, Fork, Position, ToolCall
 from cleveragents.domain.effects import Effect
 from cleveragents.domain.ids import (
     CheckpointId,
@@ -44,8 +44,17 @@ class PlanRepository(Protocol):
         """Raises PlanNotFoundError."""
         ...
 
+    def next_number(self, plan: Plan) -> int:
+        """The one after the last that a plan of this action has had, gone ones too; it is given
+        out, and to no other plan again."""
+        ...
+
     def starting_with(self, prefix: str) -> Sequence[PlanId]:
         """In their order; the prefix is in upper case."""
+        ...
+
+    def ending_with(self, ending: str) -> Sequence[PlanId]:
+        """The same by the other end."""
         ...
 
     def list(self) -> Sequence[Plan]:
@@ -56,10 +65,14 @@ class PlanRepository(Protocol):
         """Those of `list` that are no child plans, at a fraction of its cost."""
         ...
 
+    def of_action(self, name: str, number: int | None = None) -> Sequence[PlacedPlan]:
+        """Those of `places` that were made of an action of this name, or the one of this number."""
+        ...
+
 
 class ResourceRepository(Protocol):
-    def add(self, resource: PlanResource) -> None: ...
-    def save(self, resource: PlanResource) -> None: ...
+    def add(self, *resources: PlanResource) -> None: ...
+    def save(self, *resources: PlanResource) -> None: ...
     def of_plan(self, plan_id: PlanId) -> Sequence[PlanResource]: ...
 
 
@@ -71,6 +84,10 @@ class DecisionRepository(Protocol):
 
     def starting_with(self, prefix: str) -> Sequence[DecisionId]:
         """Of all plans, in their order; the prefix is in upper case."""
+        ...
+
+    def ending_with(self, ending: str) -> Sequence[DecisionId]:
+        """The same by the other end."""
         ...
 
     def of_plan(self, plan_id: PlanId) -> Sequence[Decision]:
@@ -113,13 +130,17 @@ class CheckpointRepository(Protocol):
         """Oldest first."""
         ...
 
+    def positions(self, plan_id: PlanId) -> Mapping[GroupId, Position]:
+        """Where each group of the plan is in its history."""
+        ...
+
     def of_decision(self, plan_id: PlanId, decision_id: DecisionId) -> Sequence[CheckpointGroup]:
         """Those of one decision, oldest first: the first was stored together with it."""
         ...
 
     def called(self, plan_id: PlanId, name: str) -> Sequence[CheckpointGroup]:
         """Those that could be meant by it, oldest first: whose label it is, or whose id, or that of
-        one of whose checkpoints, begins with it. Labels as they are, ids in any case."""
+        one of whose checkpoints, begins or ends with it. Labels as they are, ids in any case."""
         ...
 
     def has_own_label(self, plan_id: PlanId, label: str) -> bool:
@@ -144,6 +165,10 @@ class CheckpointRepository(Protocol):
         ...
 
     def count(self, plan_id: PlanId) -> int: ...
+    def sizes(self) -> Mapping[PlanId, int]:
+        """By plan, the bytes that its checkpoints have cost."""
+        ...
+
     def snapshots(self, plan_id: PlanId) -> Mapping[ResourceId, Set[str]]:
         """By resource, those that a group of the plan needs, to go back to it or to a boundary."""
         ...
@@ -182,6 +207,10 @@ class CorrectionRepository(Protocol):
     def save(self, correction: Correction) -> None: ...
     def get(self, correction_id: CorrectionId) -> Correction:
         """Raises CorrectionNotFoundError."""
+        ...
+
+    def with_part(self, part: str) -> Sequence[Correction]:
+        """Those whose id begins or ends so; the part is in upper case."""
         ...
 
     def of_plan(self, plan_id: PlanId) -> Sequence[Correction]:

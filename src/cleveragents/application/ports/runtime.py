@@ -30,9 +30,7 @@ from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.events import Event
 from cleveragents.domain.footprint import Reach
-from cleveragents.domain.ids import (
-    PlanId,
-)
+from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, ResourceInspection, SandboxAddress
 from cleveragents.domain.resource_kinds import ResourceType
 from cleveragents.domain.tool_schema import CallProblem
@@ -125,33 +123,20 @@ class UnitOfWorkFactory(Protocol):
 # --- sandboxes and snapshots --------------------------------------------------------------------
 
 
-class Sandboxes(Protocol):
-    """Makes and removes the isolated copies, and brings results back. One adapter per type."""
+class SandboxMaking(Protocol):
+    """Makes and removes the isolated copies, and tells what was changed in them."""
 
     def inspect(
-        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+        self, spec: ResourceSpec, plan_id: PlanId | None, *, include_uncommitted: bool
     ) -> ResourceInspection:
-        """Check that a plan can work on the real resource. Raises ResourceError."""
-        ...
+        """Check that a plan can work on the real resource. Raises ResourceError.
 
-    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
-        """Where the sandbox of this resource will be; one that is a file keeps the file name."""
+        For a plan, what it will stand on is held; without one nothing is written.
+        """
         ...
 
     def create(self, resource: PlanResource) -> None:
         """Make the sandbox; what an interrupted creation left behind is replaced."""
-        ...
-
-    def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
-        """Make the sandbox of a child plan from its parent's, as that is now; like `create`.
-
-        Gives back its first snapshot, for which what certainly is the parent's is not read again.
-        """
-        ...
-
-    def make_durable(self, resources: Collection[PlanResource]) -> None:
-        """What was written for these, in their sandboxes and in the project, is on the disk when
-        this returns: to be called before a record says that it is there."""
         ...
 
     def check(self, resource: PlanResource) -> None:
@@ -172,13 +157,13 @@ class Sandboxes(Protocol):
         """What the sandbox holds now against what it was made from."""
         ...
 
-    def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
-        """What the sandbox holds now against one of its snapshots; nothing is written."""
-        ...
-
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         """What was applied, for a plan whose sandbox may be gone."""
         ...
+
+
+class Applying(Protocol):
+    """Brings results back."""
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         """Merge without touching the project. Raises ApplyConflictError or ApplyRefusedError."""
@@ -203,6 +188,30 @@ class Sandboxes(Protocol):
         ...
 
 
+class Sandboxes(SandboxMaking, Applying, Protocol):
+    """The isolated copies, whatever their type; one adapter per type does what the two say."""
+
+    def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
+        """Where the sandbox of this resource will be; one that is a file keeps the file name."""
+        ...
+
+    def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
+        """Make the sandbox of a child plan from its parent's, as that is now; like `create`.
+
+        Gives back its first snapshot, for which what certainly is the parent's is not read again.
+        """
+        ...
+
+    def make_durable(self, resources: Collection[PlanResource]) -> None:
+        """What was written for these, in their sandboxes and in the project, is on the disk when
+        this returns: to be called before a record says that it is there."""
+        ...
+
+    def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        """What the sandbox holds now against one of its snapshots; nothing is written."""
+        ...
+
+
 class Restored(Struct, frozen=True, kw_only=True):
     """What a restore did: the state now, and each path that differed before.
 
@@ -221,7 +230,7 @@ class Expected(Struct, frozen=True, kw_only=True):
     state_hash: str
 
 
-class SnapshotStore(Protocol):
+class Snapshots(Protocol):
     """Durable snapshots of sandboxes. What `capture` returned is on disk."""
 
     def capture(self, resource: PlanResource) -> Snapshot:
@@ -256,15 +265,6 @@ class SnapshotStore(Protocol):
         """Those that neither snapshot nor sandbox has, each with what was probably meant."""
         ...
 
-    def damages(
-        self, resource: PlanResource, snapshots: Collection[Expected]
-    ) -> Mapping[Expected, str]:
-        """Those of which not everything is there and unharmed, each with the reason.
-
-        What several of them need is read once.
-        """
-        ...
-
     def verify_restorable(
         self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
@@ -296,6 +296,17 @@ class SnapshotStore(Protocol):
 
     def release(self, resource: PlanResource) -> None:
         """Let go of what is kept in memory for the next look at the sandbox."""
+        ...
+
+
+class SnapshotStore(Snapshots, Protocol):
+    def damages(
+        self, resource: PlanResource, snapshots: Collection[Expected]
+    ) -> Mapping[Expected, str]:
+        """Those of which not everything is there and unharmed, each with the reason.
+
+        What several of them need is read once.
+        """
         ...
 
 
@@ -371,15 +382,14 @@ class Tools(Protocol):
         ...
 
 
-class ActionReader(Protocol):
-    def read(self, path: str, overrides: Mapping[str, str]) -> Action:
-        """Raises ActionNotFoundError or ActionFileError with every problem found."""
-        ...
+# --- what most services need together ----------------------------------------------------------
 
-    def read_step(self, path: str, action: Action, index: int) -> Step:
-        """One step that takes the place of another; raises StepFileError or as `read` does."""
-        ...
 
-    def read_steps(self, path: str, action: Action) -> Sequence[Step]:
-        """One step or a list of them, for a child that has all resources; raises the same."""
-        ...
+class Workspace(Struct, frozen=True, kw_only=True):
+    sandboxes: Sandboxes
+    snapshots: SnapshotStore
+
+
+class Runtime(Struct, frozen=True, kw_only=True):
+    clock: Clock
+    ids: IdSource

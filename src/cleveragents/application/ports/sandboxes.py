@@ -4,12 +4,22 @@ from collections.abc import Collection
 from typing import Protocol
 
 from cleveragents.application.ports.runtime import Restored, SnapshotStore
+from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.resource import Damage, PlanResource, Rebuilding
 
 
 class SandboxPlaces(Protocol):
     def is_there(self, resource: PlanResource) -> bool:
         """Whether there is a whole sandbox at its place, as far as a glance shows."""
+        ...
+
+
+class SnapshotDiffs(Protocol):
+    def diff_between(self, resource: PlanResource, old: str, new: str) -> ResourceDiff:
+        """What differs between two snapshots. The sandbox is neither needed nor touched.
+
+        Raises SnapshotDamagedError.
+        """
         ...
 
 

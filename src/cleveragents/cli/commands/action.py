@@ -13,12 +13,24 @@ def action() -> None:
     """Check action files, and tell editors what is in them."""
 
 
-@action.command(epilog=examples("agents action check add-login.yaml"))
+@action.command(
+    epilog=examples(
+        "agents action check add-login.yaml",
+        "agents action check add-login.yaml --resource code=../shop",
+    )
+)
 @arguments.action_file("file")
+@arguments.RESOURCES
+@click.option(
+    "--file-only", is_flag=True, help="Do not look at the resources and the actor that it names."
+)
 @click.pass_obj
-def check(app: App, file: str) -> None:
-    """Read an action file and say everything that is wrong with it. No plan is made."""
-    app.show(views.checked(file, app.container.actions.read(file, {})))
+def check(app: App, file: str, resources: tuple[str, ...], *, file_only: bool) -> None:
+    """Say everything that is wrong with an action file, or with what it names: all that `plan use`
+    would refuse. Nothing is made or changed.
+    """
+    service, given = app.container.action_check, arguments.overrides(resources)
+    app.show(views.checked(file, service.check(file, given, only_file=file_only)))
 
 
 @action.command(

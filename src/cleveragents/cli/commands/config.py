@@ -6,7 +6,17 @@ from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
-from cleveragents.config import as_text, describe_keys, find_key, set_value
+from cleveragents.config import (
+    ConfigProblem,
+    Value,
+    as_text,
+    describe_keys,
+    find_key,
+    way_out,
+)
+from cleveragents.config.editing import set_value, unset_value
+
+_PROJECT = click.option("--project", is_flag=True, help="For this project only.")
 
 
 @click.group("config", cls=LazyGroup)
@@ -32,6 +42,7 @@ def list_keys(app: App) -> None:
                     "Settings",
                     ["key", "value", "origin"],
                     [[Cell(key.name, "accent"), key.value, key.origin] for key in keys],
+                    cut=("value", "origin"),
                 )
             ],
         )
@@ -72,7 +83,7 @@ def get(app: App, key: str) -> None:
 )
 @arguments.KEY
 @click.argument("value", metavar="VALUE")
-@click.option("--project", is_flag=True, help="For this project only.")
+@_PROJECT
 @click.pass_obj
 def set_key(app: App, key: str, value: str, *, project: bool) -> None:
     """Set one value in the global config file, or in the project's."""
@@ -83,5 +94,51 @@ def set_key(app: App, key: str, value: str, *, project: bool) -> None:
         CommandResult(
             data={"key": key, "value": find_key(key, "").shown(value), "file": written},
             messages=[f"{key} is set in {written}"],
+            warnings=_stronger(app, key, written),
         )
     )
+
+
+@config.command(
+    epilog=examples("agents config unset tool.timeout", "agents config unset --project format")
+)
+@arguments.KEY
+@_PROJECT
+@click.pass_obj
+def unset(app: App, key: str, *, project: bool) -> None:
+    """Take one value out of the global config file, or out of the project's."""
+    done = unset_value(
+        key, home=app.home, cwd=app.cwd, config_path=app.config_path, project=project
+    )
+    now = _now(app, key)
+    told = f"{key} is no longer set in {done.file}"
+    if not done.removed:
+        told = f"{key} was not set in {done.file}; nothing is changed"
+    left = [f"it is {as_text(now['value'])} now, from: {now['origin']}"] if now else []
+    app.report(
+        CommandResult(
+            data={"key": key, "file": done.file, "removed": done.removed, **now},
+            messages=[told, *left],
+        )
+    )
+
+
+def _now(app: App, key: str) -> dict[str, Value]:
+    """What holds from here on; nothing if other mistakes keep that from being known."""
+    try:
+        found = find_key(key, "")
+        return {"value": found.shown(app.settings.value(key)), "origin": app.settings.origin(key)}
+    except ConfigProblem:
+        return {}
+
+
+def _stronger(app: App, key: str, written: str) -> list[str]:
+    """That the value has no effect here, if something else comes before the file."""
+    try:
+        origin = app.settings.origin(key)
+    except ConfigProblem:
+        return []
+    hint = way_out(origin, key)
+    if hint is None or origin.endswith(written):
+        return []
+    return [f"this has no effect here: {key} comes from {origin}; {hint}"]

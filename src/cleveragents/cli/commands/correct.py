@@ -10,10 +10,11 @@ from cleveragents.application.services.corrections.correction_service import (
 )
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.commands.plan import finished
+from cleveragents.cli.commands.plan.execute import finished
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import corrections as views
 from cleveragents.cli.views.words import count
+from cleveragents.cli.words_given import decision, names_a_plan
 from cleveragents.domain.correction import CorrectionMode
 from cleveragents.domain.errors import UsageError
 
@@ -23,21 +24,23 @@ _NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; lea
 @click.command(
     cls=AgentsCommand,
     epilog=examples(
-        "agents plan correct --mode revert --guidance 'use the new API' <DECISION_ID>",
-        "agents plan correct --mode revert --guidance 'see file' --step-file s.yaml <ID>",
-        "agents plan correct --mode revert --guidance 'what if' --dry-run <DECISION_ID>",
-        "agents plan correct --mode revert --guidance 'faster' --keep 4 --keep 'build' <ID>",
-        "agents plan correct --mode append --guidance 'and a licence' <DECISION_ID>",
+        "agents plan correct 2 -g 'use the new API'",
+        "agents plan correct 2 --plan hello-3 -g 'see file' --step-file s.yaml",
+        "agents plan correct 'write the page' -g 'what if' --dry-run",
+        "agents plan correct 2 -g 'faster' --keep 4 --keep 'build'",
+        "agents plan correct --mode append -g 'and a licence' <DECISION_ID>",
     ),
 )
 @arguments.DECISION
+@arguments.OF_PLAN
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in CorrectionMode]),
-    required=True,
+    default=CorrectionMode.REVERT.value,
+    show_default=True,
     help="revert: take it back and do it again. append: keep it, and add a child plan.",
 )
-@click.option("--guidance", metavar="TEXT", required=True, help="What to do differently.")
+@click.option("--guidance", "-g", metavar="TEXT", required=True, help="What to do differently.")
 @click.option(
     "--step-file",
     metavar="FILE",
@@ -58,6 +61,7 @@ _NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; lea
 def correct(
     app: App,
     decision_id: str,
+    plan_id: str | None,
     mode: str,
     guidance: str,
     step_file: str | None,
@@ -69,17 +73,18 @@ def correct(
     Steps that are proven not to depend on it stay as they are.
     """
     advice = Advice(guidance=_text(guidance), step_file=step_file, keep=keep)
+    wanted = decision(app, decision_id, plan_id)
     if mode == CorrectionMode.APPEND:
-        _append(app, decision_id, advice, flags)
+        _append(app, wanted, advice, flags)
         return
     if flags["dry_run"]:
         with app.working() as container:
-            preview = container.correction_service.preview(decision_id, advice)
+            preview = container.correction_service.preview(wanted, advice)
         app.show(views.previewed(preview))
         return
     with app.working() as container:
         result = container.correction_service.revert(
-            decision_id, advice, lambda question: _asked(app, question, yes=flags["yes"])
+            wanted, advice, lambda question: _asked(app, question, yes=flags["yes"])
         )
         plan = result.done.plan
         if not flags["no_execute"]:
@@ -90,21 +95,23 @@ def correct(
 
 @click.command(
     cls=AgentsCommand,
-    epilog=examples("agents plan prompt <PLAN_ID> 'the port is 8080, not 80'"),
+    epilog=examples(
+        "agents plan prompt 'the port is 8080, not 80'", "agents plan prompt hello-3 'go on'"
+    ),
 )
 @arguments.PLAN
-@click.argument("text", metavar="TEXT", required=False)
-@click.option("--guidance", metavar="TEXT", help="The same as TEXT.")
+@click.argument("text", metavar="[TEXT]", required=False)
+@click.option("--guidance", "-g", metavar="TEXT", help="The same as TEXT.")
 @_NO_EXECUTE
 @click.pass_obj
 def prompt(
-    app: App, plan_id: str, text: str | None, guidance: str | None, *, no_execute: bool
+    app: App, plan_id: str | None, text: str | None, guidance: str | None, *, no_execute: bool
 ) -> None:
     """Tell a plan that has failed or waits what it needs to know, and go on."""
+    if text is None and guidance is None and not (plan_id and names_a_plan(app, plan_id)):
+        plan_id, text = None, plan_id  # one word alone is what to tell it
     if (text is None) == (guidance is None):
-        raise UsageError(
-            "say once what the plan shall know", f"agents plan prompt {plan_id} 'what to do'"
-        )
+        raise UsageError("say once what the plan shall know", "agents plan prompt 'what to do'")
     with app.working() as container:
         told = container.prompt_service.prompt(app.plan(plan_id), _text(text or guidance or ""))
         if not no_execute:
@@ -130,11 +137,11 @@ def _append(app: App, decision_id: str, advice: Advice, flags: Mapping[str, bool
 
 
 def _asked(app: App, question: CorrectionQuestion, *, yes: bool) -> bool:
-    impact = question.impact
-    what = (
-        f"Take {impact.decision.decision_id} back and do {count(len(impact.steps), 'step')} again"
-    )
-    return app.confirm(what, yes=yes)
+    decision, again = question.impact.decision, count(len(question.impact.steps), "step")
+    step = decision.step_index
+    called = decision.decision_id if step is None else f"step {step + 1}"
+    what = f"Take {called} back and do {again} again"
+    return app.confirm(what, yes=yes, show=lambda: views.previewed(question.preview))
 
 
 def _text(given: str) -> str:

@@ -12,6 +12,7 @@ import click
 
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import LazyGroup, examples
+from cleveragents.domain.agent_messages import hook_message
 from cleveragents.domain.foreign_json import read_json
 
 HOOKS_VARIABLE = "CLEVERAGENTS_HOOKS"
@@ -41,6 +42,18 @@ def post_tool(app: App) -> None:
     _tell(app, "post-tool")
 
 
+@hook.command("pause", epilog=examples("agents hook pause"))
+@click.pass_obj
+def pause(app: App) -> None:
+    """Between two pieces of work: wait until what is there is on record."""
+    folder = os.environ.get(HOOKS_VARIABLE)
+    if not folder:
+        _say("not started by a plan, so there is nothing to tell")
+    elif refusal := app.container.tell_hook(folder, {"kind": "pause"}):
+        _say(refusal)
+        app.exit_code = _NOTED
+
+
 def _tell(app: App, kind: str) -> None:
     folder = os.environ.get(HOOKS_VARIABLE)
     if not folder:
@@ -64,18 +77,7 @@ def _message(kind: str, data: bytes) -> dict[str, Any]:
     told = read_json(data)
     if not isinstance(told, dict):
         raise ValueError("it is not an object")
-    given = cast("dict[str, Any]", told)
-    if not isinstance(given.get("tool_name"), str) or not given["tool_name"]:
-        raise ValueError("it has no `tool_name`")
-    return {
-        "kind": kind,
-        "tool": given["tool_name"],
-        "arguments": given.get("tool_input"),
-        "response": given.get("tool_response"),
-        "error": given.get("error"),
-        "call_id": given.get("tool_use_id"),
-        "session": given.get("session_id"),
-    }
+    return hook_message(kind, cast("dict[str, Any]", told))
 
 
 def _say(text: str) -> None:

@@ -7,25 +7,30 @@ from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import rollbacks as views
+from cleveragents.cli.words_given import plan_and_checkpoint
+from cleveragents.domain.errors import PlanLockedError
 
 
 @click.command(
     cls=AgentsCommand,
     epilog=examples(
-        "agents plan rollback --dry-run <PLAN_ID> <CHECKPOINT_ID>",
-        "agents plan rollback --yes --format json <PLAN_ID> 'before the migration'",
-        "agents plan rollback --rebuild <PLAN_ID> <CHECKPOINT_ID>",
+        "agents plan rollback --dry-run 1",
+        "agents plan rollback -1",
+        "agents plan rollback --yes --format json hello-3 'before the migration'",
         "agents plan rollback --only src/app.py --only docs <PLAN_ID> <CHECKPOINT_ID>",
     ),
 )
-@arguments.PLAN
-@arguments.checkpoint(required=False)
+@arguments.PLAN_BEFORE_CHECKPOINT
+@arguments.checkpoint()
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option(
     "--rebuild",
     is_flag=True,
     help="Make sandboxes that are gone or unusable again from their snapshots, then go back.",
+)
+@click.option(
+    "--now", is_flag=True, help="If its program still runs, stop that first, as Ctrl-C would."
 )
 @click.option(
     "--only",
@@ -38,7 +43,7 @@ from cleveragents.cli.views import rollbacks as views
 @click.pass_obj
 def rollback(
     app: App,
-    plan_id: str,
+    plan_id: str | None,
     checkpoint_id: str | None,
     only: tuple[str, ...],
     **flags: bool,
@@ -50,7 +55,7 @@ def rollback(
     """
     if flags["dry_run"] and flags["rebuild"]:
         raise click.UsageError("--dry-run changes nothing, and so it makes no sandbox again")
-    wanted = app.plan(plan_id)
+    wanted, checkpoint_id = plan_and_checkpoint(app, plan_id, checkpoint_id)
     project = app.project(wanted)
     if flags["dry_run"]:
         preview = app.container.rollback_service.preview(wanted, checkpoint_id, only)
@@ -67,7 +72,12 @@ def rollback(
         )
 
     with app.working() as container:
-        result = container.rollback_service.rollback(
-            wanted, checkpoint_id, confirm, only, rebuild=flags["rebuild"]
-        )
+        if flags["now"]:
+            container.plan_service.stop(wanted)
+        try:
+            result = container.rollback_service.rollback(
+                wanted, checkpoint_id, confirm, only, rebuild=flags["rebuild"]
+            )
+        except PlanLockedError as error:
+            raise error.stoppable() from None
     app.report(views.rolled_back(result, project))

@@ -41,4 +41,4 @@ def show(app: App, name: str, plan_id: str | None) -> None:
 
 
 def _action(app: App, plan_id: str | None) -> Action | None:
-    return app.container.plan_queries.get(app.plan(plan_id)).action if plan_id else None
+    return app.container.plan_finder.get(app.plan(plan_id)).action if plan_id else None

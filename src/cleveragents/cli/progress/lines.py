@@ -1,10 +1,14 @@
-"""Live progress on stderr: nothing, lines, or a moving list of steps, chosen once."""
+"""Live progress on stderr: nothing, lines, or a moving list of steps, chosen once.
+
+Whatever is not a step, and takes long, has one line of its own (`waiting`).
+"""
 
 from contextlib import suppress
-from types import TracebackType
-from typing import Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from cleveragents.cli.render.text import fits, one_line, write
+from cleveragents.cli.views.words import step_word
+from cleveragents.domain.action import step_number
 from cleveragents.domain.events import (
     ActorThinking,
     ActorWaiting,
@@ -18,7 +22,11 @@ from cleveragents.domain.events import (
     SandboxCreating,
     StepFinished,
     StepStarted,
+    Working,
 )
+
+if TYPE_CHECKING:
+    from cleveragents.cli.progress.waiting import Waiting
 
 NEEDED_CHARACTERS = "✓✗…·⠋"
 
@@ -30,52 +38,54 @@ class Progress(Protocol):
 
     def close(self) -> None: ...
 
-    def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-
-def make_progress(stderr: TextIO, *, interactive: bool, verbose: int) -> Progress:
-    """A moving list for a terminal, a line per event for `-v`, else what was mended or resumed."""
+def make_progress(
+    stderr: TextIO, *, interactive: bool, verbose: int, for_people: bool = True
+) -> Progress:
+    """A moving list for a terminal, a line per event for `-v`, else what was mended or resumed, and
+    for people what takes long."""
     if interactive and fits(NEEDED_CHARACTERS, stderr):
         from cleveragents.cli.progress.live import LiveProgress  # noqa: PLC0415  imports rich
 
         return LiveProgress(stderr)
-    return LineProgress(stderr, every_event=interactive or verbose > 0)
+    return LineProgress(stderr, every_event=interactive or verbose > 0, waits=for_people)
 
 
 class LineProgress:
-    def __init__(self, stderr: TextIO, *, every_event: bool) -> None:
+    def __init__(self, stderr: TextIO, *, every_event: bool, waits: bool = True) -> None:
         self._stderr = stderr
         self._every_event = every_event
+        self._waits = waits
+        self._runs = False  # then its steps are what there is to tell
+        self._waiting: Waiting | None = None
 
     def emit(self, event: Event) -> None:
         told = event.event if isinstance(event, ChildReported) else event
         if isinstance(told, ActorThinking) and told.said:
             return  # word by word is for a list that moves
+        if isinstance(told, Working):
+            self._wait(told)
+            return
+        if isinstance(event, PlanStarted | PlanFinished):
+            self.close()
+            self._runs = isinstance(event, PlanStarted)
         if self._every_event or isinstance(told, Recovered | Resumed):
             # Whoever watched may have gone; the plan goes on without them.
             with suppress(BrokenPipeError):
                 write(self._stderr, line_of(event) + "\n")
 
     def close(self) -> None:
-        """Nothing is held."""
+        if self._waiting is not None:
+            self._waiting.stop()
 
-    def __enter__(self) -> Self:
-        return self
+    def _wait(self, event: Working) -> None:
+        if self._runs or not self._waits:
+            return
+        if self._waiting is None:
+            from cleveragents.cli.progress.waiting import Waiting  # noqa: PLC0415 - few are slow
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+            self._waiting = Waiting(self._stderr, moving=False)
+        self._waiting.at(event)
 
 
 def line_of(event: Event) -> str:
@@ -89,13 +99,13 @@ def files_changed(count: int) -> str:
 def _sentence(event: Event) -> str:
     match event:
         case PlanStarted() | PlanFinished():
-            return f"plan {event.plan_id}: {_of_plan(event)}"
-        case SandboxCreating():
-            return f"sandbox: creating {event.resource}"
+            return f"plan {event.plan}: {_of_plan(event)}"
+        case SandboxCreating() | Working():
+            return _of_work(event)
         case StepStarted() | StepFinished():
-            return f"step {event.step_index}: {_of_step(event)}"
+            return f"step {step_number(event.step_index)}: {_of_step(event)}"
         case CheckpointRecorded():
-            return f"checkpoint {event.group_id}: {event.reason} ({event.label}){_pruned(event)}"
+            return f"checkpoint: {event.label}, {event.reason}{_pruned(event)}"
         case Recovered() | Resumed():
             return _of_recovery(event)
         case ActorThinking() | ActorWaiting():
@@ -106,9 +116,15 @@ def _sentence(event: Event) -> str:
 
 def _of_plan(event: PlanStarted | PlanFinished) -> str:
     if isinstance(event, PlanFinished):
-        return event.state
+        return step_word(event.state)
     steps = "1 step" if len(event.steps) == 1 else f"{len(event.steps)} steps"
-    return f"{steps}, from step {event.first_step}"
+    return f"{steps}, from step {step_number(event.first_step)}"
+
+
+def _of_work(event: SandboxCreating | Working) -> str:
+    if isinstance(event, Working):
+        return f"working: {event.what}"
+    return f"sandbox: creating {event.resource}"
 
 
 def _pruned(event: CheckpointRecorded) -> str:
@@ -121,13 +137,14 @@ def _of_recovery(event: Recovered | Resumed) -> str:
     if not event.name:
         return "resumed: every step so far is done; going on after it"
     kept = "; what came before is kept" if event.step_index else ""
-    return f"resumed: going on with step {event.step_index} of {event.steps} ({event.name}){kept}"
+    number = step_number(event.step_index)
+    return f"resumed: going on with step {number} of {event.steps} ({event.name}){kept}"
 
 
 def _of_actor(event: ActorThinking | ActorWaiting) -> str:
     if isinstance(event, ActorWaiting):
         return f"model: {event.reason}; asking again in {event.seconds:g} s"
-    return f"step {event.step_index}: thinking"
+    return f"step {step_number(event.step_index)}: thinking"
 
 
 def _of_step(event: StepStarted | StepFinished) -> str:

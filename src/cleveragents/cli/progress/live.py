@@ -1,8 +1,8 @@
 """The moving list of steps on a terminal; the last state of it stays on the screen."""
 
+import os
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Self, TextIO
+from typing import TextIO
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -12,8 +12,12 @@ from rich.text import Text
 
 from cleveragents.cli.progress.lines import line_of
 from cleveragents.cli.progress.view import ChildView, PlanView, StepState, StepView
+from cleveragents.cli.progress.waiting import Waiting
+from cleveragents.cli.render.blocks import Tone
+from cleveragents.cli.render.palette import style
 from cleveragents.cli.render.screen import Screen
 from cleveragents.cli.render.text import many_lines, one_line
+from cleveragents.domain.action import step_number
 from cleveragents.domain.events import (
     ChildReported,
     Event,
@@ -21,6 +25,7 @@ from cleveragents.domain.events import (
     PlanStarted,
     Recovered,
     SandboxCreating,
+    Working,
 )
 
 _MOST_STEPS = 12
@@ -30,11 +35,11 @@ _OTHER_LINES = 5  # the title, the two "more" lines, the sum, and the line the c
 _REFRESHES_PER_SECOND = 10
 
 _MARKS: Mapping[StepState, tuple[str, str]] = {
-    StepState.EARLIER: ("✓", "dim"),
-    StepState.WAITING: ("·", "dim"),
-    StepState.DONE: ("✓", "green"),
-    StepState.FAILED: ("✗", "bold red"),
-    StepState.INTERRUPTED: ("✗", "yellow"),
+    StepState.EARLIER: ("✓", style("dim")),
+    StepState.WAITING: ("·", style("dim")),
+    StepState.DONE: ("✓", style("good")),
+    StepState.FAILED: ("✗", style("bad", bold=True)),
+    StepState.INTERRUPTED: ("✗", style("warn")),
 }
 _QUIET = (StepState.EARLIER, StepState.WAITING)
 
@@ -43,15 +48,22 @@ class LiveProgress:
     """Events only replace a value; a thread of rich draws it, at most ten times a second."""
 
     def __init__(self, stderr: TextIO) -> None:
-        self._console = Screen(stderr, force_terminal=True)
-        self._spinner = Spinner("dots", style="cyan")
+        forbidden = bool(os.environ.get("NO_COLOR"))
+        self._console = Screen(stderr, force_terminal=True, no_color=forbidden)
+        self._spinner = Spinner("dots", style=style("accent"))
         self._view = PlanView()
         self._live: Live | None = None
+        self._waiting = Waiting(stderr, moving=os.environ.get("TERM") != "dumb")
 
     def emit(self, event: Event) -> None:
         told = event.event if isinstance(event, ChildReported) else event
+        if isinstance(told, Working):
+            if self._live is None:
+                self._waiting.at(told)
+            return
+        self._waiting.stop()
         if isinstance(told, Recovered):
-            self._console.print(Text(line_of(event), style="yellow"))
+            self._console.print(Text(line_of(event), style=style("warn")))
             return
         self._view = self._view.after(event)
         if self._live is None and isinstance(event, PlanStarted | SandboxCreating):
@@ -60,23 +72,13 @@ class LiveProgress:
             self.close()
 
     def close(self) -> None:
+        self._waiting.stop()
         if self._live is None:
             return
         self._view = self._view.interrupted()
         self._live.stop()
         self._live = None
         self._view = PlanView()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _start(self) -> None:
         self._live = Live(
@@ -93,16 +95,18 @@ class LiveProgress:
     def _frame(self) -> RenderableType:
         view = self._view  # the drawing thread sees one moment, whatever is emitted meanwhile
         parts: list[RenderableType] = []
-        if view.plan_id:
-            parts.append(Text(f"Plan {one_line(view.plan_id)}", style="bold"))
+        if view.plan:
+            parts.append(Text(f"Plan {one_line(view.plan)}", style="bold"))
         if view.steps:
             parts.append(self._steps(view))
         if any(child.running for child in view.children) or not view.state:
             parts.extend(self._child(child) for child in _shown(view.children))
         if view.preparing:
-            parts.append(Text(f"creating the sandbox of {one_line(view.preparing)}", style="dim"))
-        if view.plan_id:
-            parts.append(Text(_sum(view), style="dim"))
+            parts.append(
+                Text(f"creating the sandbox of {one_line(view.preparing)}", style=style("dim"))
+            )
+        if view.plan:
+            parts.append(Text(_sum(view), style=style("dim")))
         return Group(*parts)
 
     def _child(self, child: ChildView) -> Table:
@@ -119,8 +123,8 @@ class LiveProgress:
             Text(indent),
             mark,
             _one(child.names[-1], ""),
-            Text(far, style="dim"),
-            _one(child.doing, "cyan" if child.running else "dim"),
+            Text(far, style=style("dim")),
+            _one(child.doing, style("accent" if child.running else "dim")),
         )
         return table
 
@@ -144,11 +148,11 @@ class LiveProgress:
         return table
 
     def _row(self, index: int, step: StepView) -> "_Row":
-        name = _one(step.name, "dim" if step.state in _QUIET else "")
+        name = _one(step.name, style("dim") if step.state in _QUIET else "")
         mark: RenderableType = self._spinner
         if step.state is not StepState.RUNNING:
             mark = Text(*_MARKS[step.state])
-        number = Text(str(index), style="dim")
+        number = Text(str(step_number(index)), style=style("dim"))
         return mark, number, name, _one(many_lines(step.detail)[0], _detail_style(step.state))
 
 
@@ -166,7 +170,7 @@ _Row = tuple[RenderableType, Text, Text, Text]
 
 
 def _left_out(what: str) -> _Row:
-    return Text(), Text("…", style="dim"), Text(what, style="dim"), Text()
+    return Text(), Text("…", style=style("dim")), Text(what, style=style("dim")), Text()
 
 
 def _one(text: str, style: str) -> Text:
@@ -174,7 +178,8 @@ def _one(text: str, style: str) -> Text:
 
 
 def _detail_style(state: StepState) -> str:
-    return {StepState.RUNNING: "cyan", StepState.FAILED: "red"}.get(state, "dim")
+    tones: Mapping[StepState, Tone] = {StepState.RUNNING: "accent", StepState.FAILED: "bad"}
+    return style(tones.get(state, "dim"))
 
 
 def _sum(view: PlanView) -> str:

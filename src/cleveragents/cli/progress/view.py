@@ -7,6 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.cli.progress.lines import files_changed
+from cleveragents.cli.views.words import step_word
 from cleveragents.domain.events import (
     ActorThinking,
     ActorWaiting,
@@ -51,7 +52,7 @@ class Window(Struct, frozen=True, kw_only=True):
 
 
 class PlanView(Struct, frozen=True, kw_only=True):
-    plan_id: str = ""
+    plan: str = ""
     steps: tuple[StepView, ...] = ()
     checkpoints: int = 0
     preparing: str = ""
@@ -114,12 +115,12 @@ class PlanView(Struct, frozen=True, kw_only=True):
             )
             for index, name in enumerate(event.steps)
         )
-        return replace(self, plan_id=event.plan_id, steps=steps, preparing="")
+        return replace(self, plan=event.plan, steps=steps, preparing="")
 
     def _finished(self, event: PlanFinished) -> "PlanView":
         # Where an actor was thinking, it has found that there is nothing more to do.
         steps = tuple(step for step in self.steps if not step.is_thought)
-        return replace(self, state=event.state, steps=steps)
+        return replace(self, state=step_word(event.state), steps=steps)
 
     def _with_step(self, event: StepStarted | StepFinished | ActorThinking) -> "PlanView":
         # An actor may take more steps than the plan announced.

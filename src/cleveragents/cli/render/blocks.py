@@ -1,7 +1,8 @@
 """What a command hands over to be shown: data for programs, blocks for people."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, Literal
 
 from msgspec import Struct
@@ -9,8 +10,9 @@ from msgspec import Struct
 Tone = Literal["good", "bad", "warn", "dim", "accent", "plain"]
 Status = Literal["ok", "warn", "error"]
 
-_DIFF_HEADER = re.compile(r"(diff|index) |(\+\+\+|---) (\"?[ab]/|/dev/null)")
-_NUMBER = re.compile(r"[-+]?\d[\d.,]*( ?([kMGT]?i?B|ms|s|%))?|-?")
+# Text, and compiled by whoever needs one first: every command loads this module.
+_DIFF_HEADER = r"(diff|index) |(\+\+\+|---) (\"?[ab]/|/dev/null)"
+_NUMBER = r"[-+]?\d[\d.,]*( ?([kMGT]?i?B|ms|s|%))?|-?"
 
 
 class Cell(Struct, frozen=True):
@@ -25,19 +27,28 @@ Shown = str | Cell
 
 
 class Fields(Struct, frozen=True):
-    """Facts about one thing, as names and values."""
+    """Facts about one thing, as names and values. A `framed` block is a panel where there are
+    any; a frame is for what must not be overlooked, and lists have none."""
 
     title: str
     rows: Sequence[tuple[str, Shown]]
+    framed: bool = False
 
 
 class Grid(Struct, frozen=True):
-    """Many things of one kind, a row each; `empty` is said when there is none."""
+    """Many things of one kind, a row each; `empty` is said when there is none.
+
+    `facts` stand beside the title. Where `cut` names columns, a row is one line: these are cut to
+    what a terminal has room for.
+    """
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Shown]]
     empty: str = "nothing yet"
+    facts: Sequence[Shown] = ()
+    cut: Sequence[str] = ()
+    framed: bool = False
 
 
 class Branch(Struct, frozen=True):
@@ -48,8 +59,11 @@ class Branch(Struct, frozen=True):
 
 
 class Tree(Struct, frozen=True):
+    """One line for each branch, cut to what a terminal has room for; its note stays whole."""
+
     title: str
     root: Branch
+    facts: Sequence[Shown] = ()
 
 
 class Code(Struct, frozen=True):
@@ -63,8 +77,19 @@ class Code(Struct, frozen=True):
 Block = Fields | Grid | Tree | Code
 
 
+class Invocation(Struct, frozen=True, kw_only=True):
+    """One call of a command, which the envelope tells of."""
+
+    command: str
+    started: datetime
+    duration_ms: int
+
+
 class CommandResult(Struct, frozen=True):
-    """What a command did: `data` goes into the envelope, `blocks` onto the screen."""
+    """What a command did: `data` goes into the envelope, `blocks` onto the screen.
+
+    Only what is `done` gets a tick: neither a list nor a preview has done anything.
+    """
 
     data: Mapping[str, Any]
     blocks: Sequence[Block] = ()
@@ -72,6 +97,7 @@ class CommandResult(Struct, frozen=True):
     warnings: Sequence[str] = ()
     status: Status = "ok"
     exit_code: int = 0
+    done: bool = False
 
 
 def text_of(shown: Shown) -> str:
@@ -82,9 +108,44 @@ def tone_of(shown: Shown) -> Tone:
     return shown.tone if isinstance(shown, Cell) else "plain"
 
 
+def facts_of(block: Block) -> Sequence[Shown]:
+    return block.facts if isinstance(block, Grid | Tree) else ()
+
+
+def is_list(block: Block) -> bool:
+    """Whether what to type next belongs to it, without an empty line between."""
+    return isinstance(block, Grid | Tree) and bool(block.facts)
+
+
+class Guides(Struct, frozen=True):
+    """The lines that join a tree."""
+
+    tee: str = "├── "
+    end: str = "└── "
+    bar: str = "│   "
+
+
+ASCII_GUIDES = Guides("|-- ", "`-- ", "|   ")
+
+
+def branches(
+    branch: Branch, guides: Guides, lead: str = "", below: str = ""
+) -> Iterator[tuple[str, Branch]]:
+    """A tree line by line, each with what is drawn before it."""
+    yield lead, branch
+    for number, child in enumerate(branch.children, start=1):
+        last = number == len(branch.children)
+        yield from branches(
+            child,
+            guides,
+            below + (guides.end if last else guides.tee),
+            below + ("    " if last else guides.bar),
+        )
+
+
 def diff_tone(line: str) -> Tone:
     """What one line of a patch means; the file headers come first, as they start alike."""
-    if _DIFF_HEADER.match(line):
+    if re.match(_DIFF_HEADER, line):
         return "dim"
     if line.startswith("@@"):
         return "accent"
@@ -96,6 +157,6 @@ def diff_tone(line: str) -> Tone:
 def numeric_columns(grid: Grid) -> list[bool]:
     """Which columns hold only counts, sizes or shares (`-` for none): read from the right."""
     return [
-        all(_NUMBER.fullmatch(text_of(row[index])) for row in grid.rows)
+        all(re.fullmatch(_NUMBER, text_of(row[index])) for row in grid.rows)
         for index in range(len(grid.columns))
     ]

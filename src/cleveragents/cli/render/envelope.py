@@ -1,6 +1,7 @@
 """The envelope: one object per command, the same for JSON and YAML, for errors as well."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import Enum
@@ -8,7 +9,7 @@ from math import isfinite
 from re import Match
 from typing import Any, Protocol, TextIO, cast
 
-from cleveragents.cli.render.blocks import Cell, CommandResult, Status
+from cleveragents.cli.render.blocks import Cell, CommandResult, Invocation, Status
 from cleveragents.cli.render.text import UNSAFE, fits, real_unicode, write
 from cleveragents.domain.errors import PlanError
 
@@ -20,38 +21,31 @@ class Serialise(Protocol):
 class EnvelopeRenderer:
     """Everything goes to stdout, warnings and errors too; stderr stays quiet."""
 
-    def __init__(self, stdout: TextIO, serialise: Serialise) -> None:
+    def __init__(self, call: Invocation, stdout: TextIO, serialise: Serialise) -> None:
+        self._call = call
         self._stdout = stdout
         self._serialise = serialise
 
-    def show(
-        self, command: str, outcome: CommandResult, started: datetime, duration_ms: int
-    ) -> None:
-        envelope = {
-            "command": command,
-            "status": _status(outcome),
-            "exit_code": outcome.exit_code,
-            "data": outcome.data,
-            "timing": _timing(started, duration_ms),
-            "messages": [*outcome.messages, *outcome.warnings],
-        }
-        self._write(envelope)
+    def show(self, outcome: CommandResult) -> None:
+        messages = [*outcome.messages, *outcome.warnings]
+        self._write(_status(outcome), outcome.exit_code, outcome.data, messages)
 
-    def show_error(
-        self, command: str, error: PlanError, started: datetime, duration_ms: int
-    ) -> None:
+    def show_error(self, error: PlanError) -> None:
         details = {"code": error.code, "message": error.message, "hint": error.hint}
-        envelope = {
-            "command": command,
-            "status": "error",
-            "exit_code": error.exit_code,
-            "data": {"error": details},
-            "timing": _timing(started, duration_ms),
-            "messages": [error.message],
-        }
-        self._write(envelope)
+        self._write("error", error.exit_code, {"error": details}, [error.message])
 
-    def _write(self, envelope: dict[str, Any]) -> None:
+    def _write(
+        self, status: Status, exit_code: int, data: Mapping[str, Any], messages: list[str]
+    ) -> None:
+        started, duration = utc(self._call.started), self._call.duration_ms
+        envelope = {
+            "command": self._call.command,
+            "status": status,
+            "exit_code": exit_code,
+            "data": data,
+            "timing": {"started": started, "duration_ms": duration},
+            "messages": messages,
+        }
         plain = plain_data(envelope)
         text = self._serialise(plain, ascii_only=False)
         if not fits(text, self._stdout):
@@ -63,7 +57,7 @@ def to_json(envelope: dict[str, Any], *, ascii_only: bool) -> str:
     text = json.dumps(envelope, indent=2, ensure_ascii=ascii_only)
     # JSON leaves some of these as they are, but a terminal may obey them; an escape is the same
     # to a program. The line ends are the layout's own: those in strings are escaped already.
-    return UNSAFE.sub(_escape_unless_line_end, text) + "\n"
+    return re.sub(UNSAFE, _escape_unless_line_end, text) + "\n"
 
 
 def to_yaml(envelope: dict[str, Any], *, ascii_only: bool) -> str:
@@ -110,10 +104,6 @@ def _plain_container(value: Any) -> Any:
 
 def _status(outcome: CommandResult) -> Status:
     return "warn" if outcome.status == "ok" and outcome.warnings else outcome.status
-
-
-def _timing(started: datetime, duration_ms: int) -> dict[str, Any]:
-    return {"started": utc(started), "duration_ms": duration_ms}
 
 
 def _escape_unless_line_end(match: Match[str]) -> str:

@@ -1,10 +1,10 @@
 """The `plain` and `color` formats: aligned lines without boxes, easy to search and to diff."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
 from typing import TextIO
 
 from cleveragents.cli.render.blocks import (
+    ASCII_GUIDES,
     Block,
     Branch,
     Cell,
@@ -12,26 +12,23 @@ from cleveragents.cli.render.blocks import (
     CommandResult,
     Fields,
     Grid,
+    Guides,
     Shown,
     Tone,
     Tree,
+    branches,
     diff_tone,
+    facts_of,
+    is_list,
     numeric_columns,
     text_of,
     tone_of,
 )
+from cleveragents.cli.render.palette import sgr
 from cleveragents.cli.render.text import fits, many_lines, one_line, width_of, write
 from cleveragents.domain.errors import PlanError
 
-_SGR: Mapping[str, str] = {
-    "good": "32",
-    "bad": "31",
-    "warn": "33",
-    "dim": "2",
-    "accent": "36",
-    "title": "1",
-    "plain": "",
-}
+_BOLD = "1"
 _STATUS_TONE: Mapping[str, Tone] = {"ok": "good", "warn": "warn", "error": "bad"}
 
 
@@ -42,26 +39,22 @@ class LineRenderer:
         self._stdout = stdout
         self._stderr = stderr
         self._colours = colours
-        self._guides = _Guides(ascii_only=not fits("├└│─", stdout))
+        self._guides = Guides() if fits("├└│─", stdout) else ASCII_GUIDES
 
-    def show(
-        self, command: str, outcome: CommandResult, started: datetime, duration_ms: int
-    ) -> None:
-        del command, started, duration_ms  # for programs; a person has just typed the command
-        parts = ["\n".join(self._block(block)) for block in outcome.blocks]
+    def show(self, outcome: CommandResult) -> None:
+        text = "\n\n".join("\n".join(self._block(block)) for block in outcome.blocks)
         if outcome.messages:
-            parts.append("\n".join(self._messages(outcome)))
-        if parts:
-            write(self._stdout, "\n\n".join(parts) + "\n")
+            # What to type next belongs to a list.
+            gap = "\n" if text and is_list(outcome.blocks[-1]) else "\n\n" if text else ""
+            text += gap + "\n".join(self._messages(outcome))
+        if text:
+            write(self._stdout, text + "\n")
         if outcome.warnings:
             write(
                 self._stderr, "".join(self._notice("warning", "warn", w) for w in outcome.warnings)
             )
 
-    def show_error(
-        self, command: str, error: PlanError, started: datetime, duration_ms: int
-    ) -> None:
-        del command, started, duration_ms
+    def show_error(self, error: PlanError) -> None:
         text = self._notice("error", "bad", error.message)
         text += self._notice("hint", "accent", error.hint) if error.hint else ""
         code = self._paint(f"code: {error.code}", "dim")
@@ -69,7 +62,8 @@ class LineRenderer:
 
     def _messages(self, outcome: CommandResult) -> Iterator[str]:
         for line in (line for text in outcome.messages for line in many_lines(text)):
-            yield self._paint(line, _STATUS_TONE[outcome.status])
+            marked = outcome.done or outcome.status != "ok"
+            yield self._paint(line, _STATUS_TONE[outcome.status] if marked else "plain")
 
     def _notice(self, word: str, tone: Tone, text: str) -> str:
         first, *rest = many_lines(text)
@@ -77,11 +71,12 @@ class LineRenderer:
         return "\n".join(lines) + "\n"
 
     def _block(self, block: Block) -> Iterator[str]:
-        title = one_line(block.title)
-        if title:
-            yield self._paint(title, "title")
+        title = self._bold(one_line(block.title))
+        heading = "; ".join([*([title] if title else []), *map(self._shown, facts_of(block))])
+        if heading:
+            yield heading
         # A patch stays as it is, so that it can be piped into `git apply`.
-        indent = "  " if title and not isinstance(block, Code) else ""
+        indent = "  " if heading and not isinstance(block, Code) else ""
         for line in self._body(block):
             yield f"{indent}{line}".rstrip(" ") if indent else line
 
@@ -92,7 +87,7 @@ class LineRenderer:
             case Grid():
                 return self._grid(block)
             case Tree():
-                return self._tree(block.root, "", "")
+                return self._tree(block.root)
             case Code():
                 return self._code(block)
 
@@ -107,8 +102,8 @@ class LineRenderer:
         if not grid.rows:
             yield self._paint(one_line(grid.empty), "dim")
             return
-        header = [Cell(name, "dim") for name in grid.columns]
-        table: list[Sequence[Shown]] = [header, *grid.rows]
+        header = [[Cell(name, "dim") for name in grid.columns]] if any(grid.columns) else []
+        table: list[Sequence[Shown]] = [*header, *grid.rows]
         widths = [max(width_of(one_line(text_of(c))) for c in column) for column in _turned(table)]
         right = numeric_columns(grid)
         for row in table:
@@ -119,15 +114,11 @@ class LineRenderer:
         gap = _gap(one_line(text_of(cell)), width)
         return gap + self._shown(cell) if right else self._shown(cell) + gap
 
-    def _tree(self, branch: Branch, lead: str, below: str) -> Iterator[str]:
-        text = self._paint(one_line(text_of(branch.text)), _branch_tone(branch))
-        note = self._paint(f"({one_line(branch.note)})", "dim") if branch.note else ""
-        yield f"{lead}{text}  {note}".rstrip(" ")
-        for number, child in enumerate(branch.children, start=1):
-            last = number == len(branch.children)
-            yield from self._tree(
-                child, below + self._guides.lead(last=last), below + self._guides.below(last=last)
-            )
+    def _tree(self, root: Branch) -> Iterator[str]:
+        for lead, branch in branches(root, self._guides):
+            text = self._paint(one_line(text_of(branch.text)), _branch_tone(branch))
+            note = self._paint(f"({one_line(branch.note)})", "dim") if branch.note else ""
+            yield f"{lead}{text}  {note}".rstrip(" ")
 
     def _code(self, code: Code) -> Iterator[str]:
         for line in many_lines(code.text):
@@ -136,23 +127,12 @@ class LineRenderer:
     def _shown(self, shown: Shown) -> str:
         return self._paint(one_line(text_of(shown)), tone_of(shown))
 
-    def _paint(self, text: str, tone: str) -> str:
-        code = _SGR[tone] if self._colours and text else ""
+    def _bold(self, text: str) -> str:
+        return f"\x1b[{_BOLD}m{text}\x1b[0m" if self._colours and text else text
+
+    def _paint(self, text: str, tone: Tone) -> str:
+        code = sgr(tone) if self._colours and text else ""
         return f"\x1b[{code}m{text}\x1b[0m" if code else text
-
-
-class _Guides:
-    """The lines that join a tree, in ASCII where the stream has no others."""
-
-    def __init__(self, *, ascii_only: bool) -> None:
-        drawn = ("|-- ", "`-- ", "|   ") if ascii_only else ("├── ", "└── ", "│   ")
-        self._tee, self._end, self._bar = drawn
-
-    def lead(self, *, last: bool) -> str:
-        return self._end if last else self._tee
-
-    def below(self, *, last: bool) -> str:
-        return "    " if last else self._bar
 
 
 def _branch_tone(branch: Branch) -> Tone:

@@ -1,36 +1,41 @@
-"""How large the screen is, whatever the environment says about it."""
+"""A rich console that keeps to our terminal's size, and takes no text for markup."""
 
 import os
 from typing import Any, TextIO
 
 from rich.console import Console, ConsoleDimensions
 
+from cleveragents.cli.render.terminal import terminal_size
+
 _SIZES = ("COLUMNS", "LINES")
-_USUAL = (80, 25)
-_SMALLEST = (20, 5)
-_LARGEST = 1000
 
 
 class Screen(Console):
     """Of a size that something can be shown on, and on which no text becomes markup.
 
     rich itself prints nothing into `COLUMNS=0`, stops at a `²`, and fills the memory with blanks
-    where a size is absurd.
+    where a size is absurd. Where colours are forbidden, nothing can force them.
     """
 
-    def __init__(self, stream: TextIO, *, width: int | None = None, **options: Any) -> None:
-        environ = {name: value for name, value in os.environ.items() if name not in _SIZES}
+    def __init__(
+        self, stream: TextIO, *, width: int | None = None, no_color: bool = False, **options: Any
+    ) -> None:
+        left_out = (*_SIZES, "FORCE_COLOR") if no_color else _SIZES
+        environ = {name: value for name, value in os.environ.items() if name not in left_out}
         super().__init__(
-            file=stream, markup=False, highlight=False, emoji=False, _environ=environ, **options
+            file=stream,
+            markup=False,
+            highlight=False,
+            emoji=False,
+            no_color=no_color,
+            _environ=environ,
+            **options,
         )
         self._wanted = width
 
     @property
     def size(self) -> ConsoleDimensions:
-        columns, lines = (
-            min(max(_told(name) or real, least), _LARGEST)
-            for name, real, least in zip(_SIZES, _real_size(), _SMALLEST, strict=True)
-        )
+        columns, lines = terminal_size()
         return ConsoleDimensions(self._wanted or columns, lines)
 
     @size.setter
@@ -40,19 +45,3 @@ class Screen(Console):
     def on_broken_pipe(self) -> None:
         """Leave it to the caller; rich would close our stdout and exit with an error."""
         raise BrokenPipeError
-
-
-def _told(name: str) -> int:
-    text = os.environ.get(name, "")
-    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else 0
-
-
-def _real_size() -> tuple[int, int]:
-    """Of the terminal, which need not be where this goes: that may be a pipe to a pager."""
-    for number in (0, 1, 2):
-        try:
-            columns, lines = os.get_terminal_size(number)
-        except OSError:
-            continue
-        return columns or _USUAL[0], lines or _USUAL[1]
-    return _USUAL

@@ -2,13 +2,12 @@
 
 import re
 from typing import IO
-from unicodedata import category, east_asian_width
 
 # Control characters (C0, DEL, C1), line and paragraph separators, the marks that reverse the
 # direction of what follows, and lone surrogates, which stand for bytes that are not UTF-8.
-UNSAFE = re.compile(
-    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
-)
+# Patterns are text: they take longer to compile than most answers to render, and few need one.
+UNSAFE = r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+_COLOURS = r"\x1b\[[0-9;]*m"
 _KEPT_IN_BLOCKS = "\n\t"
 _ORNAMENTS = str.maketrans({"─": "-", "│": "|", "✓": "*", "✗": "x", "•": "-", "·": "-", "…": "~"})
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -16,13 +15,16 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 def one_line(text: str) -> str:
     """`text` on a single line, everything unsafe in it spelled out."""
-    return UNSAFE.sub(lambda match: _spelled(match[0]), text)
+    if text.isprintable():  # which nothing unsafe is
+        return text
+    return re.sub(UNSAFE, lambda match: _spelled(match[0]), text)
 
 
 def many_lines(text: str) -> list[str]:
     """The lines of `text`; line ends and tabs count, everything else unsafe is spelled out."""
-    safe = UNSAFE.sub(lambda m: m[0] if m[0] in _KEPT_IN_BLOCKS else _spelled(m[0]), text)
-    return safe.removesuffix("\n").split("\n")
+    if not all(line.isprintable() for line in text.split("\n")):
+        text = re.sub(UNSAFE, lambda m: m[0] if m[0] in _KEPT_IN_BLOCKS else _spelled(m[0]), text)
+    return text.removesuffix("\n").split("\n")
 
 
 def real_unicode(text: str) -> str:
@@ -32,6 +34,11 @@ def real_unicode(text: str) -> str:
     except UnicodeEncodeError:
         return "".join(_spelled(c) if "\ud800" <= c <= "\udfff" else c for c in text)
     return text
+
+
+def without_colours(text: str) -> str:
+    """`text` as it is read; our own renderers put nothing else into it."""
+    return re.sub(_COLOURS, "", text)
 
 
 def width_of(text: str) -> int:
@@ -73,6 +80,8 @@ def _spelled(character: str) -> str:
 
 
 def _columns(character: str) -> int:
+    from unicodedata import category, east_asian_width  # noqa: PLC0415 - most text is ASCII
+
     if category(character) in ("Mn", "Me", "Cf"):
         return 0
     return 2 if east_asian_width(character) in "WF" else 1

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleveragents.cli.render.blocks import Code, CommandResult, Fields, Grid
-from cleveragents.domain.action import Action
+
+if TYPE_CHECKING:  # the service behind it is slow to import
+    from cleveragents.application.services.plans.action_check import CheckedAction
 
 
-def checked(file: str, action: Action) -> CommandResult:
+def checked(file: str, found: "CheckedAction") -> CommandResult:
+    action = found.action
     return CommandResult(
         data={
             "file": file,
@@ -40,11 +43,12 @@ def checked(file: str, action: Action) -> CommandResult:
             Grid(
                 "Steps",
                 ["#", "step", "tool"],
-                [[str(n), step.name, step.tool] for n, step in enumerate(action.steps)],
+                [[str(n), step.name, step.tool] for n, step in enumerate(action.steps, 1)],
                 empty=f"decided by the actor {action.actor.type}",
             ),
         ],
         messages=[f"nothing is wrong with it; next: agents plan use {file}"],
+        warnings=found.notices,
     )
 
 

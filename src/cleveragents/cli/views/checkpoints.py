@@ -1,62 +1,40 @@
 """How checkpoints look."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleveragents.application.services.checkpoints.pruning import Explained
 from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
-from cleveragents.cli.views.failures import damaged
-from cleveragents.cli.views.words import clock_time, count, picked, size, toned
+from cleveragents.cli.views.words import clock_time, count, picked, short_hash, size, toned
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Checkpoint, CheckpointGroup
 from cleveragents.domain.ids import GroupId, PlanId
-from cleveragents.domain.plan import Plan
 from cleveragents.domain.retention import GroupOutline
 
+if TYPE_CHECKING:
+    from cleveragents.application.services.plans.plan_queries import PlanTimeline
 
-def listed(plan: Plan, groups: Sequence[CheckpointGroup]) -> CommandResult:
+
+def listed(found: "PlanTimeline", *, unfolded: bool = False) -> CommandResult:
     """Groups that hold the same state count once for retention, so that both numbers are told."""
-    states = {group.state_hash for group in groups}
+    from cleveragents.cli.views.timelines import (  # noqa: PLC0415 - this one alone
+        timeline_grid,
+        what_to_type,
+    )
+
+    plan, groups = found.plan, found.groups
     return CommandResult(
         data={
-            "plan_id": plan.plan_id,
+            **picked(plan, "plan_id name"),
             "last_checkpoint_id": plan.head,
-            "states": len(states),
+            "states": len({group.state_hash for group in groups}),
             "checkpoints": [
                 _row(group, checkpoint) for group in groups for checkpoint in group.checkpoints
             ],
         },
-        blocks=[
-            Grid(
-                "Checkpoints",
-                ["", "group", "step", "label", "changed", "size"],
-                [_group_cells(plan, group) for group in groups],
-                empty="no checkpoints yet: agents plan execute makes them",
-            )
-        ],
-        messages=[
-            f"● is where the plan stands; {count(len(groups), 'checkpoint')}"
-            f" of {count(len(states), 'state')} in all"
-        ]
-        if groups
-        else [],
+        blocks=[timeline_grid(found, unfolded=unfolded)],
+        messages=[] if not groups else what_to_type(found, unfolded=unfolded),
     )
-
-
-def _group_cells(plan: Plan, group: CheckpointGroup) -> Sequence[str | Cell]:
-    changed = [item.resource for item in group.checkpoints if not item.is_plan_state]
-    here = plan.head in group.names()
-    cells: list[str | Cell] = [
-        Cell("●", "good") if here else "",
-        group.group_id,
-        str(group.step_index),
-        group.label,
-        ", ".join(changed) or "-",
-        size(group.size_bytes),
-    ]
-    if not group.superseded:
-        return cells
-    return [Cell(cell, "dim") if isinstance(cell, str) else cell for cell in cells]
 
 
 def _row(group: CheckpointGroup, checkpoint: Checkpoint) -> Mapping[str, Any]:
@@ -102,9 +80,9 @@ def _group_fields(group: CheckpointGroup) -> Fields:
             ("label", group.label),
             ("reason", group.reason),
             ("source", group.source),
-            ("step", str(group.step_index)),
+            ("step", str(group.last_completed_step + 1)),
             ("decision", group.decision_id or "-"),
-            ("state hash", group.state_hash),
+            ("state hash", short_hash(group.state_hash)),
             ("created", clock_time(group.created_at)),
             ("superseded", "yes" if group.superseded else "no"),
         ],
@@ -121,7 +99,7 @@ def _checkpoint_grid(group: CheckpointGroup) -> Grid:
                 item.resource,
                 item.checkpoint_type,
                 size(item.size_bytes),
-                item.state_hash,
+                short_hash(item.state_hash),
             ]
             for item in group.checkpoints
         ],
@@ -156,6 +134,8 @@ def verified(
     if not damages:
         done = f"{count(len(whole), 'checkpoint')} verified: all of it can be restored"
         return CommandResult(data=data, messages=[done])
+    from cleveragents.cli.views.failures import damaged  # noqa: PLC0415 - hardly ever any
+
     return damaged(
         data,
         f"{len(damages)} of {len(groups)} checkpoints cannot be restored",
@@ -167,8 +147,11 @@ def verified(
 def compared(
     old: CheckpointGroup, new: CheckpointGroup, changes: Sequence[tuple[str, FileChange]]
 ) -> CommandResult:
+    from cleveragents.cli.views.files import FileRow, file_grid  # noqa: PLC0415 - `diff` alone
+
     return CommandResult(
         data={
+            "plan_id": new.plan_id,
             "from": old.group_id,
             "to": new.group_id,
             "files": [
@@ -177,10 +160,10 @@ def compared(
             ],
         },
         blocks=[
-            Grid(
+            file_grid(
                 f"From {old.label} to {new.label}",
-                ["resource", "file", "status"],
-                [[name, change.path, toned(change.kind)] for name, change in changes],
+                [FileRow(f"{name}:{change.path}", change.kind) for name, change in changes],
+                column="status",
                 empty="nothing differs",
             )
         ],
@@ -208,6 +191,7 @@ def pruned(plan_id: PlanId, found: Explained, freed: int | None) -> CommandResul
                 ["group", "label", "size", "", "why"],
                 [_retention_cells(found, item) for item in found.groups],
                 empty="no checkpoints yet: agents plan execute makes them",
+                cut=("label", "why"),
             )
         ],
         messages=[done if gone else "nothing to prune"],

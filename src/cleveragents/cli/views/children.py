@@ -6,7 +6,7 @@ from typing import Any
 from cleveragents.application.services.subplans.queries import ChildStatus
 from cleveragents.cli.render.blocks import Cell, Grid
 from cleveragents.cli.views.conflicts import conflict_data
-from cleveragents.cli.views.words import picked, toned
+from cleveragents.cli.views.words import picked, state_word, toned
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome
@@ -44,7 +44,7 @@ def child_grid(children: Sequence[ChildStatus]) -> Grid:
     rows = [
         [
             _INDENT * level + item.child.name,
-            toned(item.plan.state),
+            toned(state_word(item.plan)),
             f"{item.steps_done} of {len(item.plan.action.steps)}",
             toned(standing(item.child)),
             Cell(item.plan.plan_id, "accent"),

@@ -8,8 +8,14 @@ from cleveragents.cli.views.words import picked
 from cleveragents.domain.confinement import (
     MEANING,
     Confinement,
+    ConfinementMeans,
     ConfinementMode,
     Enforcement,
+)
+
+_REFUSED = (
+    "this machine refuses layers: ignored folders such as node_modules are copied into a sandbox"
+    " where that takes less than a second, and else are not in it (`include` brings them)"
 )
 
 
@@ -20,6 +26,8 @@ def data(asked: Confinement, holds: Enforcement) -> Mapping[str, Any]:
         "write": list(asked.write),
         "enforced": list(holds.enforced),
         "not_enforced": [{"what": what, "why": why} for what, why in holds.missing],
+        "at_project_path": holds.at_home,
+        "layers": holds.layers,
     }
 
 
@@ -36,7 +44,10 @@ def row(asked: Confinement, holds: Enforcement) -> tuple[str, str | Cell]:
 def warnings(holds: Enforcement) -> Sequence[str]:
     if holds.mode is ConfinementMode.OFF:
         return ["confinement is off: commands of this plan run with all your rights"]
-    return [
+    lacking = [
         f"not enforced on this machine: a command {MEANING[what]} ({why})"
         for what, why in holds.missing
     ]
+    return (
+        lacking if holds.layers or holds.by is not ConfinementMeans.KERNEL else [*lacking, _REFUSED]
+    )

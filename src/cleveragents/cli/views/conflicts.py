@@ -39,12 +39,15 @@ def conflict_blocks(children: "Sequence[ChildStatus]") -> Sequence[Block]:
 
 def conflict_steps(plan_id: PlanId, children: "Sequence[ChildStatus]") -> Sequence[str]:
     """What to type next, if something waits for a decision."""
-    if not conflict_blocks(children):
+    found = len(conflict_blocks(children))
+    if not found:
         return []
+    each = f"each file by itself: agents plan resume --theirs --ours-for PATH {plan_id}"
     return [
         f"keep what is merged: agents plan resume --ours {plan_id}",
         f"take the child's: agents plan resume --theirs {plan_id}",
         f"decide line by line: agents plan resume --edit {plan_id}",
+        *([each] if found > 1 else []),
     ]
 
 

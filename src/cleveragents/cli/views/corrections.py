@@ -11,10 +11,11 @@ from cleveragents.application.services.corrections.correction_service import (
 )
 from cleveragents.application.services.plans.plan_queries import PlanStatus
 from cleveragents.application.services.plans.prompt_service import Told
-from cleveragents.cli.render.blocks import Block, Cell, CommandResult, Fields, Grid
-from cleveragents.cli.views.plans import status
+from cleveragents.cli.render.blocks import Block, Cell, Code, CommandResult, Fields, Grid
 from cleveragents.cli.views.rollbacks import reverted_grid
-from cleveragents.cli.views.words import count, picked
+from cleveragents.cli.views.status import status
+from cleveragents.cli.views.words import count, picked, state_word
+from cleveragents.domain.action import Step
 from cleveragents.domain.checkpoint import RevertedFile
 from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import Decision
@@ -24,10 +25,43 @@ from cleveragents.domain.plan import Plan
 def previewed(preview: CorrectionPreview) -> CommandResult:
     impact = preview.impact
     return CommandResult(
-        data={"dry_run": True, **_impact_data(impact, preview.files)},
-        blocks=_impact_blocks(impact, preview.files),
+        data={
+            "dry_run": True,
+            **_impact_data(impact, preview.files),
+            "replacement": None if preview.step is None else _step_data(preview.step, "arguments"),
+        },
+        blocks=[*_impact_blocks(impact, preview.files, foretold=True), *_steps(preview)],
         messages=["Nothing was changed"],
     )
+
+
+def _steps(preview: CorrectionPreview) -> Sequence[Block]:
+    """The step that takes the place of the one that is there, by what differs."""
+    if preview.step is None:
+        return []
+    steps, index = preview.impact.plan.action.steps, preview.impact.decision.step_index
+    now = steps[index] if index is not None and index < len(steps) else None
+    lines = _lines(preview.step)
+    if now is None:
+        return [Code("The step that would take its place", "\n".join(lines))]
+    from difflib import ndiff  # noqa: PLC0415  only a preview needs it
+
+    differing = [line for line in ndiff(_lines(now), lines) if not line.startswith("?")]
+    return [Code("The step that would take its place", "\n".join(differing), "diff")]
+
+
+def _lines(step: Step) -> list[str]:
+    from cleveragents.cli.render.yaml_text import dump  # noqa: PLC0415  slow to import
+
+    return dump(_step_data(step, "with"), ascii_only=False).rstrip().splitlines()
+
+
+def _step_data(step: Step, called: str) -> dict[str, Any]:
+    """`called` is the name for its arguments; action files have another one than answers."""
+    data: dict[str, Any] = {"name": step.name, "tool": step.tool, called: dict(step.arguments)}
+    if step.subplans is not None:
+        data["subplans"] = [child.name for child in step.subplans.plans]
+    return {**data, **({"uses": list(step.uses)} if step.uses else {})}
 
 
 def corrected(result: CorrectionResult, found: PlanStatus) -> CommandResult:
@@ -43,14 +77,15 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> CommandResult:
             "attempt": found.plan.attempt,
             "status": after.data,
         },
-        blocks=[*_impact_blocks(impact, result.files), *after.blocks],
+        blocks=[*_impact_blocks(impact, result.files), *_standing_now(found, after.blocks)],
         messages=[
-            f"Corrected: {count(len(impact.steps), 'step')} to do again,"
+            f"Corrected: {count(len(impact.steps), 'step')} {_again(found.plan)},"
             f" {len(impact.kept)} later kept{_left_unchecked(impact)};"
-            f" plan {found.plan.plan_id} is {found.plan.state}",
+            f" plan {found.plan.plan_id} is {state_word(found.plan)}",
             "compare with before: agents plan diff --correction"
             f" {correction.correction_id} {found.plan.plan_id}",
             f"undo it: agents plan rollback {found.plan.plan_id} {undo}",
+            *after.messages[-1:],
         ],
         warnings=[
             *_unheard(correction, found.plan),
@@ -59,6 +94,18 @@ def corrected(result: CorrectionResult, found: PlanStatus) -> CommandResult:
             *after.warnings,
         ],
     )
+
+
+def _standing_now(found: PlanStatus, blocks: Sequence[Block]) -> Sequence[Block]:
+    """Only if there is more to say than that it is finished: the screen has the correction on it.
+    Where its sandboxes are and how long it took, `plan status` says."""
+    if found.plan.executed:
+        return []
+    return [block for block in blocks if not (isinstance(block, Fields) and not block.title)]
+
+
+def _again(plan: Plan) -> str:
+    return "done again" if plan.executed else "to do again"
 
 
 def _left_unchecked(impact: CorrectionImpact) -> str:
@@ -87,8 +134,8 @@ def appended(done: Appended, found: PlanStatus) -> CommandResult:
         },
         blocks=after.blocks,
         messages=[
-            f"Added as step {correction.step_index}; plan {found.plan.plan_id} is"
-            f" {found.plan.state}",
+            f"Added as step {(correction.step_index or 0) + 1}; plan {found.plan.plan_id} is"
+            f" {state_word(found.plan)}",
             *after.messages,
         ],
         warnings=after.warnings,
@@ -105,7 +152,7 @@ def prompted(told: Told, found: PlanStatus) -> CommandResult:
         },
         blocks=after.blocks,
         messages=[
-            f"Told; plan {found.plan.plan_id} is {found.plan.state}",
+            f"Told; plan {found.plan.plan_id} is {state_word(found.plan)}",
             *after.messages,
         ],
         warnings=after.warnings,
@@ -114,7 +161,7 @@ def prompted(told: Told, found: PlanStatus) -> CommandResult:
 
 def _impact_data(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> Mapping[str, Any]:
     return {
-        "plan_id": impact.plan.plan_id,
+        **picked(impact.plan, "plan_id name"),
         "decision_id": impact.decision.decision_id,
         "mode": "revert",
         "checkpoint": impact.target.head,
@@ -132,6 +179,7 @@ def _decision_data(decision: Decision, impact: CorrectionImpact) -> Mapping[str,
     reason = impact.reasons.get(decision.decision_id)
     return {
         "id": decision.decision_id,
+        "decision_id": decision.decision_id,
         "type": decision.type,
         "step_index": decision.step_index,
         "description": decision.chosen,
@@ -141,28 +189,29 @@ def _decision_data(decision: Decision, impact: CorrectionImpact) -> Mapping[str,
     }
 
 
-def _impact_blocks(impact: CorrectionImpact, files: Sequence[RevertedFile]) -> Sequence[Block]:
+def _impact_blocks(
+    impact: CorrectionImpact, files: Sequence[RevertedFile], *, foretold: bool = False
+) -> Sequence[Block]:
     gone = [_row(decision, "done again", impact) for decision in impact.affected]
     kept = [_row(decision, _standing(decision, impact), impact) for decision in impact.kept]
     return [
         Fields(
-            "Correction",
+            "Preview: what a correction would do" if foretold else "Correction",
             [
                 ("plan", Cell(impact.plan.plan_id, "accent")),
-                ("decision", impact.decision.decision_id),
                 ("was", impact.decision.chosen),
                 ("back to", impact.target.label),
-                ("child plans", str(impact.child_plans)),
+                *([("child plans", str(impact.child_plans))] if impact.child_plans else ()),
             ],
         ),
-        Grid("Decisions", ["step", "decision", "what", "becomes", "why"], [*gone, *kept]),
-        reverted_grid(files, "no file differed"),
+        Grid("Decisions", ["step", "decision", "becomes", "why"], [*gone, *kept]),
+        reverted_grid(files, "no file differed", foretold=foretold, framed=False),
     ]
 
 
 def _row(decision: Decision, becomes: str, impact: CorrectionImpact) -> Sequence[str]:
-    step = "-" if decision.step_index is None else str(decision.step_index)
-    return [step, decision.decision_id, decision.chosen, becomes, _why(decision, impact)]
+    step = "-" if decision.step_index is None else str(decision.step_index + 1)
+    return [step, decision.chosen, becomes, _why(decision, impact)]
 
 
 def _standing(decision: Decision, impact: CorrectionImpact) -> str:
@@ -175,4 +224,4 @@ def _why(decision: Decision, impact: CorrectionImpact) -> str:
         return "does not depend on it"
     steps = {item.decision_id: item.step_index for item in impact.affected}
     source = steps.get(reason.source) if reason.source else None
-    return reason.why if source is None else f"{reason.why} (step {source})"
+    return reason.why if source is None else f"{reason.why} (step {source + 1})"

@@ -8,7 +8,7 @@ from msgspec import Struct
 from cleveragents.application.services.plans.plan_queries import DecisionHistory
 from cleveragents.cli.render.blocks import Branch, Cell, CommandResult, Tree
 from cleveragents.cli.views.children import standing
-from cleveragents.cli.views.words import count
+from cleveragents.cli.views.words import count, state_word, toned
 from cleveragents.domain.decision import Decision, children_of
 from cleveragents.domain.ids import DecisionId
 from cleveragents.domain.subplan import ChildPlan
@@ -27,10 +27,17 @@ def tree(history: DecisionHistory, *, show_superseded: bool) -> CommandResult:
     return CommandResult(
         data={
             "plan_id": history.plan.plan_id,
+            "name": history.plan.name,
             "tree": shown.node(shown.root),
             "summary": summary,
         },
-        blocks=[Tree("Decisions", shown.branch(shown.root))],
+        blocks=[
+            Tree(
+                history.plan.name,
+                shown.branch(shown.root),
+                facts=[toned(state_word(history.plan)), count(summary["nodes"], "decision")],
+            )
+        ],
         messages=[f"{count(superseded, 'superseded decision')} not shown: add --show-superseded"]
         if hidden
         else [],
@@ -75,6 +82,7 @@ class _Shown(Struct, frozen=True, kw_only=True):
             children.append({**shown.node(shown.root), **told})
         node: dict[str, Any] = {
             "id": decision.decision_id,
+            "decision_id": decision.decision_id,
             "type": decision.type,
             "description": decision.chosen,
             "checkpoint": group.head if group else None,
@@ -87,20 +95,30 @@ class _Shown(Struct, frozen=True, kw_only=True):
         return node
 
     def branch(self, decision: Decision, child: ChildPlan | None = None) -> Branch:
-        group = self.history.groups.get(decision.decision_id)
-        note = f"{decision.decision_id}" + (f" · checkpoint {group.group_id}" if group else "")
-        text = decision.chosen + (" (superseded)" if decision.superseded else "")
-        text += " (unchecked)" if decision.decision_id in self.history.unchecked else ""
-        gone = decision.superseded
+        """One line: the number of its step, what was decided, and how to name it if no number
+        does."""
+        gone = decision.superseded or (child is not None and not child.counts)
+        text = decision.chosen
+        if decision.step_index is not None:
+            text = f"{decision.step_index + 1}  {text}"
         if child is not None:
-            text = f"{child.name} [{standing(child)}]: {text}"
-            note = f"plan {child.plan_id} · {note}"
-            gone = gone or not child.counts
+            text = f"{child.name}, {standing(child)}: {text}"
         below = [self.branch(inner) for inner in self._below(decision)]
         below += [shown.branch(shown.root, inner) for inner, shown in self._children(decision)]
         return Branch(
-            text=Cell(text, "dim" if gone else "plain"), children=below, dim=gone, note=note
+            text=Cell(text, "dim" if gone else "plain"),
+            children=below,
+            dim=gone,
+            note=", ".join(self._marks(decision)),
         )
+
+    def _marks(self, decision: Decision) -> Iterator[str]:
+        if decision.superseded:
+            yield "superseded"
+        if decision.decision_id in self.history.unchecked:
+            yield "unchecked"
+        if decision.step_index is None or decision.superseded:
+            yield decision.decision_id
 
     def _below(self, decision: Decision) -> list[Decision]:
         return self.below.get(decision.decision_id, [])

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleveragents.cli.render.blocks import Cell, CommandResult, Grid
 from cleveragents.cli.views.words import clock_time, picked, toned
+from cleveragents.domain.action import step_number
 from cleveragents.domain.effects import Effect, EffectState, EffectVerdict
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def ledger(found: "PlanEffects") -> CommandResult:
     return CommandResult(
         data={
             "plan_id": found.plan.plan_id,
+            "name": found.plan.name,
             "effects": [_effect_data(effect, found) for effect in found.effects],
         },
         blocks=[
@@ -30,7 +32,7 @@ def ledger(found: "PlanEffects") -> CommandResult:
                 ["step", "tool", "effect", "state", "when", "note"],
                 [
                     [
-                        str(effect.step_index),
+                        str(step_number(effect.step_index)),
                         effect.tool,
                         "; ".join(effect.effects),
                         toned(effect.state),
@@ -84,7 +86,7 @@ def ahead(effects: "Sequence[tuple[int, EffectGate]]") -> Sequence[Mapping[str, 
 
 def ahead_words(effects: "Sequence[tuple[int, EffectGate]]") -> Sequence[str]:
     return [
-        f"step {index} ({crossing.standing.tool}) has reached outside before "
+        f"step {step_number(index)} ({crossing.standing.tool}) has reached outside before "
         f"({crossing.standing.state}: {'; '.join(crossing.standing.effects)}): "
         f"it {_WORDS[crossing.passage]}"
         for index, crossing in effects

@@ -1,12 +1,14 @@
 """How it looks that a plan has failed, or that snapshots are damaged."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
 from cleveragents.cli.views.words import picked
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.domain.plan import PlanFailure
+from cleveragents.domain.plan import Plan, PlanFailure
+
+_RESUME = "agents plan resume"
 
 
 def failure_data(failure: PlanFailure) -> Mapping[str, Any]:
@@ -14,15 +16,34 @@ def failure_data(failure: PlanFailure) -> Mapping[str, Any]:
 
 
 def failure_block(failure: PlanFailure) -> Fields:
+    """What to do about it is below, among what can be typed."""
     rows: list[tuple[str, str | Cell]] = [("message", Cell(failure.message, "bad"))]
     if failure.step is not None:
-        rows.append(("step", str(failure.step)))
+        rows.append(("step", str(failure.step + 1)))
     if failure.tool is not None:
         rows.append(("tool", failure.tool))
-    if failure.checkpoint is not None:
-        rows.append(("checkpoint before", failure.checkpoint))
-    rows.append(("what to do", failure.hint))
     return Fields("Error", rows)
+
+
+def next_after_failure(plan: Plan) -> Sequence[str]:
+    """What can be typed; the failure's own hint comes last, unless it says the same."""
+    failure = plan.error
+    steps = [f"try again: {_RESUME} {plan.plan_id}"]
+    if failure is None:
+        return steps
+    number = None if failure.step is None else failure.step + 1
+    if plan.action.decides:
+        steps.append(f"tell it more: agents plan prompt {plan.plan_id} 'what it needs to know'")
+    elif number is not None:
+        steps.append(
+            f"another step: agents plan correct {number} -g 'why' --step-file step.yaml"
+            f" --plan {plan.plan_id}"
+        )
+    if failure.checkpoint:
+        steps.append(f"go back: agents plan rollback {plan.plan_id} {failure.checkpoint}")
+        steps.append(f"further back: agents plan checkpoint list {plan.plan_id}")
+    says_the_same = failure.hint.startswith(f"{_RESUME} {plan.plan_id}")
+    return steps if says_the_same or not failure.hint else [*steps, failure.hint]
 
 
 def damaged(data: Mapping[str, Any], message: str, hint: str, which: Grid) -> CommandResult:

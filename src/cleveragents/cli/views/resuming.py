@@ -7,6 +7,7 @@ from cleveragents.cli.render.blocks import CommandResult
 from cleveragents.cli.views import effects as effect_views
 from cleveragents.cli.views.conflicts import conflict_data, conflict_title
 from cleveragents.cli.views.words import picked
+from cleveragents.domain.action import step_number
 
 if TYPE_CHECKING:
     from cleveragents.application.services.execute.plan_resume_service import ResumePoint
@@ -19,10 +20,10 @@ def resume_point(point: "ResumePoint") -> CommandResult:
     elif point.finishes_rollback:
         where = "it would first finish the interrupted rollback, then go on from there"
     else:
-        where = f"it would go on with step {point.next_step}{_name_of(point)}"
+        where = f"it would go on with step {step_number(point.next_step)}{_name_of(point)}"
     return CommandResult(
         data={
-            **picked(plan, "plan_id phase state"),
+            **picked(plan, "plan_id name phase state"),
             "next_step": point.next_step,
             "finishes_rollback": point.finishes_rollback,
             "last_checkpoint_id": plan.head,

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cleveragents.cli.views.words import count, picked
+from cleveragents.domain.action import step_number
 
 if TYPE_CHECKING:
     from cleveragents.application.services.rollback.unchecked_steps import UncheckedStep
@@ -43,4 +44,4 @@ def although(steps: "Sequence[UncheckedStep]") -> str:
 
 def _name(item: "UncheckedStep") -> str:
     where = f"{item.child}: " if item.child else ""
-    return f"{where}{item.step_index} ({item.step})"
+    return f"{where}{step_number(item.step_index)} ({item.step})"

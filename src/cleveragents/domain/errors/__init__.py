@@ -4,15 +4,18 @@ PlanError                      exit 1: the operation was refused or failed
 ├── UsageError                 exit 2: the call itself was wrong
 │   ├── InvalidIdError           invalid-id
 │   ├── CheckpointRequiredError  checkpoint-required
+│   ├── LabelIsNumberError       label-is-a-number
 │   ├── ConfigKeyError           unknown-config-key
 │   ├── ConfigValueError         invalid-config-value
 │   ├── ConfigFileError          config-file
-│   └── ConfirmationNeededError  confirmation-needed
+│   ├── ConfirmationNeededError  confirmation-needed
+│   └── NothingToRunError        nothing-to-run
 ├── ActionFileError            action-invalid
 ├── ActionNotFoundError        action-not-found
 ├── StepFileError              step-file-invalid
 ├── PlanNotFoundError          plan-not-found
 ├── NoPlanHereError            no-plan-here
+├── PlanElsewhereError         plan-elsewhere
 ├── PlanAmbiguousError         plan-ambiguous
 ├── PlanStateError             plan-state
 ├── PlanAppliedError           plan-applied
@@ -31,6 +34,8 @@ PlanError                      exit 1: the operation was refused or failed
 ├── CheckpointAmbiguousError   checkpoint-ambiguous
 ├── CheckpointMismatchError    checkpoint-of-another-plan
 ├── CheckpointNeededError      checkpoint-needed
+├── NothingToUndoError         nothing-to-undo
+├── NothingToRedoError         nothing-to-redo
 ├── PathNotFoundError          path-not-found
 ├── LabelTakenError            label-taken
 ├── SandboxMissingError        sandbox-missing
@@ -61,6 +66,7 @@ PlanError                      exit 1: the operation was refused or failed
 │   └── ToolWroteError           tool-wrote
 ├── ActorError                 actor-failed
 │   ├── ActorUnavailableError    actor-unavailable
+│   ├── ProgramFailedError       program-failed
 │   ├── BudgetExhaustedError     budget-exhausted
 │   ├── ModelKeyMissingError     model-key-missing
 │   ├── ModelUnreachableError    model-unreachable
@@ -73,6 +79,9 @@ PlanError                      exit 1: the operation was refused or failed
 ├── ValidationUnmetError       validation-unmet
 ├── ApplyEditsKeptError        apply-edits-kept
 ├── ApplyPendingError          apply-pending
+├── ApplyCheckFailedError      apply-check-failed
+├── PlaceRefusedError          place-refused
+├── ProgramNotFoundError       program-not-found
 ├── DeclinedError              declined
 ├── InterruptedPlanError       interrupted (exit 130)
 ├── InterruptedApplyError      apply-interrupted (exit 130)
@@ -97,5 +106,6 @@ from cleveragents.domain.errors.base import *
 from cleveragents.domain.errors.checkpoints import *
 from cleveragents.domain.errors.machine import *
 from cleveragents.domain.errors.plans import *
+from cleveragents.domain.errors.running import *
 from cleveragents.domain.errors.usage import *
 from cleveragents.domain.errors.work import *

@@ -3,21 +3,29 @@
 from cleveragents.domain.errors.base import PlanError
 
 
-class ActorError(PlanError):
+class ActorError(PlanError, code="actor-failed"):
     """The actor could not say what comes next; the plan can be resumed."""
 
-    code = "actor-failed"
 
-
-class ActorUnavailableError(ActorError):
+class ActorUnavailableError(ActorError, code="actor-unavailable"):
     """This actor cannot be asked here."""
 
-    code = "actor-unavailable"
+
+class ProgramFailedError(ActorError, code="program-failed"):
+    """The program that a person ran has ended, and not well; what it did is kept. `ended_with` is
+    its exit code; None if a signal ended it."""
+
+    ended_with: int | None = None
+
+    def __init__(self, plan_id: str, message: str, remedy: str = "") -> None:
+        usual = (
+            f"start it again: agents plan resume {plan_id}; or take what is there as it is:"
+            f" agents plan apply --as-it-is {plan_id}"
+        )
+        super().__init__(message, f"{remedy}; or {usual}" if remedy else usual)
 
 
-class BudgetExhaustedError(ActorError):
-    code = "budget-exhausted"
-
+class BudgetExhaustedError(ActorError, code="budget-exhausted"):
     def __init__(self, plan_id: str, what: str, used: str, limit: str, key: str) -> None:
         super().__init__(
             f"plan {plan_id} has used {used} of {limit} {what}",
@@ -26,9 +34,7 @@ class BudgetExhaustedError(ActorError):
         )
 
 
-class ModelKeyMissingError(ActorError):
-    code = "model-key-missing"
-
+class ModelKeyMissingError(ActorError, code="model-key-missing"):
     def __init__(self, provider: str, variable: str) -> None:
         super().__init__(
             f"there is no key for the models of {provider}",
@@ -36,21 +42,15 @@ class ModelKeyMissingError(ActorError):
         )
 
 
-class ModelUnreachableError(ActorError):
+class ModelUnreachableError(ActorError, code="model-unreachable"):
     """Nobody answered, or only with excuses, as often as it was tried."""
 
-    code = "model-unreachable"
 
-
-class ModelRefusedError(ActorError):
+class ModelRefusedError(ActorError, code="model-refused"):
     """The provider will not answer this, however often it is asked."""
 
-    code = "model-refused"
 
-
-class ContextOverflowError(ActorError):
-    code = "context-overflow"
-
+class ContextOverflowError(ActorError, code="context-overflow"):
     def __init__(self, plan_id: str, detail: str) -> None:
         super().__init__(
             f"the conversation is too long for the model: {detail}",
@@ -60,10 +60,8 @@ class ContextOverflowError(ActorError):
         )
 
 
-class ModelAnswerError(ActorError):
+class ModelAnswerError(ActorError, code="model-answer"):
     """The model answered, but nothing that can be carried out."""
-
-    code = "model-answer"
 
     def __init__(self, plan_id: str, problem: str) -> None:
         super().__init__(
@@ -73,10 +71,8 @@ class ModelAnswerError(ActorError):
         )
 
 
-class ModelDeclinedError(ActorError):
+class ModelDeclinedError(ActorError, code="model-declined"):
     """The model says that it will not do it."""
-
-    code = "model-declined"
 
     def __init__(self, plan_id: str, said: str) -> None:
         super().__init__(

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from cleveragents.domain.errors.base import PlanError
 
 
-class CheckpointNotFoundError(PlanError):
-    code = "checkpoint-not-found"
-
+class CheckpointNotFoundError(PlanError, code="checkpoint-not-found"):
     def __init__(self, plan_id: str, wanted: str, gone: str = "") -> None:
         """`gone` says what became of one that there was."""
         what = f"plan {plan_id} has no checkpoint, group or label {wanted!r}"
@@ -17,19 +15,17 @@ class CheckpointNotFoundError(PlanError):
         )
 
 
-class CheckpointAmbiguousError(PlanError):
-    code = "checkpoint-ambiguous"
-
+class CheckpointAmbiguousError(PlanError, code="checkpoint-ambiguous"):
     def __init__(self, plan_id: str, wanted: str, matches: Sequence[str]) -> None:
+        listing = "\n".join(f"  {line}" for line in matches)
         super().__init__(
-            f"{wanted!r} fits {len(matches)} checkpoint groups: {', '.join(matches)}",
-            f"say which by its id; see them with `agents plan checkpoint list {plan_id}`",
+            f"{wanted!r} fits {len(matches)} checkpoint groups:\n{listing}",
+            "say which by its number, or by the letters before its name; see them all with"
+            f" `agents plan checkpoint list {plan_id}`",
         )
 
 
-class CheckpointMismatchError(PlanError):
-    code = "checkpoint-of-another-plan"
-
+class CheckpointMismatchError(PlanError, code="checkpoint-of-another-plan"):
     def __init__(self, wanted: str, owner_id: str, plan_id: str) -> None:
         super().__init__(
             f"checkpoint {wanted} belongs to plan {owner_id}, not to {plan_id}",
@@ -37,9 +33,7 @@ class CheckpointMismatchError(PlanError):
         )
 
 
-class PathNotFoundError(PlanError):
-    code = "path-not-found"
-
+class PathNotFoundError(PlanError, code="path-not-found"):
     def __init__(self, resource: str, path: str, checkpoint: str, meant: str | None) -> None:
         suggestion = f"; did you mean `{meant}`?" if meant else ""
         super().__init__(
@@ -48,10 +42,8 @@ class PathNotFoundError(PlanError):
         )
 
 
-class CheckpointNeededError(PlanError):
+class CheckpointNeededError(PlanError, code="checkpoint-needed"):
     """A checkpoint that must not be deleted, with the reason."""
-
-    code = "checkpoint-needed"
 
     def __init__(self, group_id: str, plan_id: str, reason: str) -> None:
         super().__init__(
@@ -60,9 +52,7 @@ class CheckpointNeededError(PlanError):
         )
 
 
-class LabelTakenError(PlanError):
-    code = "label-taken"
-
+class LabelTakenError(PlanError, code="label-taken"):
     def __init__(self, label: str, plan_id: str) -> None:
         super().__init__(
             f"plan {plan_id} already has a checkpoint labelled {label!r}",
@@ -70,9 +60,7 @@ class LabelTakenError(PlanError):
         )
 
 
-class SnapshotDamagedError(PlanError):
-    code = "snapshot-damaged"
-
+class SnapshotDamagedError(PlanError, code="snapshot-damaged"):
     def __init__(self, resource: str, detail: str) -> None:
         super().__init__(
             f"the snapshot of `{resource}` is damaged: {detail}",
@@ -81,15 +69,11 @@ class SnapshotDamagedError(PlanError):
         )
 
 
-class SnapshotFailedError(PlanError):
+class SnapshotFailedError(PlanError, code="snapshot-failed"):
     """A snapshot that could not be taken: there is no checkpoint then, and the step fails."""
 
-    code = "snapshot-failed"
 
-
-class StoreFullError(PlanError):
-    code = "store-full"
-
+class StoreFullError(PlanError, code="store-full"):
     def __init__(self, limit: int) -> None:
         super().__init__(
             f"this snapshot was not stored: all of them together may take {limit} bytes",
@@ -98,9 +82,7 @@ class StoreFullError(PlanError):
         )
 
 
-class RestoreFailedError(PlanError):
-    code = "restore-failed"
-
+class RestoreFailedError(PlanError, code="restore-failed"):
     def __init__(self, resource: str, detail: str) -> None:
         super().__init__(
             f"the sandbox of `{resource}` could not be restored: {detail}",
@@ -108,13 +90,53 @@ class RestoreFailedError(PlanError):
         )
 
 
-class RollbackPendingError(PlanError):
+class RollbackPendingError(PlanError, code="rollback-pending"):
     """Neither the rollback nor taking it back worked; both can still be tried again."""
-
-    code = "rollback-pending"
 
     def __init__(self, plan_id: str, reason: str, also: str) -> None:
         super().__init__(
             f"the rollback failed ({reason}), and so did putting the state before back ({also})",
             f"mend the cause, then finish it with `agents plan resume {plan_id}`",
         )
+
+
+class NothingToUndoError(PlanError, code="nothing-to-undo"):
+    """`changes` is how many there are to undo, where more were wanted."""
+
+    def __init__(self, plan_id: str, changes: int) -> None:
+        if changes:
+            super().__init__(
+                f"plan {plan_id} has {_changes(changes)} to undo, and not more",
+                f"say how many: `agents undo --plan {plan_id} -n {changes}`, or go to the start:"
+                f" `agents rewind --plan {plan_id} 0`",
+            )
+        else:
+            super().__init__(
+                f"there is nothing to undo in plan {plan_id}: its files are as they were at its"
+                " start",
+                f"see where it stands with `agents log {plan_id}`, and go on with"
+                f" `agents plan execute {plan_id}`, or forward again with"
+                f" `agents redo --plan {plan_id}`",
+            )
+
+
+class NothingToRedoError(PlanError, code="nothing-to-redo"):
+    """`changes` is how many there are to redo, where more were wanted."""
+
+    def __init__(self, plan_id: str, changes: int) -> None:
+        if changes:
+            super().__init__(
+                f"plan {plan_id} has {_changes(changes)} to redo, and not more",
+                f"say how many: `agents redo --plan {plan_id} -n {changes}`",
+            )
+        else:
+            super().__init__(
+                f"there is nothing to redo in plan {plan_id}: nothing was undone since the last"
+                " thing that was done",
+                f"what was left behind before that is in `agents log --all {plan_id}`; go to it"
+                f" with `agents rewind --plan {plan_id} <CHECKPOINT_ID>`",
+            )
+
+
+def _changes(number: int) -> str:
+    return "1 change" if number == 1 else f"{number} changes"

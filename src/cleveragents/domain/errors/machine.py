@@ -3,9 +3,7 @@
 from cleveragents.domain.errors.base import PlanError
 
 
-class DatabaseBusyError(PlanError):
-    code = "database-busy"
-
+class DatabaseBusyError(PlanError, code="database-busy"):
     def __init__(self, path: str) -> None:
         super().__init__(
             f"the database {path} is locked by another process",
@@ -13,10 +11,8 @@ class DatabaseBusyError(PlanError):
         )
 
 
-class DatabaseDamagedError(PlanError):
+class DatabaseDamagedError(PlanError, code="database-damaged"):
     """A row is not as we write them: somebody else did, or the disk."""
-
-    code = "database-damaged"
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
@@ -26,9 +22,7 @@ class DatabaseDamagedError(PlanError):
         )
 
 
-class DatabaseTooNewError(PlanError):
-    code = "database-too-new"
-
+class DatabaseTooNewError(PlanError, code="database-too-new"):
     def __init__(self, path: str, revision: str) -> None:
         super().__init__(
             f"the database {path} was written by a newer version (schema {revision})",
@@ -36,9 +30,7 @@ class DatabaseTooNewError(PlanError):
         )
 
 
-class DatabaseTooOldError(PlanError):
-    code = "database-too-old"
-
+class DatabaseTooOldError(PlanError, code="database-too-old"):
     def __init__(self, path: str) -> None:
         super().__init__(
             f"the database {path} was written by a version that this one cannot read",
@@ -46,9 +38,7 @@ class DatabaseTooOldError(PlanError):
         )
 
 
-class DatabaseUnusableError(PlanError):
-    code = "database-unusable"
-
+class DatabaseUnusableError(PlanError, code="database-unusable"):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             f"the database {path} cannot be used: {reason}",
@@ -56,9 +46,7 @@ class DatabaseUnusableError(PlanError):
         )
 
 
-class DataDirError(PlanError):
-    code = "data-dir-unusable"
-
+class DataDirError(PlanError, code="data-dir-unusable"):
     def __init__(self, path: str, reason: str, remedy: str = "make it writable") -> None:
         super().__init__(
             f"the data folder {path} cannot be used: {reason}",
@@ -66,23 +54,17 @@ class DataDirError(PlanError):
         )
 
 
-class GitUnavailableError(PlanError):
-    code = "git-unavailable"
-
+class GitUnavailableError(PlanError, code="git-unavailable"):
     def __init__(self, reason: str) -> None:
         super().__init__(f"git cannot be used: {reason}", "install git 2.38 or newer")
 
 
-class CurrentFolderError(PlanError):
-    code = "current-folder-gone"
-
+class CurrentFolderError(PlanError, code="current-folder-gone"):
     def __init__(self) -> None:
         super().__init__("the current folder does not exist any more", "change to another folder")
 
 
-class HomeUnknownError(PlanError):
-    code = "home-unknown"
-
+class HomeUnknownError(PlanError, code="home-unknown"):
     def __init__(self) -> None:
         super().__init__(
             "no home folder is known: HOME is not set, and the system knows none for this user",
@@ -90,10 +72,8 @@ class HomeUnknownError(PlanError):
         )
 
 
-class MachineError(PlanError):
+class MachineError(PlanError, code="machine-error"):
     """The operating system refused something that no adapter foresaw, such as a full disk."""
-
-    code = "machine-error"
 
     def __init__(self, reason: str) -> None:
         super().__init__(
@@ -102,19 +82,15 @@ class MachineError(PlanError):
         )
 
 
-class OutOfResourcesError(PlanError):
+class OutOfResourcesError(PlanError, code="out-of-resources"):
     """The machine, or a limit on this process, has no more of something; nothing is broken."""
-
-    code = "out-of-resources"
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(reason, f"{remedy}, then run the command again")
 
 
-class OutputNotWrittenError(PlanError):
+class OutputNotWrittenError(PlanError, code="output-not-written"):
     """The answer of a command could not be written; `done` is a command that did its work."""
-
-    code = "output-not-written"
 
     def __init__(self, reason: str, done: str | None = None) -> None:
         if done is None:
@@ -131,10 +107,7 @@ class OutputNotWrittenError(PlanError):
             )
 
 
-class InterruptedCommandError(PlanError):
-    code = "command-interrupted"
-    exit_code = 130
-
+class InterruptedCommandError(PlanError, code="command-interrupted", exit_code=130):
     def __init__(self) -> None:
         super().__init__(
             "interrupted", "run the command again; what was unfinished is mended first"

@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from cleveragents.domain.errors.base import PlanError
 
 
-class CorrectionNotFoundError(PlanError):
-    code = "correction-not-found"
-
+class CorrectionNotFoundError(PlanError, code="correction-not-found"):
     def __init__(self, correction_id: str) -> None:
         super().__init__(
             f"there is no correction {correction_id}",
@@ -15,44 +13,34 @@ class CorrectionNotFoundError(PlanError):
         )
 
 
-class CorrectionRefusedError(PlanError):
+class CorrectionRefusedError(PlanError, code="correction-refused"):
     """A decision that cannot be corrected, with the reason; nothing was changed."""
 
-    code = "correction-refused"
 
-
-class ActionFileError(PlanError):
+class ActionFileError(PlanError, code="action-invalid"):
     """An action file that cannot be used; nothing was created from it."""
 
-    code = "action-invalid"
-
     def __init__(self, path: str, problems: Sequence[str]) -> None:
-        listing = "\n".join(f"  {problem}" for problem in problems)
         from shlex import quote  # noqa: PLC0415 - only this mistake needs it
 
         super().__init__(
-            f"{path} is not a usable action file:\n{listing}",
+            f"{path} is not a usable action file:\n{_listing(problems)}",
             f"correct it until `agents action check {quote(path)}` is content; nothing was created",
         )
         self.problems = tuple(problems)
 
 
-class StepFileError(PlanError):
+class StepFileError(PlanError, code="step-file-invalid"):
     """A file whose step cannot take the place of another; nothing was changed."""
 
-    code = "step-file-invalid"
-
     def __init__(self, path: str, problems: Sequence[str]) -> None:
-        listing = "\n".join(f"  {problem}" for problem in problems)
         super().__init__(
-            f"{path} does not hold one usable step:\n{listing}",
+            f"{path} does not hold one usable step:\n{_listing(problems)}",
             "correct it and repeat the command; nothing was changed",
         )
 
 
-class ActionNotFoundError(PlanError):
-    code = "action-not-found"
-
+class ActionNotFoundError(PlanError, code="action-not-found"):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             f"cannot read the action file {path}: {reason}",
@@ -60,54 +48,59 @@ class ActionNotFoundError(PlanError):
         )
 
 
-class PlanNotFoundError(PlanError):
+class PlanNotFoundError(PlanError, code="plan-not-found"):
     """None of this id; without one, there is no plan at all."""
-
-    code = "plan-not-found"
 
     def __init__(self, plan_id: str | None = None) -> None:
         if plan_id is None:
-            super().__init__("there is no plan yet", "make one with `agents plan use ACTION.yaml`")
+            super().__init__(
+                "there is no plan yet",
+                "make one with `agents run -- COMMAND`, or with `agents plan use ACTION.yaml`",
+            )
         else:
             hint = "list the plans with `agents plan list`"
             super().__init__(f"there is no plan {plan_id}", hint)
 
 
-class NoPlanHereError(PlanError):
+class NoPlanHereError(PlanError, code="no-plan-here"):
     """`latest` was said where nothing was planned; a plan of elsewhere must never be guessed."""
 
-    code = "no-plan-here"
-
     def __init__(self, folder: str, elsewhere: Sequence[str], more: int) -> None:
-        listing = "\n".join(f"  {line}" for line in elsewhere)
         rest = f"\n  and {more} more: `agents plan list`" if more else ""
         super().__init__(
             f"no plan was made of {folder}, or of the repository or folder that it is in. The last"
-            f" plans of other places:\n{listing}{rest}",
-            "make one here with `agents plan use ACTION.yaml`, name one by its id, or say"
-            " `--any latest` for the last one made anywhere",
+            f" plans of other places:\n{_listing(elsewhere)}{rest}",
+            "make one here with `agents plan use ACTION.yaml`, or say `--any` with a plan's name,"
+            " or alone for the last one made anywhere",
         )
 
 
-class PlanAmbiguousError(PlanError):
-    code = "plan-ambiguous"
+class PlanElsewhereError(PlanError):
+    """A name of a plan of another place; that it was meant must be said."""
 
-    def __init__(self, prefix: str, matches: Sequence[str]) -> None:
-        listing = "\n".join(f"  {plan_id}" for plan_id in matches)
+    code = "plan-elsewhere"
+
+    def __init__(self, wanted: str, name: str, place: str | None) -> None:
         super().__init__(
-            f"several plans begin with {prefix}:\n{listing}", "type more of the one you mean"
+            f"no plan of the place you are in is called {wanted}; plan {name} belongs to"
+            f" {place or 'no place on this machine'}",
+            f"go there, or say that you mean it: --any {name}",
         )
 
 
-class PlanStateError(PlanError):
+class PlanAmbiguousError(PlanError, code="plan-ambiguous"):
+    def __init__(self, prefix: str, matches: Sequence[str]) -> None:
+        super().__init__(
+            f"several plans begin or end with {prefix}:\n{_listing(matches)}",
+            "type the letters before the one you mean, or its name",
+        )
+
+
+class PlanStateError(PlanError, code="plan-state"):
     """The plan is in a state in which this cannot be done."""
 
-    code = "plan-state"
 
-
-class PlanAppliedError(PlanError):
-    code = "plan-applied"
-
+class PlanAppliedError(PlanError, code="plan-applied"):
     def __init__(self, plan_id: str) -> None:
         super().__init__(
             f"plan {plan_id} is applied: its changes are part of your project now",
@@ -116,16 +109,12 @@ class PlanAppliedError(PlanError):
         )
 
 
-class PlanCancelledError(PlanError):
-    code = "plan-cancelled"
-
+class PlanCancelledError(PlanError, code="plan-cancelled"):
     def __init__(self, plan_id: str) -> None:
         super().__init__(f"plan {plan_id} is cancelled", "start again with `agents plan use`")
 
 
-class PlanLockedError(PlanError):
-    code = "plan-locked"
-
+class PlanLockedError(PlanError, code="plan-locked"):
     def __init__(self, plan_id: str, owner: str, advice: str = "") -> None:
         """`advice` is what to do about an owner that seems not to go on."""
         look = f"look with `agents plan status {plan_id}`"
@@ -134,11 +123,14 @@ class PlanLockedError(PlanError):
             f"{advice}; {look}" if advice else f"wait for it, or {look}",
         )
 
+    def stoppable(self) -> "PlanLockedError":
+        """The same for a command that can stop the owner first."""
+        self.hint = f"stop it first by adding --now, or {self.hint}"
+        return self
 
-class PlanOvertakenError(PlanError):
+
+class PlanOvertakenError(PlanError, code="plan-overtaken"):
     """This process was taken for dead, and another one goes on with the plan."""
-
-    code = "plan-overtaken"
 
     def __init__(self, plan_id: str) -> None:
         super().__init__(
@@ -148,10 +140,8 @@ class PlanOvertakenError(PlanError):
         )
 
 
-class ChildSettledError(PlanError):
+class ChildSettledError(PlanError, code="child-settled"):
     """A child plan to which nothing more can be done by itself."""
-
-    code = "child-settled"
 
     def __init__(self, plan_id: str, name: str, parent_id: str, what: str) -> None:
         super().__init__(
@@ -160,10 +150,8 @@ class ChildSettledError(PlanError):
         )
 
 
-class ChildApplyError(PlanError):
+class ChildApplyError(PlanError, code="child-apply"):
     """Only the plan at the top reaches the project."""
-
-    code = "child-apply"
 
     def __init__(self, plan_id: str, name: str, parent_id: str, root_id: str) -> None:
         super().__init__(
@@ -173,16 +161,12 @@ class ChildApplyError(PlanError):
         )
 
 
-class SubplansFailedError(PlanError):
+class SubplansFailedError(PlanError, code="subplans-failed"):
     """Children whose results are missing in the parent; the others are merged."""
 
-    code = "subplans-failed"
 
-
-class NoConflictError(PlanError):
+class NoConflictError(PlanError, code="no-conflict"):
     """A side was chosen where no child of the plan conflicts."""
-
-    code = "no-conflict"
 
     def __init__(self, plan_id: str, below: Sequence[str] = ()) -> None:
         hint = f"see `agents plan status {plan_id}`"
@@ -191,29 +175,25 @@ class NoConflictError(PlanError):
         super().__init__(f"no child of plan {plan_id} conflicts: there is nothing to decide", hint)
 
 
-class DecisionNotFoundError(PlanError):
-    code = "decision-not-found"
-
+class DecisionNotFoundError(PlanError, code="decision-not-found"):
     def __init__(self, decision_id: str) -> None:
         super().__init__(
-            f"there is no decision {decision_id}", "list them with `agents plan tree <PLAN_ID>`"
+            f"there is no decision {decision_id}",
+            "see them with `agents plan tree <PLAN_ID>`; a decision is named by its step's number,"
+            " a part of its name, or its id",
         )
 
 
-class DecisionAmbiguousError(PlanError):
-    code = "decision-ambiguous"
-
+class DecisionAmbiguousError(PlanError, code="decision-ambiguous"):
     def __init__(self, prefix: str, matches: Sequence[str]) -> None:
-        listing = "\n".join(f"  {decision_id}" for decision_id in matches)
         super().__init__(
-            f"several decisions begin with {prefix}:\n{listing}", "type more of the one you mean"
+            f"{prefix!r} fits several decisions:\n{_listing(matches)}",
+            "say which by its number, or by the letters before its name",
         )
 
 
-class StepFailedError(PlanError):
+class StepFailedError(PlanError, code="step-failed"):
     """A step failed, so the plan is errored; the plan itself holds the details."""
-
-    code = "step-failed"
 
     def __init__(self, plan_id: str, step: str, reason: str, hint: str | None = None) -> None:
         go_on = hint or f"go on with `agents plan resume {plan_id}`"
@@ -222,10 +202,8 @@ class StepFailedError(PlanError):
         )
 
 
-class EffectUncertainError(PlanError):
+class EffectUncertainError(PlanError, code="effect-uncertain"):
     """A step whose effect outside the sandboxes may have happened, and is not repeated unasked."""
-
-    code = "effect-uncertain"
 
     def __init__(self, plan_id: str, step: str, effects: Sequence[str]) -> None:
         super().__init__(
@@ -235,10 +213,8 @@ class EffectUncertainError(PlanError):
         )
 
 
-class EffectDoneError(PlanError):
+class EffectDoneError(PlanError, code="effect-already-done"):
     """A step whose effect outside the sandboxes has happened, and is not repeated unasked."""
-
-    code = "effect-already-done"
 
     def __init__(self, plan_id: str, step: str, effects: Sequence[str]) -> None:
         super().__init__(
@@ -248,10 +224,8 @@ class EffectDoneError(PlanError):
         )
 
 
-class ApplyConflictError(PlanError):
+class ApplyConflictError(PlanError, code="apply-conflict"):
     """The project moved on in files the plan changed too; the project is as it was."""
-
-    code = "apply-conflict"
 
     def __init__(
         self,
@@ -261,58 +235,47 @@ class ApplyConflictError(PlanError):
         why: str,
         hint: str | None = None,
     ) -> None:
-        listing = "\n".join(f"  {file}" for file in files)
         usual = (
             f"commit or put away your changes to these files and run `agents plan apply {plan_id}` "
             "again, or keep the result on a branch with --branch NAME"
         )
         super().__init__(
-            f"`{resource}` has conflicts, so nothing was applied ({why}):\n{listing}",
+            f"`{resource}` has conflicts, so nothing was applied ({why}):\n{_listing(files)}",
             hint or usual,
         )
         self.files = tuple(files)
 
 
-class ApplyRefusedError(PlanError):
+class ApplyRefusedError(PlanError, code="apply-refused"):
     """Apply cannot be done in the project's present state; nothing was changed."""
 
-    code = "apply-refused"
 
-
-class ValidationUnmetError(PlanError):
+class ValidationUnmetError(PlanError, code="validation-unmet"):
     """A required validation stands in the way of an apply; nothing was changed."""
 
-    code = "validation-unmet"
-
     def __init__(self, plan_id: str, problems: Sequence[str]) -> None:
-        listing = "\n".join(f"  {problem}" for problem in problems)
         super().__init__(
-            f"plan {plan_id} has not passed what its action requires:\n{listing}",
+            f"plan {plan_id} has not passed what its action requires:\n{_listing(problems)}",
             f"see `agents plan errors {plan_id}`; roll back or correct the plan, and run "
             f"`agents plan execute {plan_id}` again",
         )
 
 
-class ApplyEditsKeptError(PlanError):
+class ApplyEditsKeptError(PlanError, code="apply-edits-kept"):
     """An apply was given up; what the user changed on top of it meanwhile was not taken back."""
 
-    code = "apply-edits-kept"
-
     def __init__(self, plan_id: str, cause: str, files: Sequence[str]) -> None:
-        listing = "\n".join(f"  {name}" for name in files)
         super().__init__(
             f"{cause}\nEverything was taken back but what you have changed meanwhile on top of the "
-            f"plan's result:\n{listing}",
+            f"plan's result:\n{_listing(files)}",
             "these hold your version; bring them to what you want by hand, then run "
             f"`agents plan apply {plan_id}` again",
         )
         self.files = tuple(files)
 
 
-class ApplyPendingError(PlanError):
+class ApplyPendingError(PlanError, code="apply-pending"):
     """An apply that could be neither finished nor taken back; the intent is still stored."""
-
-    code = "apply-pending"
 
     def __init__(self, plan_id: str, cause: str, obstacle: str) -> None:
         super().__init__(
@@ -321,10 +284,8 @@ class ApplyPendingError(PlanError):
         )
 
 
-class DeclinedError(PlanError):
+class DeclinedError(PlanError, code="declined"):
     """The person who was asked said no."""
-
-    code = "declined"
 
     def __init__(self, operation: str) -> None:
         super().__init__(
@@ -332,10 +293,7 @@ class DeclinedError(PlanError):
         )
 
 
-class InterruptedPlanError(PlanError):
-    code = "interrupted"
-    exit_code = 130
-
+class InterruptedPlanError(PlanError, code="interrupted", exit_code=130):
     def __init__(self, plan_id: str, effects: Sequence[str] = ()) -> None:
         doubt = f", but outside it may have done this: {'; '.join(effects)}" if effects else ""
         super().__init__(
@@ -344,10 +302,7 @@ class InterruptedPlanError(PlanError):
         )
 
 
-class InterruptedApplyError(PlanError):
-    code = "apply-interrupted"
-    exit_code = 130
-
+class InterruptedApplyError(PlanError, code="apply-interrupted", exit_code=130):
     def __init__(self, plan_id: str) -> None:
         super().__init__(
             f"applying plan {plan_id} was interrupted; the project is as it was",
@@ -360,3 +315,7 @@ def _choices(plan_id: str) -> str:
         f"do it again with `agents plan resume --effects repeat {plan_id}`, "
         f"or take it as done with `agents plan resume --effects skip {plan_id}`"
     )
+
+
+def _listing(items: Sequence[str]) -> str:
+    return "\n".join(f"  {item}" for item in items)

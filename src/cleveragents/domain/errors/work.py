@@ -5,9 +5,7 @@ from collections.abc import Sequence
 from cleveragents.domain.errors.base import PlanError
 
 
-class SandboxMissingError(PlanError):
-    code = "sandbox-missing"
-
+class SandboxMissingError(PlanError, code="sandbox-missing"):
     def __init__(
         self, resource: str, path: str, plan_id: str, data_folder: str | None = None
     ) -> None:
@@ -26,10 +24,8 @@ class SandboxMissingError(PlanError):
             )
 
 
-class ProjectMissingError(PlanError):
+class ProjectMissingError(PlanError, code="project-missing"):
     """The user's own project, and not its sandbox."""
-
-    code = "project-missing"
 
     def __init__(self, resource: str, location: str, seems_at: str | None = None) -> None:
         at = f"; it may be at {seems_at}, which `agents doctor --fix` goes on with"
@@ -39,10 +35,8 @@ class ProjectMissingError(PlanError):
         )
 
 
-class BaseLostError(PlanError):
+class BaseLostError(PlanError, code="base-lost"):
     """What a plan was made from is gone from the user's repository."""
-
-    code = "base-lost"
 
     def __init__(self, resource: str, repository: str, commit: str, sandbox: str) -> None:
         super().__init__(
@@ -54,16 +48,12 @@ class BaseLostError(PlanError):
         )
 
 
-class SandboxError(PlanError):
+class SandboxError(PlanError, code="sandbox-failed"):
     """A sandbox could not be made or read."""
 
-    code = "sandbox-failed"
 
-
-class RepositoryNotTrustedError(PlanError):
+class RepositoryNotTrustedError(PlanError, code="repository-not-trusted"):
     """git works in no repository that belongs to somebody else, unless it is told to."""
-
-    code = "repository-not-trusted"
 
     def __init__(self, repository: str, said: str) -> None:
         super().__init__(
@@ -72,10 +62,8 @@ class RepositoryNotTrustedError(PlanError):
         )
 
 
-class FileEncodingError(PlanError):
+class FileEncodingError(PlanError, code="file-encoding"):
     """A file that git cannot read in the encoding that its attributes name."""
-
-    code = "file-encoding"
 
     def __init__(self, folder: str, path: str, encoding: str) -> None:
         super().__init__(
@@ -86,36 +74,26 @@ class FileEncodingError(PlanError):
         )
 
 
-class ResourceError(PlanError):
+class ResourceError(PlanError, code="resource-unusable"):
     """A resource that a plan cannot work on, with what to do about it."""
 
-    code = "resource-unusable"
 
-
-class ToolError(PlanError):
+class ToolError(PlanError, code="tool-failed"):
     """A tool could not do its work."""
 
-    code = "tool-failed"
 
-
-class ToolNotFoundError(ToolError):
-    code = "tool-not-found"
-
+class ToolNotFoundError(ToolError, code="tool-not-found"):
     def __init__(self, name: str, suggestion: str | None) -> None:
         meant = f"; did you mean `{suggestion}`?" if suggestion else ""
         super().__init__(f"unknown tool `{name}`{meant}", "see all tools with `agents tool list`")
 
 
-class ToolArgumentError(ToolError):
-    code = "tool-arguments"
-
+class ToolArgumentError(ToolError, code="tool-arguments"):
     def __init__(self, tool: str, problem: str) -> None:
         super().__init__(f"{tool}: {problem}", "see its arguments with `agents tool list`")
 
 
-class PathOutsideSandboxError(ToolError):
-    code = "path-outside-sandbox"
-
+class PathOutsideSandboxError(ToolError, code="path-outside-sandbox"):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(
             f"{path!r} is outside the sandbox: {reason}",
@@ -123,9 +101,7 @@ class PathOutsideSandboxError(ToolError):
         )
 
 
-class ToolTimeoutError(ToolError):
-    code = "tool-timeout"
-
+class ToolTimeoutError(ToolError, code="tool-timeout"):
     def __init__(self, tool: str, seconds: float, until_then: str = "") -> None:
         had = f"; {until_then}" if until_then else ""
         super().__init__(
@@ -134,16 +110,12 @@ class ToolTimeoutError(ToolError):
         )
 
 
-class ToolNotStartedError(ToolError):
+class ToolNotStartedError(ToolError, code="tool-not-started"):
     """A command that could not be started, so that nothing at all happened."""
 
-    code = "tool-not-started"
 
-
-class ToolNotConfinedError(ToolNotStartedError):
+class ToolNotConfinedError(ToolNotStartedError, code="tool-not-confined"):
     """A command that may only run held inside, on a machine that cannot do that."""
-
-    code = "tool-not-confined"
 
     def __init__(self, tool: str, reason: str) -> None:
         super().__init__(
@@ -152,10 +124,8 @@ class ToolNotConfinedError(ToolNotStartedError):
         )
 
 
-class ToolNotEndedError(ToolError):
+class ToolNotEndedError(ToolError, code="tool-not-ended"):
     """Something that a step started is still there, and could write after its checkpoint."""
-
-    code = "tool-not-ended"
 
     def __init__(self, tool: str) -> None:
         super().__init__(
@@ -164,10 +134,8 @@ class ToolNotEndedError(ToolError):
         )
 
 
-class ToolLimitError(ToolError):
+class ToolLimitError(ToolError, code="tool-limit"):
     """A command that was ended because it went beyond a limit other than time."""
-
-    code = "tool-limit"
 
     def __init__(self, tool: str, what: str) -> None:
         super().__init__(
@@ -175,10 +143,9 @@ class ToolLimitError(ToolError):
         )
 
 
-class ToolWroteError(ToolError):
+class ToolWroteError(ToolError, code="tool-wrote"):
     """A tool that is declared to read only has changed something in a sandbox."""
 
-    code = "tool-wrote"
     _MOST = 5
 
     def __init__(self, tool: str, paths: Sequence[str]) -> None:
@@ -190,7 +157,5 @@ class ToolWroteError(ToolError):
         )
 
 
-class ToolRefusedError(ToolError):
+class ToolRefusedError(ToolError, code="tool-refused"):
     """A write tool that may not run because no checkpoint can be made."""
-
-    code = "tool-refused"

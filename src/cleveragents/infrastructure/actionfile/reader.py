@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from msgspec.structs import replace
 
+from cleveragents.application.ports.actors import ActionSurvey
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.errors import ActionFileError, ActionNotFoundError, StepFileError
 from cleveragents.domain.tool_schema import CallProblem
@@ -66,12 +67,16 @@ class YamlActionReader:
         self._builtin_names = builtin_names
         self._check_step = check_step
 
-    def read(self, path: str, overrides: Mapping[str, str]) -> Action:
+    def read(
+        self, path: str, overrides: Mapping[str, str], survey: ActionSurvey | None = None
+    ) -> Action:
         reading = self._begin(path, ActionFileError, overrides)
         top = ActionKeys.rule().read(reading.document.value, reading.top)
         action = reading.rules.action(top) if top else None
         if action:
             self._check_calls(action, reading)
+        if action and survey:
+            _survey(action, survey, reading.top)
         return reading.result(action)
 
     def read_step(self, path: str, action: Action, index: int) -> Step:
@@ -162,6 +167,14 @@ class YamlActionReader:
         if text := resource_not_given(action, child, call.step):
             return [CallProblem(text=text, rests_on=("resources",))]
         return self._check_step(child, call.step)
+
+
+def _survey(action: Action, survey: ActionSurvey, top: SourcePlace) -> None:
+    for name, text in survey.resource_problems(action.resources):
+        top.at("resources", name).wrong(text)
+    # What is made of a file with mistakes may lack what tells one actor from another.
+    if not top.mistakes.found and (text := survey.actor_problem(action)):
+        top.at("actor").wrong(text)
 
 
 def _decoded(content: bytes) -> str:

@@ -80,7 +80,7 @@ class ResourceKeys(Section):
 
     type = required(RESOURCE_TYPE, "What kind of thing it is.")
     path = key(TEXT, "Where it is, relative to where `plan use` runs; `~` is the home folder.")
-    url = key(TEXT, "Of a postgres database: postgresql://...")
+    url = key(TEXT, "Where it is, if it is on a server; no type that works yet is.")
     include = listed(INSIDE_PATH, "Ignored paths that the sandbox needs.")
     exclude = listed(INSIDE_PATH, "What need not be captured; a rollback leaves it in place.")
     checkpointable = key(BOOLEAN, "Whether checkpoints are taken of it.", default=True)

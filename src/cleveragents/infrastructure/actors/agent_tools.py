@@ -1,64 +1,53 @@
-"""Whose tool it is: one that an agent's program carries out itself, or any other."""
+"""All tools, beside those of the toolbox what an agent's program carries out itself."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from cleveragents.application.ports.runtime import ToolContext, Tools
+from cleveragents.application.ports.runtime import ToolContext
 from cleveragents.domain.action import Action, Step, ToolSpec
 from cleveragents.domain.actor_protocol import AGENT_TOOL
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.footprint import UNKNOWN, Reach
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.tool_schema import CallProblem
+from cleveragents.infrastructure.processes.runner import ProcessRunner
+from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
+from cleveragents.infrastructure.tools.toolbox import ToolBox
 
 
 class CarriesOut(Protocol):
     def carry_out(self, plan_id: PlanId, tool: str, arguments: Mapping[str, Any]) -> ToolResult: ...
 
 
-class AgentTools:
-    """Implements Tools. What an agent does may write anywhere in the sandboxes; `agent` is asked
-    for late, since most plans have none; `release` ends the one that a plan has, if any."""
+class AgentTools(ToolBox):
+    """What an agent does may write anywhere in the sandboxes; `agent` is asked for late, since most
+    plans have none; `release` ends the one that a plan has, if any."""
 
     def __init__(
         self,
-        tools: Tools,
+        processes: ProcessRunner,
+        databases: DatabaseWorkers,
         agent: Callable[[], CarriesOut],
         release: Callable[[PlanId], None],
     ) -> None:
-        self._tools = tools
+        super().__init__(processes, databases)
         self._agent = agent
         self._release = release
 
-    def stop(self, plan_id: PlanId) -> None:
-        self._tools.stop(plan_id)
-
-    def allow(self, plan_id: PlanId) -> None:
-        self._tools.allow(plan_id)
-
     def end(self, plan_id: PlanId) -> None:
         self._release(plan_id)
-        self._tools.end(plan_id)
-
-    def close(self) -> None:
-        self._tools.close()
-
-    def refuse_if_stopped(self, plan_id: PlanId) -> None:
-        self._tools.refuse_if_stopped(plan_id)
-
-    def specs(self, action: Action | None) -> Sequence[ToolSpec]:
-        return self._tools.specs(action)
+        super().end(plan_id)
 
     def find(self, action: Action | None, name: str) -> ToolSpec:
         if name.startswith(AGENT_TOOL):
             return ToolSpec(name=name, description="What the agent does itself.", writes=True)
-        return self._tools.find(action, name)
+        return super().find(action, name)
 
     def check(self, action: Action, step: Step) -> Sequence[CallProblem]:
-        return () if step.tool.startswith(AGENT_TOOL) else self._tools.check(action, step)
+        return () if step.tool.startswith(AGENT_TOOL) else super().check(action, step)
 
     def is_held_to_reading(self, action: Action, spec: ToolSpec) -> bool:
-        return not spec.name.startswith(AGENT_TOOL) and self._tools.is_held_to_reading(action, spec)
+        return not spec.name.startswith(AGENT_TOOL) and super().is_held_to_reading(action, spec)
 
     def reach(
         self,
@@ -69,10 +58,10 @@ class AgentTools:
     ) -> Reach:
         if spec.name.startswith(AGENT_TOOL):
             return UNKNOWN
-        return self._tools.reach(spec, arguments, action, sandboxes)
+        return super().reach(spec, arguments, action, sandboxes)
 
     def run(self, spec: ToolSpec, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         if not spec.name.startswith(AGENT_TOOL):
-            return self._tools.run(spec, arguments, context)
+            return super().run(spec, arguments, context)
         tool = spec.name.removeprefix(AGENT_TOOL)
         return self._agent().carry_out(context.plan_id, tool, arguments)

@@ -7,8 +7,7 @@ from typing import Protocol
 from cleveragents.application.ports.actors import Actor
 from cleveragents.domain.action import SCRIPTED, Action, ActorSpec
 from cleveragents.domain.errors import ActorUnavailableError
-from cleveragents.infrastructure.actors.prepended_steps import GivenSteps
-from cleveragents.infrastructure.actors.scripted import ScriptedActor
+from cleveragents.infrastructure.actors.scripted import GivenSteps, ScriptedActor
 from cleveragents.infrastructure.actors.validating import ValidatingActor
 
 

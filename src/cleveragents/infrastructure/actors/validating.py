@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from cleveragents.application.ports.actors import Actor
 from cleveragents.domain.action import Action, Validation
 from cleveragents.domain.actor_protocol import (
+    FINISHED_AFTER,
     Finished,
     Memory,
     Proposal,
@@ -18,7 +19,6 @@ from cleveragents.domain.actor_protocol import (
 )
 
 _DONE = "validations_done"
-_FINISHED = "finished_after"
 
 
 class ValidatingActor:
@@ -66,19 +66,19 @@ class ValidatingActor:
 
     def _said(self, situation: Situation) -> Proposal | Unannounced | Finished:
         state = situation.state
-        if _FINISHED in state or _DONE in state:
+        if FINISHED_AFTER in state or _DONE in state:
             return Finished(memory=Memory(state=state))
         said = self._actor.decide(situation)
         if not isinstance(said, Finished) or not situation.action.decides:
             return said
-        known = {**said.memory.state, _FINISHED: _latest(situation)}
+        known = {**said.memory.state, FINISHED_AFTER: _latest(situation)}
         return replace(said, memory=Memory(state=known, added=said.memory.added))
 
 
 def _listening(situation: Situation) -> Situation:
     if not situation.action.decides:
         return situation
-    is_told = _latest(situation) > situation.state.get(_FINISHED, 0)
+    is_told = _latest(situation) > situation.state.get(FINISHED_AFTER, 0)
     is_given = situation.step_index < len(situation.action.steps)
     if not is_told and not is_given:
         return situation
@@ -86,7 +86,7 @@ def _listening(situation: Situation) -> Situation:
 
 
 def _working(state: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {key: value for key, value in state.items() if key not in (_DONE, _FINISHED)}
+    return {key: value for key, value in state.items() if key not in (_DONE, FINISHED_AFTER)}
 
 
 def _latest(situation: Situation) -> int:

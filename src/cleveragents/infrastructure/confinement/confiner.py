@@ -1,10 +1,19 @@
-"""How one command is held inside: what it gets to see, and what it gives up as it starts."""
+"""How one command is held inside: what it gets to see, and what it gives up as it starts.
+
+In which order, in the new process (`Enclosure.enter`): its own view of the files, made by mounts;
+root's capabilities; no new privileges; Landlock; the filter of calls.
+Why: each takes away what the one before it needs. Mounting takes capabilities, and Landlock forbids
+it; and without a promise of no new privileges an ordinary user may set up neither of the last two.
+Where bubblewrap is asked for, it gives the view, and none of this is ours to do.
+What is not guaranteed: more than the machine can do. `Enforcement` says what holds; where all of it
+is required and something is missing, nothing runs.
+"""
 
 import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 
@@ -22,8 +31,8 @@ from cleveragents.domain.confinement import (
 )
 from cleveragents.domain.errors import ToolNotStartedError
 from cleveragents.infrastructure.confinement import bubblewrap, landlock, socket_filter
-from cleveragents.infrastructure.confinement.environment import passed_on, private_places
-from cleveragents.infrastructure.confinement.machine import Machine
+from cleveragents.infrastructure.confinement.covers import Cover
+from cleveragents.infrastructure.confinement.machine import Machine, can_mount_layer
 from cleveragents.infrastructure.confinement.places import Places, Store
 from cleveragents.infrastructure.confinement.read_only_view import ReadOnlyView
 from cleveragents.infrastructure.confinement.socket_filter import SocketFilter
@@ -32,6 +41,7 @@ from cleveragents.infrastructure.confinement.syscalls import (
     PR_SET_NO_NEW_PRIVS,
     prctl,
 )
+from cleveragents.infrastructure.files.data_folder import make_private
 
 # What root may still do once it is inside: handle files and users, as package managers do. Gone
 # are devices, modules, mounts, the clock, and whatever else reaches beyond files.
@@ -49,6 +59,8 @@ class Enclosure(Struct, frozen=True, kw_only=True):
     view: ReadOnlyView | None = None
     filter: SocketFilter | None = None
     gives_up_rights: bool = False
+    landlock: int = 0
+    covers: Sequence[Cover] = ()
 
     @property
     def is_apart(self) -> bool:
@@ -62,14 +74,15 @@ class Enclosure(Struct, frozen=True, kw_only=True):
 
     def enter(self) -> None:  # pragma: no cover - in a new process that no tool looks into
         """By the new process, before it becomes its program. Raises OSError."""
-        if self.view is not None:
-            self.view.enter()
+        merged = self.view.enter() if self.view is not None else []
         if not self.gives_up_rights:
             return
         if os.geteuid() == 0:
             _drop_capabilities()
         prctl(PR_SET_NO_NEW_PRIVS, 1)
         if self.ruleset is not None:
+            if self.view is not None and self.view.places.writable:
+                landlock.add_folders(self.ruleset, merged, self.landlock)
             landlock.restrict_self(self.ruleset)
         if self.filter is not None:
             self.filter.apply()
@@ -88,12 +101,27 @@ class Confiner(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def machine(self) -> Machine:
-        return Machine(self.environ.get("PATH", os.defpath))
+        return Machine(self.environ.get("PATH", os.defpath), self.scratch)
 
     def enforcement(self, asked: Confinement) -> Enforcement:
         wanted = asked.by is ConfinementMeans.BUBBLEWRAP
         machine = self.machine.abilities(with_bubblewrap=wanted)
         return enforcement(asked, ConfinementMode(self.configured), machine)
+
+    def can_cover(self, asked: Confinement) -> bool:
+        """Whether a command can be shown its sandboxes at their projects' own paths."""
+        holds = self.enforcement(asked)
+        is_kernel = holds.by is ConfinementMeans.KERNEL
+        return is_kernel and Guarantee.ATTRIBUTES in holds.enforced
+
+    def can_layer(self, asked: Confinement, lower: str) -> bool | None:
+        """Whether that folder can be the lower part of a layer, too; None if nobody wants that."""
+        if self.enforcement(asked).by is not ConfinementMeans.KERNEL:
+            return None
+        if not self.can_cover(asked):
+            return False
+        make_private(self.scratch)
+        return can_mount_layer(lower, self.scratch)
 
     @contextmanager
     def enclosed(
@@ -115,11 +143,12 @@ class Confiner(Struct, frozen=True, kw_only=True, dict=True):
                 shown,
                 writable=[*places.writable, private, *further],
                 shown=[*shown.shown, *ours],
+                kept=further,
             )
             is_wrapped = holds.by is ConfinementMeans.BUBBLEWRAP
             means = self._wrapped if is_wrapped else self._by_kernel
             with means(argv, holds, places) as enclosure:
-                yield replace(enclosure, environ=environ)
+                yield replace(enclosure, environ=environ, covers=places.covers)
 
     @contextmanager
     def _by_kernel(
@@ -143,6 +172,7 @@ class Confiner(Struct, frozen=True, kw_only=True, dict=True):
                 if Guarantee.NETWORK in holds.enforced
                 else None,
                 gives_up_rights=True,
+                landlock=abi,
             )
         finally:
             if ruleset is not None:
@@ -165,7 +195,7 @@ class Confiner(Struct, frozen=True, kw_only=True, dict=True):
 
     @contextmanager
     def _private_folder(self) -> Generator[str]:
-        os.makedirs(self.scratch, mode=0o700, exist_ok=True)
+        make_private(self.scratch)
         folder = tempfile.mkdtemp(prefix="step-", dir=self.scratch)
         try:
             yield folder
@@ -210,3 +240,42 @@ def _open_and_retry(function: Callable[[str], object], path: str, error: object)
     with suppress(OSError):
         os.chmod(os.path.dirname(path), 0o700)
         function(path)
+
+
+# --- which variables of the user's environment a command gets to see ------------------------------
+
+# Where programs are, who runs them, how they talk, and where toolchains live. No credentials, and
+# no addresses of services that would act in a command's place (agents, buses, displays).
+_PASSED = frozenset(
+    (
+        *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "PWD", "LANG", "LANGUAGE", "TZ", "TERM"),
+        *("COLUMNS", "LINES", "COLORTERM", "NO_COLOR", "FORCE_COLOR", "CI", "EDITOR", "PAGER"),
+        *("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH", "PYTHONHOME"),
+        *("PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PYTHONUTF8", "PYTHONWARNINGS"),
+        *("JAVA_HOME", "GOPATH", "GOROOT", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR", "NODE_PATH"),
+        *("PYENV_ROOT", "RBENV_ROOT", "GEM_HOME", "GEM_PATH", "DOTNET_ROOT", "ANDROID_HOME"),
+        *("LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "MANPATH", "INFOPATH", "CC", "CXX", "MAKEFLAGS"),
+        *("SSL_CERT_FILE", "SSL_CERT_DIR", "SOURCE_DATE_EPOCH"),
+    )
+)
+_PASSED_PREFIXES = ("LC_",)
+
+
+def passed_on(environ: Mapping[str, str], further: Collection[str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in _PASSED or name in further or name.startswith(_PASSED_PREFIXES)
+    }
+
+
+def private_places(folder: str) -> dict[str, str]:
+    """Where programs put what need not stay: HOME can be read, but not written."""
+    return {
+        "TMPDIR": folder,
+        "TMP": folder,
+        "TEMP": folder,
+        "XDG_CACHE_HOME": f"{folder}/cache",
+        "XDG_STATE_HOME": f"{folder}/state",
+        "npm_config_cache": f"{folder}/cache/npm",
+    }

@@ -11,6 +11,7 @@ from cleveragents.infrastructure.confinement.syscalls import (
     LANDLOCK_RESTRICT_SELF,
     syscall,
 )
+from cleveragents.infrastructure.files.descriptors import opened
 
 _ASK_VERSION = 1
 _RULE_PATH_BENEATH = 1
@@ -28,8 +29,9 @@ _OF_A_FILE = _WRITE_FILE | _TRUNCATE | _IOCTL_DEVICE
 _SCOPES_SINCE = 6
 _SCOPES = 0b11  # abstract sockets and signals
 
-# Whatever is written here is gone at once, or only stirs the pot.
-_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+# Whatever is written here is gone at once, or only stirs the pot; the last is a process's own
+# terminal, if it has one, and no other.
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty")
 
 
 class _RulesetAttributes(ctypes.Structure):
@@ -73,6 +75,16 @@ def make_ruleset(writable: Sequence[str], abi: int) -> int:
     return ruleset
 
 
+def add_folders(ruleset: int, folders: Sequence[int], abi: int) -> None:  # pragma: no cover
+    """Writing below these open folders too; they are closed. For a merged folder, whose files are
+    none of those that it is merged from. Raises OSError."""
+    rights = _handled(abi) & ~_MAKE_DEVICE
+    for folder in folders:
+        rule = _PathBeneath(rights, folder)
+        syscall(LANDLOCK_ADD_RULE, ruleset, _RULE_PATH_BENEATH, ctypes.byref(rule), 0)
+        os.close(folder)
+
+
 def restrict_self(ruleset: int) -> None:  # pragma: no cover - in a new process
     """From now on, for this thread and all it starts. Needs no_new_privs."""
     syscall(LANDLOCK_RESTRICT_SELF, ruleset, 0)
@@ -84,11 +96,8 @@ def _handled(abi: int) -> int:
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
-    place = os.open(path, os.O_PATH | os.O_CLOEXEC)
-    try:
+    with opened(path, os.O_PATH | os.O_CLOEXEC) as place:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             rights &= _OF_A_FILE
         rule = _PathBeneath(rights, place)
         syscall(LANDLOCK_ADD_RULE, ruleset, _RULE_PATH_BENEATH, ctypes.byref(rule), 0)
-    finally:
-        os.close(place)

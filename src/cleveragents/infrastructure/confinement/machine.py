@@ -1,24 +1,29 @@
-"""The question what this machine offers to hold commands inside."""
+"""What this machine offers to hold commands inside, tried where its word is not enough."""
 
 import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache, cached_property
 
 from cleveragents.domain.confinement import Abilities
 from cleveragents.infrastructure.confinement import landlock, socket_filter
+from cleveragents.infrastructure.confinement.covers import mount_layer
 from cleveragents.infrastructure.confinement.places import Places
 from cleveragents.infrastructure.confinement.read_only_view import ReadOnlyView
+from cleveragents.infrastructure.files.data_folder import make_private
 
 _PATIENCE_SECONDS = 5
 
 
 class Machine:
-    """Asked once; `path` is where programs are looked for."""
+    """Asked once; `path` is where programs are looked for, `scratch` a folder where sandboxes
+    are."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, scratch: str = "") -> None:
         self._path = path
+        self._scratch = scratch
 
     @cached_property
     def landlock(self) -> int:
@@ -45,13 +50,22 @@ class Machine:
             return None
         return found
 
-    def abilities(self, *, with_bubblewrap: bool) -> Abilities:
+    @property
+    def layers(self) -> bool:
+        if not self._scratch or not self.read_only_view:
+            return False
+        make_private(self._scratch)
+        return can_mount_layer(self._scratch, self._scratch)
+
+    def abilities(self, *, with_bubblewrap: bool, with_layers: bool = False) -> Abilities:
+        """What they cost to be found out, only who tells them pays for."""
         return Abilities(
             landlock=self.landlock,
             socket_filter=self.socket_filter,
             read_only_view=self.read_only_view,
             process_table=self.process_table,
             bubblewrap=with_bubblewrap and self.bubblewrap is not None,
+            layers=with_layers and self.layers,
         )
 
 
@@ -111,3 +125,38 @@ def _works(argv: list[str]) -> bool:
     except (OSError, subprocess.SubprocessError):
         return False
     return done.returncode == 0
+
+
+def can_mount_layer(lower: str, scratch: str) -> bool:
+    """Whether that folder can be the lower part of a layer whose upper part is on the file system
+    of `scratch`. Tried, once for each two file systems."""
+    devices = os.lstat(lower).st_dev, os.stat(scratch).st_dev
+    if devices not in _MOUNTED:
+        _MOUNTED[devices] = _layer_works(lower, scratch)
+    return _MOUNTED[devices]
+
+
+_MOUNTED: dict[tuple[int, int], bool] = {}
+
+
+def _layer_works(lower: str, scratch: str) -> bool:
+    with tempfile.TemporaryDirectory(dir=scratch, prefix="layer-") as folder:
+        for name in ("upper", "work", "merged"):
+            os.mkdir(f"{folder}/{name}")
+        works = _succeeds(lambda: _try_layer(lower, folder))
+        for left in ("work", "work/work"):
+            with suppress(FileNotFoundError):
+                os.chmod(f"{folder}/{left}", 0o700)
+    return works
+
+
+def _try_layer(lower: str, folder: str) -> bool:  # pragma: no cover - in a process of its own
+    places = Places(folder=folder, writable=[folder])
+    ReadOnlyView(places=places, most_processes=100).enter()
+    flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+    parts = (lower, f"{folder}/upper", f"{folder}/work", f"{folder}/merged")
+    opened = [os.open(part, flags) for part in parts]
+    mount_layer(*opened)
+    os.mkdir(f"{folder}/merged/.cleveragents-here")
+    os.rmdir(f"{folder}/merged/.cleveragents-here")
+    return True

@@ -9,18 +9,26 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cleveragents.infrastructure.confinement.covers import Cover, seen_at
+
 _COMPARED = ("sandboxes", "scratch", "snapshots")
 
 
 class Places(Struct, frozen=True, kw_only=True):
     """It runs in `folder`, and writes in what is `writable`, but not in what of that is `closed`.
-    Of what is `hidden` it sees only what is `shown`. All of these are there."""
+    Of what is `hidden` it sees only what is `shown`. All of these are there. Under `covers`,
+    sandboxes are at their projects' paths; what is `kept` stays there nevertheless."""
 
     folder: str
     writable: Sequence[str]
     closed: Sequence[str] = ()
     hidden: Sequence[str] = ()
     shown: Sequence[str] = ()
+    covers: Sequence[Cover] = ()
+    kept: Sequence[str] = ()
+
+    def under(self, covers: Sequence[Cover]) -> "Places":
+        return replace(self, folder=seen_at(covers, self.folder), covers=covers)
 
 
 def places_of_step(folder: str, sandboxes: Iterable[str], *, read_only: bool) -> Places:
@@ -50,7 +58,8 @@ class Store(Struct, frozen=True, kw_only=True):
         if not self.folder:
             return places
         compared = [f"{self.folder}/{name}" for name in _COMPARED if is_ours]
-        own = [*places.writable, *places.closed, places.folder, private, *compared]
+        lent = (item.place for cover in places.covers for item in cover.lent)
+        own = [*places.writable, *places.closed, places.folder, private, *compared, *lent]
         files = [f"{self.database}{end}" for end in ("", "-wal", "-shm") if self.database]
         return replace(
             places,

@@ -37,12 +37,14 @@ CLONE_NEWPID = 0x20000000
 AT_RECURSIVE = 0x8000
 _AT_FDCWD = -100
 _READ_ONLY = 1
+_MNT_DETACH = 2
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _PRCTL = getattr(_LIBC, "prctl", None)
 _SYSCALL = getattr(_LIBC, "syscall", None)
 _UNSHARE = getattr(_LIBC, "unshare", None)
 _MOUNT = getattr(_LIBC, "mount", None)
+_UMOUNT = getattr(_LIBC, "umount2", None)
 _SIGNALFD = getattr(_LIBC, "signalfd", None)
 _BYTES_OF_A_SIGNAL_SET = 128
 
@@ -83,9 +85,16 @@ def unshare(flags: int) -> None:
     _checked(_UNSHARE(flags) if _UNSHARE else _unknown())
 
 
-def mount(source: bytes, target: bytes, flags: int, kind: bytes | None = None) -> None:
-    made = _MOUNT(source, target, kind, ctypes.c_ulong(flags), None) if _MOUNT else _unknown()
+def mount(
+    source: bytes, target: bytes, flags: int, kind: bytes | None = None, data: bytes | None = None
+) -> None:
+    made = _MOUNT(source, target, kind, ctypes.c_ulong(flags), data) if _MOUNT else _unknown()
     _checked(made)
+
+
+def unmount(target: bytes) -> None:
+    """What is mounted there, as soon as nobody uses it any more."""
+    _checked(_UMOUNT(target, _MNT_DETACH) if _UMOUNT else _unknown())
 
 
 class _MountAttributes(ctypes.Structure):
@@ -102,8 +111,8 @@ def set_read_only(place: bytes, *, recursive: bool = True) -> None:
     _change_mounts(place, _MountAttributes(set=_READ_ONLY), recursive=recursive)
 
 
-def set_writable(place: bytes) -> None:
-    _change_mounts(place, _MountAttributes(clear=_READ_ONLY), recursive=True)
+def set_writable(place: bytes, *, recursive: bool = True) -> None:
+    _change_mounts(place, _MountAttributes(clear=_READ_ONLY), recursive=recursive)
 
 
 def _change_mounts(place: bytes, attributes: _MountAttributes, *, recursive: bool) -> None:

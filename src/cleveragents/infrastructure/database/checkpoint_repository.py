@@ -2,32 +2,35 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from cleveragents.domain.checkpoint import (
     Checkpoint,
     CheckpointGroup,
-    CheckpointReason,
     PrunedCheckpoint,
     ResourceState,
 )
-from cleveragents.domain.checkpoint_lookup import SHORTEST_PREFIX
 from cleveragents.domain.decision import Position
 from cleveragents.domain.errors import DatabaseUnusableError
-from cleveragents.domain.ids import CheckpointId, DecisionId, GroupId, PlanId, ResourceId
-from cleveragents.domain.retention import GroupOutline, StateCounts
-from cleveragents.infrastructure.database.fence import FencedRows
-from cleveragents.infrastructure.database.rows import (
-    Row,
-    from_json,
-    insert,
-    row_of,
-    set_flag,
-    storable,
-    sure_time,
-    to_json,
-    to_text,
+from cleveragents.domain.ids import (
+    ULID_LETTERS,
+    CheckpointId,
+    DecisionId,
+    GroupId,
+    PlanId,
+    ResourceId,
+    id_part,
 )
+from cleveragents.infrastructure.database.fence import FencedRows
+from cleveragents.infrastructure.database.rows import Row, Table, set_flag, storable, to_text
 
+if TYPE_CHECKING:
+    from cleveragents.domain.retention import GroupOutline, StateCounts
+
+_GROUPS = Table("checkpoint_groups", "group_id", CheckpointGroup)
+_CHECKPOINTS = Table("checkpoints", "checkpoint_id", Checkpoint)
+_STATES = Table("checkpoint_resource_states", "resource_id", ResourceState)
+_PRUNED = Table("pruned_checkpoints", "checkpoint_id", PrunedCheckpoint)
 PLAN_RESOURCE_NAME = "plan"
 # By way of the groups: the checkpoints of a plan lie among those of all others.
 _SELECT_CHECKPOINTS = """
@@ -42,6 +45,10 @@ AND (label = :label OR group_id >= :id AND group_id < :end)
 UNION SELECT g.group_id FROM checkpoints c JOIN checkpoint_groups g ON g.group_id = c.group_id
 WHERE c.checkpoint_id >= :id AND c.checkpoint_id < :end AND g.plan_id = :plan_id
 """
+_ENDING = """
+SELECT DISTINCT g.group_id FROM checkpoint_groups g JOIN checkpoints c ON c.group_id = g.group_id
+WHERE g.plan_id = ? AND substr(c.checkpoint_id, ?) = ?
+"""
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _STATE_COUNTS = """
 SELECT COUNT(*), COALESCE(MAX(groups), 0) FROM
@@ -53,21 +60,11 @@ _SIZE_OF_GROUP = "(SELECT SUM(c.size_bytes) FROM checkpoints c WHERE c.group_id 
 class SqlCheckpoints(FencedRows):
     def add(self, group: CheckpointGroup) -> None:
         writing = self._fence.writing(group.plan_id)
-        insert(writing, "checkpoint_groups", _group_values(group))
+        _GROUPS.insert(writing, group)
         for checkpoint in group.checkpoints:
-            insert(writing, "checkpoints", _checkpoint_values(checkpoint))
+            _CHECKPOINTS.insert(writing, checkpoint)
         for state in group.resource_states:
-            insert(
-                writing,
-                "checkpoint_resource_states",
-                {
-                    "group_id": group.group_id,
-                    "resource_id": state.resource_id,
-                    "snapshot": state.snapshot,
-                    "state_hash": state.state_hash,
-                    "boundary": state.boundary,
-                },
-            )
+            _STATES.insert(writing, state, group_id=group.group_id)
 
     def get(self, group_id: GroupId) -> CheckpointGroup:
         groups = self._load("group_id = ?", group_id)
@@ -86,6 +83,12 @@ class SqlCheckpoints(FencedRows):
     def of_plan(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
         return self._load("plan_id = ?", plan_id)
 
+    def positions(self, plan_id: PlanId) -> Mapping[GroupId, Position]:
+        rows = self._connection.execute(
+            "SELECT group_id, timeline, seq FROM checkpoint_groups WHERE plan_id = ?", (plan_id,)
+        )
+        return {GroupId(row[0]): Position(timeline=row[1], seq=row[2]) for row in rows}
+
     def of_decision(self, plan_id: PlanId, decision_id: DecisionId) -> Sequence[CheckpointGroup]:
         rows = self._connection.execute(
             "SELECT group_id FROM checkpoint_groups WHERE plan_id = ? AND decision_id = ?"
@@ -95,11 +98,15 @@ class SqlCheckpoints(FencedRows):
         return [self.get(GroupId(row[0])) for row in rows.fetchall()]
 
     def called(self, plan_id: PlanId, name: str) -> Sequence[CheckpointGroup]:
-        label, start = storable(name), storable(name.upper())
-        end = f"{start}~" if len(name) >= SHORTEST_PREFIX else start
-        keys = {"plan_id": plan_id, "label": label, "id": start, "end": end}
-        found = [self.get(GroupId(row[0])) for row in self._connection.execute(_CALLED, keys)]
-        return sorted(found, key=lambda group: group.position.seq)
+        part = id_part(name)
+        start, end = ("", "") if part is None else (part, f"{part}~")
+        keys = {"plan_id": plan_id, "label": storable(name), "id": start, "end": end}
+        found = {row[0] for row in self._connection.execute(_CALLED, keys)}
+        if part is not None and len(part) < ULID_LETTERS:
+            keys = (plan_id, -len(part), part)
+            found.update(row[0] for row in self._connection.execute(_ENDING, keys))
+        groups = [self.get(GroupId(group_id)) for group_id in found]
+        return sorted(groups, key=lambda group: group.position.seq)
 
     def has_own_label(self, plan_id: PlanId, label: str) -> bool:
         row = self._connection.execute(
@@ -136,22 +143,24 @@ class SqlCheckpoints(FencedRows):
         )
 
     def pruned(self, plan_id: PlanId, name: str) -> PrunedCheckpoint | None:
-        row = self._connection.execute(
-            "SELECT group_id, reason, pruned_at FROM pruned_checkpoints WHERE plan_id = ?"
-            " AND (checkpoint_id = ? OR group_id = ? OR label = ?) ORDER BY rowid DESC",
-            (plan_id, storable(name.upper()), storable(name.upper()), storable(name)),
-        ).fetchone()
-        if row is None:
-            return None
-        return PrunedCheckpoint(
-            group_id=GroupId(row[0]), reason=row[1], pruned_at=sure_time(row[2])
+        names = (storable(name.upper()), storable(name.upper()), storable(name))
+        rest = (
+            "WHERE plan_id = ? AND (checkpoint_id = ? OR group_id = ? OR label = ?)"
+            " ORDER BY rowid DESC LIMIT 1"
         )
+        return next(iter(_PRUNED.select(self._connection, rest, plan_id, *names)), None)
 
     def count(self, plan_id: PlanId) -> int:
         row = self._connection.execute(
             "SELECT COUNT(*) FROM checkpoint_groups WHERE plan_id = ?", (plan_id,)
         ).fetchone()
         return int(row[0])
+
+    def sizes(self) -> Mapping[PlanId, int]:
+        rows = self._connection.execute(
+            "SELECT plan_id, SUM(size_bytes) FROM checkpoints GROUP BY plan_id"
+        )
+        return {PlanId(plan_id): int(size) for plan_id, size in rows}
 
     def snapshots(self, plan_id: PlanId) -> Mapping[ResourceId, Set[str]]:
         rows = self._connection.execute(
@@ -164,11 +173,15 @@ class SqlCheckpoints(FencedRows):
             needed.setdefault(resource, set()).update(refs)
         return {ResourceId(resource): refs for resource, refs in needed.items()}
 
-    def state_counts(self, plan_id: PlanId) -> StateCounts:
+    def state_counts(self, plan_id: PlanId) -> "StateCounts":
+        from cleveragents.domain.retention import StateCounts  # noqa: PLC0415 - who prunes
+
         row = self._connection.execute(_STATE_COUNTS, (plan_id,)).fetchone()
         return StateCounts(states=row[0], alike=row[1])
 
-    def outlines(self, plan_id: PlanId, *, counts_only: bool = False) -> Sequence[GroupOutline]:
+    def outlines(self, plan_id: PlanId, *, counts_only: bool = False) -> "Sequence[GroupOutline]":
+        from cleveragents.domain.retention import GroupOutline  # noqa: PLC0415 - who prunes
+
         size = "0" if counts_only else _SIZE_OF_GROUP
         rows = self._connection.execute(
             "SELECT g.group_id, g.label, g.state_hash, g.labelled_by_hand, g.created_at,"
@@ -181,7 +194,7 @@ class SqlCheckpoints(FencedRows):
                 label=row["label"],
                 state_hash=row["state_hash"],
                 labelled_by_hand=bool(row["labelled_by_hand"]),
-                created_at=_NEVER if counts_only else sure_time(row["created_at"]),
+                created_at=_NEVER if counts_only else datetime.fromisoformat(row["created_at"]),
                 size_bytes=row["size_bytes"],
             )
             for row in rows
@@ -216,100 +229,9 @@ def _grouped(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return by_group
 
 
-def _group_values(group: CheckpointGroup) -> dict[str, object]:
-    return {
-        "group_id": group.group_id,
-        "plan_id": group.plan_id,
-        "timeline": group.position.timeline,
-        "seq": group.position.seq,
-        "decision_id": group.decision_id,
-        "step_index": group.step_index,
-        "reason": group.reason,
-        "source": group.source,
-        "phase": group.phase,
-        "label": group.label,
-        "labelled_by_hand": group.labelled_by_hand,
-        "state_hash": group.state_hash,
-        "created_at": to_text(group.created_at),
-        "last_completed_step": group.last_completed_step,
-        "attempt": group.attempt,
-        "actor_state_json": to_json(group.actor_state),
-        "superseded": group.superseded,
-    }
-
-
-def _checkpoint_values(checkpoint: Checkpoint) -> dict[str, object]:
-    return {
-        "checkpoint_id": checkpoint.checkpoint_id,
-        "group_id": checkpoint.group_id,
-        "plan_id": checkpoint.plan_id,
-        "decision_id": checkpoint.decision_id,
-        "resource_id": checkpoint.resource_id,
-        "checkpoint_type": checkpoint.checkpoint_type,
-        "sandbox_ref": checkpoint.sandbox_ref,
-        "filesystem_path": checkpoint.filesystem_path,
-        "size_bytes": checkpoint.size_bytes,
-        "created_at": to_text(checkpoint.created_at),
-        "step_index": checkpoint.step_index,
-        "state_hash": checkpoint.state_hash,
-        "label": checkpoint.label,
-        "metadata_json": to_json(checkpoint.metadata),
-    }
-
-
-@row_of("checkpoint_groups", "group_id")
 def _group(row: Row, checkpoints: list[Row], states: list[Row]) -> CheckpointGroup:
-    return CheckpointGroup(
-        group_id=GroupId(row["group_id"]),
-        plan_id=PlanId(row["plan_id"]),
-        position=Position(timeline=row["timeline"], seq=row["seq"]),
-        decision_id=_maybe_decision(row["decision_id"]),
-        step_index=row["step_index"],
-        reason=CheckpointReason(row["reason"]),
-        source=row["source"],
-        phase=row["phase"],
-        label=row["label"],
-        labelled_by_hand=bool(row["labelled_by_hand"]),
-        state_hash=row["state_hash"],
-        created_at=sure_time(row["created_at"]),
-        last_completed_step=row["last_completed_step"],
-        attempt=row["attempt"],
-        actor_state=from_json(row["actor_state_json"]),
-        superseded=bool(row["superseded"]),
-        checkpoints=tuple(_checkpoint(item) for item in checkpoints),
-        resource_states=tuple(
-            ResourceState(
-                resource_id=ResourceId(item["resource_id"]),
-                snapshot=item["snapshot"],
-                state_hash=item["state_hash"],
-                boundary=item["boundary"],
-            )
-            for item in states
-        ),
+    return _GROUPS.read(
+        row,
+        checkpoints=tuple(_CHECKPOINTS.read(item) for item in checkpoints),
+        resource_states=tuple(_STATES.read(item) for item in states),
     )
-
-
-@row_of("checkpoints", "checkpoint_id")
-def _checkpoint(row: Row) -> Checkpoint:
-    resource_id = row["resource_id"]
-    return Checkpoint(
-        checkpoint_id=CheckpointId(row["checkpoint_id"]),
-        group_id=GroupId(row["group_id"]),
-        plan_id=PlanId(row["plan_id"]),
-        decision_id=_maybe_decision(row["decision_id"]),
-        resource_id=None if resource_id is None else ResourceId(resource_id),
-        resource=row["resource"],
-        checkpoint_type=row["checkpoint_type"],
-        sandbox_ref=row["sandbox_ref"],
-        filesystem_path=row["filesystem_path"],
-        size_bytes=row["size_bytes"],
-        created_at=sure_time(row["created_at"]),
-        step_index=row["step_index"],
-        state_hash=row["state_hash"],
-        label=row["label"],
-        metadata=from_json(row["metadata_json"]),
-    )
-
-
-def _maybe_decision(text: str | None) -> DecisionId | None:
-    return None if text is None else DecisionId(text)

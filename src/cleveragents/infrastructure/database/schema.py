@@ -4,7 +4,7 @@ A change of them raises FORMAT. Columns that end in `_json` hold JSON, times are
 docs/reference/database.md says what each table is for.
 """
 
-FORMAT = 2
+FORMAT = 5
 """Kept in the file as its `user_version`."""
 
 # A plan's action is beside its row and not in it: to change a row, SQLite goes over all of it. The
@@ -12,13 +12,16 @@ FORMAT = 2
 SCHEMA = """
 CREATE TABLE plans (
     plan_id TEXT PRIMARY KEY NOT NULL, ordinal INTEGER NOT NULL UNIQUE, action_name TEXT NOT NULL,
+    number INTEGER NOT NULL,
     phase TEXT NOT NULL, state TEXT NOT NULL, attempt INTEGER NOT NULL,
     last_completed_step INTEGER NOT NULL, last_checkpoint_id TEXT, rollback_target TEXT,
     safety_group TEXT, rollback_only_json TEXT NOT NULL, timeline INTEGER NOT NULL,
     seq INTEGER NOT NULL, actor_state_json TEXT NOT NULL, error_json TEXT,
     applied_json TEXT NOT NULL, created_at TEXT NOT NULL, started_at TEXT, finished_at TEXT,
-    lease_epoch INTEGER NOT NULL
+    cancel_reason TEXT, lease_epoch INTEGER NOT NULL
 );
+CREATE INDEX ix_plans_action_name_number ON plans (action_name, number);
+CREATE TABLE plan_numbers (action_name TEXT PRIMARY KEY NOT NULL, last INTEGER NOT NULL);
 CREATE TABLE plan_actions (
     plan_id TEXT PRIMARY KEY NOT NULL REFERENCES plans (plan_id), action_json TEXT NOT NULL
 );
@@ -30,7 +33,9 @@ CREATE TABLE plan_resources (
     name TEXT NOT NULL, type TEXT NOT NULL, location TEXT NOT NULL, base TEXT NOT NULL,
     sandbox_path TEXT NOT NULL, status TEXT NOT NULL, include_json TEXT NOT NULL,
     exclude_json TEXT NOT NULL, checkpointable BOOLEAN NOT NULL, base_snapshot TEXT, boundary TEXT,
-    state_json TEXT NOT NULL, UNIQUE (plan_id, name)
+    kept_with TEXT, confinement_json TEXT NOT NULL, cut_out_json TEXT NOT NULL, branched_at TEXT,
+    origin TEXT, intent_json TEXT, intent_needs_json TEXT NOT NULL, uncounted INTEGER NOT NULL,
+    rebuilding_json TEXT, details_json TEXT NOT NULL, UNIQUE (plan_id, name)
 );
 CREATE TABLE timelines (
     plan_id TEXT NOT NULL REFERENCES plans (plan_id), timeline INTEGER NOT NULL,

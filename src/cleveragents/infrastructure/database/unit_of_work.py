@@ -1,22 +1,28 @@
-"""The transaction: leaving it undoes it, only `commit` keeps it."""
+"""The transaction: leaving it undoes it, only `commit` keeps it.
+
+A repository is made where it is asked for, and loaded by who asks first (ADR 0077).
+"""
 
 import sqlite3
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from cleveragents.infrastructure.database.checkpoint_repository import SqlCheckpoints
-from cleveragents.infrastructure.database.correction_repository import SqlCorrections
-from cleveragents.infrastructure.database.decision_repository import (
-    SqlDecisions,
-    SqlTimelines,
-    SqlToolCalls,
-)
-from cleveragents.infrastructure.database.effect_repository import SqlEffects
 from cleveragents.infrastructure.database.engine import Database
 from cleveragents.infrastructure.database.fence import Fence, HeldLeases
-from cleveragents.infrastructure.database.message_repository import SqlMessages
 from cleveragents.infrastructure.database.plan_repository import SqlPlans, SqlResources
 from cleveragents.infrastructure.database.subplan_repository import SqlSubplans
+
+if TYPE_CHECKING:  # most transactions are about none of these
+    from cleveragents.infrastructure.database.correction_repository import SqlCorrections
+    from cleveragents.infrastructure.database.decision_repository import (
+        SqlDecisions,
+        SqlTimelines,
+        SqlToolCalls,
+    )
+    from cleveragents.infrastructure.database.effect_repository import SqlEffects
+    from cleveragents.infrastructure.database.message_repository import SqlMessages
 
 
 class SqlUnitOfWork:
@@ -25,14 +31,44 @@ class SqlUnitOfWork:
         self._fence = fence
         self.plans = SqlPlans(connection, fence)
         self.resources = SqlResources(connection, fence)
-        self.decisions = SqlDecisions(connection, fence)
-        self.tool_calls = SqlToolCalls(connection, fence)
         self.checkpoints = SqlCheckpoints(connection, fence)
-        self.timelines = SqlTimelines(connection, fence)
-        self.effects = SqlEffects(connection, fence)
         self.subplans = SqlSubplans(connection, fence)
-        self.corrections = SqlCorrections(connection, fence)
-        self.messages = SqlMessages(connection, fence)
+
+    @property
+    def decisions(self) -> "SqlDecisions":
+        from cleveragents.infrastructure.database.decision_repository import SqlDecisions
+
+        return SqlDecisions(self._connection, self._fence)
+
+    @property
+    def tool_calls(self) -> "SqlToolCalls":
+        from cleveragents.infrastructure.database.decision_repository import SqlToolCalls
+
+        return SqlToolCalls(self._connection, self._fence)
+
+    @property
+    def timelines(self) -> "SqlTimelines":
+        from cleveragents.infrastructure.database.decision_repository import SqlTimelines
+
+        return SqlTimelines(self._connection, self._fence)
+
+    @property
+    def effects(self) -> "SqlEffects":
+        from cleveragents.infrastructure.database.effect_repository import SqlEffects
+
+        return SqlEffects(self._connection, self._fence)
+
+    @property
+    def corrections(self) -> "SqlCorrections":
+        from cleveragents.infrastructure.database.correction_repository import SqlCorrections
+
+        return SqlCorrections(self._connection, self._fence)
+
+    @property
+    def messages(self) -> "SqlMessages":
+        from cleveragents.infrastructure.database.message_repository import SqlMessages
+
+        return SqlMessages(self._connection, self._fence)
 
     def raise_epochs(self) -> None:
         self._fence.raise_epochs()

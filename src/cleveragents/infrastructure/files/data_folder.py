@@ -9,11 +9,24 @@ import stat
 
 from cleveragents.domain.errors import DataDirError
 
-FOLDERS = ("locks", "sandboxes", "scratch", "snapshots")
-_KNOWN = frozenset((*FOLDERS, "crashes", "config.toml"))
-_DATABASE = "cleveragents.db"
+FOLDERS = ("locks", "sandboxes", "scratch", "snapshots", "trash")
+DATABASE = "cleveragents.db"
+SETTINGS = "config.toml"
+FURTHER = ("crashes", "machine.json")
+_KNOWN = frozenset((*FOLDERS, *FURTHER, SETTINGS))
 _PRIVATE = 0o700
 _OTHERS = 0o077
+
+
+def make_private(path: str) -> None:
+    """With all that is missing above it, where `os.makedirs` would leave that open to others."""
+    try:
+        os.mkdir(path, _PRIVATE)
+    except FileExistsError:
+        pass
+    except FileNotFoundError:
+        make_private(os.path.dirname(path))
+        make_private(path)
 
 
 class DataFolder:
@@ -74,4 +87,4 @@ class DataFolder:
 
 
 def _is_strange(name: str) -> bool:
-    return name not in _KNOWN and not name.startswith(_DATABASE)
+    return name not in _KNOWN and not name.startswith(DATABASE)

@@ -10,7 +10,11 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
+from cleveragents.infrastructure.files.descriptors import opened
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# A folder that is ours alone, wherever the user has put it.
+_OURS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 # Not blocking: a pipe without a writer would wait for ever.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -61,7 +65,7 @@ def link_target(top: str, name: str) -> bytes:
 def write_file(path: str, data: bytes, mode: int = 0o600, *, synced: bool = True) -> None:
     """Replace the whole file in one step that, if it is `synced`, survives a crash."""
     top, name = os.path.split(path)
-    with _opened(top) as folder:
+    with opened(top, _OURS) as folder:
         _write(folder, name, data, mode, synced=synced)
 
 
@@ -90,7 +94,7 @@ def remove(top: str, name: str) -> None:
 def make_folder(top: str, name: str) -> None:
     """Real folders all the way: a link in their place would lead out of `top`."""
     parent, last = os.path.split(top.rstrip("/"))
-    with _opened(parent) as fd:
+    with opened(parent, _OURS) as fd:
         folder = os.dup(fd)
     try:
         for part in (last, *filter(None, name.split("/"))):
@@ -141,16 +145,6 @@ def _listed(top: str, folder: str) -> list[tuple[str, bool, bool]]:
             )
     except OSError:
         return []
-
-
-@contextmanager
-def _opened(path: str) -> Generator[int]:
-    """A folder that is ours alone, wherever the user has put it."""
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 @contextmanager

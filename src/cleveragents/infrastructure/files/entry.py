@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from cleveragents.infrastructure.files.layers.overlay_marks import is_whiteout
+
 # Kernel timestamps move in ticks of up to 10 ms: a file touched this close to the moment it was
 # looked at may change again without a visible change of its times.
 RACY_NS = 50_000_000
@@ -21,10 +23,12 @@ class Kind(IntEnum):
     FILE = 1
     DIR = 2
     LINK = 3
+    WHITEOUT = 4
 
 
 class Entry(NamedTuple):
-    """One path of a tree. `mtime_ns`, `uid` and `gid` are brought back but are not state."""
+    """One path of a tree. `mtime_ns`, `uid` and `gid` are brought back but are not state. The mode
+    of a folder may have the bit `OPAQUE`."""
 
     path: bytes
     kind: Kind
@@ -152,11 +156,13 @@ def entry_of(row: Sequence[Any]) -> Entry:
 def status_of(found: os.stat_result, taken_ns: int) -> StatInfo:
     mode = found.st_mode
     kind = KINDS.get(mode & KIND_BITS)
+    if kind is None and is_whiteout(found):
+        kind = Kind.WHITEOUT
     # In the order of the fields: naming them would double the time.
     return StatInfo(
         kind,
         # The bits of a link mean nothing, and the size of a folder is the file system's business.
-        0 if kind is Kind.LINK else mode & MODE_BITS,
+        mode & MODE_BITS if kind is Kind.FILE or kind is Kind.DIR else 0,
         found.st_size if kind is Kind.FILE else 0,
         found.st_mtime_ns,
         found.st_ctime_ns,

@@ -2,6 +2,10 @@
 
 What a mode really is stands beside the sandbox before it changes: whoever comes after a kill puts
 it back (ADR 0038).
+In which order: the lock on the note; what a killed one had lent, deepest first, as what is above is
+passed on the way; then for each path the note, the mode, the work, the mode back. A mode that
+somebody has set meanwhile is left alone. What is not guaranteed: the note over a power cut, as it
+is not synced.
 """
 
 import errno

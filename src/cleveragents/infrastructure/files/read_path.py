@@ -17,6 +17,7 @@ from cleveragents.infrastructure.files.entry import (
     shown,
     status_of,
 )
+from cleveragents.infrastructure.files.layers.overlay_marks import opaque_bit
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 CHUNK = 4 * 1024 * 1024
@@ -95,7 +96,10 @@ def _look(anchor: RootedFolder, path: bytes, sink: Sink) -> ManifestRow | None:
         return _look_at_link(anchor, path, status)
     if status.kind is Kind.DIR:
         # What the anchor did to get in is not the folder's own mode.
-        return status._replace(mode=anchor.opened_modes.get(path, status.mode)).seen(path)
+        mode = anchor.opened_modes.get(path, status.mode) | opaque_bit(*anchor.place(path))
+        return status._replace(mode=mode).seen(path)
+    if status.kind is Kind.WHITEOUT:
+        return status.seen(path)
     return _look_at_file(anchor.open(path), path, sink)
 
 

@@ -1,4 +1,12 @@
-"""Reaching into a tree without ever following a link that something planted in it."""
+"""Reaching into a tree without ever following a link that something planted in it.
+
+A path is opened component by component, each from the open folder above it and never through a
+link, so that what is at the end lies below the root, whatever is renamed meanwhile; `open_file`
+has the kernel do the same in one call. The chain of the last path stays open for the next one, and
+who replaces folders closes it first.
+What is not guaranteed: that a path still leads where it did. What was opened stays what it was, and
+may lie elsewhere by now.
+"""
 
 import ctypes
 import errno

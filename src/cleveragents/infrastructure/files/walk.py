@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.files.entry import Kind, StatInfo, parent_of, shown, status_of
 from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.layers.overlay_marks import opaque_bit
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
@@ -63,11 +64,18 @@ def linked_files(listing: Listing) -> set[bytes]:
 def status_at(anchor: RootedFolder, path: bytes) -> StatInfo | None:
     """What one path is now; None if nothing is there. Raises OSError."""
     try:
-        return status_of(anchor.status(path), time.time_ns())
+        status = status_of(anchor.status(path), time.time_ns())
+        return with_opaque(status, *anchor.place(path)) if status.kind is Kind.DIR else status
     except OSError as error:
         if error.errno in _GONE:
             return None
         raise
+
+
+def with_opaque(status: StatInfo, folder: int, name: bytes) -> StatInfo:
+    """The status of a folder, with what it says of the lower one of a layer."""
+    bit = opaque_bit(folder, name)
+    return status._replace(mode=status.mode | bit) if bit else status
 
 
 def _list_folder(
@@ -102,6 +110,7 @@ def _note_all(
     # The file system's own clock, which Clock is not: its stamps are compared with this. Once for
     # all of them: too early a time makes one more file be looked at, never one less.
     now = time.time_ns()
+    length = len(prefix)
     with os.scandir(anchor.folder(folder)) as entries:
         inner = [_found(anchor, prefix, entry) for entry in entries]
     for path, found in inner:
@@ -113,10 +122,11 @@ def _note_all(
             listing.excluded.append(path)
         elif kind is None:
             listing.special.append(path)
+        elif kind is Kind.DIR:
+            listing.found[path] = with_opaque(status, anchor.folder(folder), path[length:])
+            folders.append(path)
         else:
             listing.found[path] = status
-            if kind is Kind.DIR:
-                folders.append(path)
     return folders
 
 

@@ -1,10 +1,16 @@
-"""The signs of life of the locks we hold, and what happens if one of them is not ours."""
+"""The signs of life of the locks we hold, and what happens if one of them is not ours.
+
+In which order, at every beat: who is named where the lock is; only if that is us, the sign. So a
+process that was taken for dead never writes over the name of the one that took over; it is told,
+and ends (`plan_locks._stop_at_once`).
+What is not guaranteed: a sign at every beat. A full disk or a stopped process gives none, and one
+on another machine or in another container may then be taken for dead; one that we can see never is.
+"""
 
 import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -12,10 +18,6 @@ from msgspec.structs import replace
 from cleveragents.infrastructure.locks.lock_owners import LockOwner, read_owner
 
 BEAT_SECONDS = 2.0
-
-
-class Overtaken(Protocol):
-    def __call__(self, path: str, by: LockOwner | None) -> None: ...
 
 
 class HeldLock(Struct):
@@ -29,7 +31,9 @@ class HeldLock(Struct):
 class Heartbeats:
     """One thread for all locks of the process, which lives as long as there are any."""
 
-    def __init__(self, overtaken: Overtaken, seconds: float = BEAT_SECONDS) -> None:
+    def __init__(
+        self, overtaken: Callable[[str, LockOwner | None], None], seconds: float = BEAT_SECONDS
+    ) -> None:
         self._overtaken = overtaken
         self._seconds = seconds
         self._held: list[HeldLock] = []

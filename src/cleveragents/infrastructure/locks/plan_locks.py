@@ -1,16 +1,24 @@
-"""The plan locks: kernel locks on files that say who has them (ADR 0017)."""
+"""The plan locks: kernel locks on files that say who has them (ADR 0017).
+
+In which order: the kernel's lock; our name in the file; signs of life; the lease, which the next
+transaction raises; if the one before us died, the end of what it had started. Back in reverse.
+Why: an empty file that is locked is ours without a question. A name in it needs the guard, which
+one process has at a time: between looking and signing nobody else may come to the same answer. An
+owner that is far, and silent for too long, is not waited for: a new file takes the place of its
+own, which it sees with its next sign of life, and stops at once.
+What is not guaranteed: that it stops before we begin. Until then it may change files; the record it
+cannot write any more (`database/fence.py`).
+"""
 
 import fcntl
 import os
-import signal
 import time
 from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from cleveragents.application.ports.database import Leases
-from cleveragents.application.ports.runtime import Clock
 from cleveragents.domain.errors import (
     DataDirError,
     InvalidIdError,
@@ -18,6 +26,7 @@ from cleveragents.domain.errors import (
     ToolNotEndedError,
 )
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.locks.heartbeats import BEAT_SECONDS, Heartbeats, HeldLock
 from cleveragents.infrastructure.locks.lock_owners import (
     LockOwner,
@@ -30,6 +39,10 @@ from cleveragents.infrastructure.locks.lock_owners import (
     whose_turn,
 )
 from cleveragents.infrastructure.processes.marked import end_processes, mark_of
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports.database import Leases
+    from cleveragents.application.ports.runtime import Clock
 
 EXPIRY_SECONDS = 60.0
 """After this long without a sign of life an owner on another machine is taken for dead."""
@@ -47,8 +60,8 @@ class FilePlanLocks:
     def __init__(
         self,
         folder: str,
-        clock: Clock,
-        leases: Leases,
+        clock: "Clock",
+        leases: "Leases",
         *,
         beat: float = BEAT_SECONDS,
         expiry: float = EXPIRY_SECONDS,
@@ -86,6 +99,8 @@ class FilePlanLocks:
             if time.monotonic() > deadline:
                 raise PlanLockedError(plan_id, self._in_words(found), self._advice(found))
             if owner is not None and not asked:
+                import signal  # noqa: PLC0415 - who only asks who has a lock sends none
+
                 asked = True
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(owner.pid, signal.SIGTERM)
@@ -109,20 +124,25 @@ class FilePlanLocks:
 
     def is_busy(self) -> bool:
         """Whether anybody works on any plan, as far as can be told."""
-        return any(self._holder(plan_id) is not None for plan_id in self._plans())
+        return any(self._holder(plan_id) is not None for plan_id in self.known())
 
     def dead(self) -> Mapping[PlanId, str]:
         """The locks that somebody left behind by dying, with who that was."""
         found: dict[PlanId, str] = {}
-        for plan_id in self._plans():
-            descriptor = os.open(self._path(plan_id), os.O_RDWR | os.O_CLOEXEC)
-            try:
+        for plan_id in self.known():
+            with opened(self._path(plan_id), os.O_RDWR | os.O_CLOEXEC) as descriptor:
                 seen = self._look(descriptor, self._clock.now().timestamp(), fcntl.LOCK_SH)
                 if seen.owner is not None and whose_turn(seen, self._expiry) is not LockTurn.WAIT:
                     found[plan_id] = self._in_words(seen)
-            finally:
-                os.close(descriptor)
         return found
+
+    def forget(self, plan_id: PlanId) -> None:
+        path = self._path(plan_id)
+        with suppress(FileNotFoundError), opened(path, os.O_RDWR | os.O_CLOEXEC) as descriptor:
+            found = self._look(descriptor, self._now(), fcntl.LOCK_EX)
+            # Whoever has opened it meanwhile finds it at its place no more, and makes another.
+            if whose_turn(found, self._expiry) is not LockTurn.WAIT:
+                os.unlink(path)
 
     # --- taking ---------------------------------------------------------------------------------
 
@@ -183,12 +203,9 @@ class FilePlanLocks:
     @contextmanager
     def _guard(self) -> Generator[None]:
         path = os.path.join(self._folder, _GUARD)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with opened(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
-        finally:
-            os.close(descriptor)
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -200,12 +217,9 @@ class FilePlanLocks:
     def _now(self) -> float:
         """By the clock of whoever keeps the files, which is the one that the signs are dated by."""
         path = os.path.join(self._folder, _PROBE)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
+        with opened(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600) as descriptor:
             os.pwrite(descriptor, b"\n", 0)
             return os.fstat(descriptor).st_mtime
-        finally:
-            os.close(descriptor)
 
     def _is_at(self, plan_id: PlanId, descriptor: int) -> bool:
         """Whether the file we have open still is the plan's lock file."""
@@ -240,7 +254,7 @@ class FilePlanLocks:
             return f"if {owner.host} is gone, try again in {left:.0f} s"
         return f"if it hangs, end it with `kill {owner.pid}`; the plan can be resumed then"
 
-    def _plans(self) -> list[PlanId]:
+    def known(self) -> list[PlanId]:
         try:
             names = sorted(os.listdir(self._folder))
         except FileNotFoundError:

@@ -5,7 +5,6 @@ has moved the parent's meanwhile. What is not committed in it are files like all
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from msgspec import Struct
 
@@ -14,17 +13,13 @@ from cleveragents.domain.action import MergeStrategy
 from cleveragents.domain.conflicts import LeftOut, Side
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
-from cleveragents.infrastructure.merging.tree_merge import PreparedTree, TreeMerge, TreeSnapshots
+from cleveragents.infrastructure.merging.tree_merge import PreparedTree, TreeMerge
 from cleveragents.infrastructure.sandbox.git.repository.packs import Packs, places_in
+from cleveragents.infrastructure.sandbox.git.repository.state import GitState
 from cleveragents.infrastructure.sandbox.git.submodules.records import submodules_of
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
-
-
-class Repositories(Protocol):
-    """Of the submodules of a parent's sandbox."""
-
-    def take_over(self, place: str, other: StoredSide) -> None: ...
 
 
 class PreparedCheckout(PreparedTree, frozen=True, kw_only=True):
@@ -48,8 +43,8 @@ class CheckoutMerge:
     def __init__(
         self,
         trees: TreeMerge,
-        snapshots: TreeSnapshots,
-        repositories_of: Callable[[PlanResource], Repositories],
+        snapshots: TreeEngine,
+        repositories_of: Callable[[PlanResource], GitState],
     ) -> None:
         self._trees = trees
         self._snapshots = snapshots

@@ -3,8 +3,6 @@
 import os
 import stat
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
 
 from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
@@ -13,16 +11,11 @@ from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import Conflict, ConflictKind
 from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.snapshots.pages.database_file import clear, drop_journals
+from cleveragents.infrastructure.snapshots.pages.engine import PagesEngine
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class DatabaseStates(Protocol):
-    def state_hash(self, resource: PlanResource, ref: str) -> str: ...
-    def copy_of(
-        self, resource: PlanResource, ref: str, draft: str
-    ) -> AbstractContextManager[str]: ...
 
 
 class PreparedDatabase(PreparedMerge, frozen=True, kw_only=True):
@@ -30,7 +23,7 @@ class PreparedDatabase(PreparedMerge, frozen=True, kw_only=True):
 
 
 class DatabaseMerge:
-    def __init__(self, snapshots: DatabaseStates) -> None:
+    def __init__(self, snapshots: PagesEngine) -> None:
         self._snapshots = snapshots
 
     def prepare(
@@ -119,21 +112,15 @@ def _replace(target: str, source: str) -> None:
     clear(beside)
     found = os.lstat(target) if os.path.lexists(target) else None
     mode = found.st_mode if found and stat.S_ISREG(found.st_mode) else 0o600
-    fd = os.open(beside, _NEW, 0o600)
-    try:
+    with opened(beside, _NEW, 0o600) as fd:
         with open(source, "rb") as file:
             copy_bytes(file.fileno(), fd, os.fstat(file.fileno()).st_size)
         os.fchmod(fd, mode & 0o7777)
         os.fsync(fd)
-    finally:
-        os.close(fd)
     # Journals first: one of the old database would be replayed into the new one.
     drop_journals(target)
     if os.path.isdir(target) and not os.path.islink(target):
         clear(target)
     os.replace(beside, target)
-    folder = os.open(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with opened(os.path.dirname(target), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) as folder:
         os.fsync(folder)
-    finally:
-        os.close(folder)

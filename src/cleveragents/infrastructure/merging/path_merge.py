@@ -4,6 +4,11 @@
 child that began anew did so on top of what others had merged since the first time: where it undoes
 that, a plain merge would see nothing, so it is a conflict. A file that one side has renamed is
 followed: what the other side made of it goes to its new path (`_follow`).
+In which order: every path that the child changed; then renames; then folders that something stays
+in; then those that something needs.
+Why: a rename writes to a path that was looked at by itself before, and has the last word there; and
+only when all files are decided can be said which folders are empty.
+What is not guaranteed: that a merge without conflicts works. Lines are compared, not their meaning.
 """
 
 import hashlib

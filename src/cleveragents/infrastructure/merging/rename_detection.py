@@ -2,6 +2,11 @@
 
 What the merge of a child does with it: `path_merge.PathMerge`, which follows the file. At an apply
 it is git that merges: `sandbox/git/merge.py`.
+In which order: among the files that the same side has added, one with the same bytes; else the one
+that shares most with it, counted by lines, if that is half of the larger one.
+Why: equal bytes need no reading, and to compare lines reads every candidate of a fitting size.
+What is not guaranteed: that it is the right one, or any: very large files and more candidates than
+a limit are left out, and then the file counts as deleted.
 """
 
 from collections import Counter

@@ -1,15 +1,22 @@
-"""Merging a child's tree into its parent's sandbox, from the snapshots of both."""
+"""Merging a child's tree into its parent's sandbox, from the snapshots of both.
 
+In which order: everything is decided from the store, with merges that are prepared and not carried
+out laid over the parent's; conflicts in files that git ignores are given up, and the parent's stay,
+or what the child built again; only then `carry_out` stages the contents and changes the sandbox.
+Why: what conflicts is known before a file changes, and several children can be tried together.
+What is not guaranteed: a record. The sandbox is changed, and the caller's capture says so.
+"""
+
+import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import Protocol
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from msgspec import Struct
 
 from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.domain.action import MergeStrategy
-from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.domain.errors import SandboxError, SnapshotDamagedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
@@ -20,26 +27,19 @@ from cleveragents.infrastructure.merging.path_merge import (
     PathMerge,
     Resolve,
 )
+from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.inside import GitInside, InsideSession, View
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 
+_MOST_CONFLICTS = 127
+# No settings of the user's: the same three texts give the same result everywhere.
+_NO_SETTINGS = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull}
+
 Ignored = Callable[[PlanResource, Sequence[bytes]], frozenset[bytes]]
 """Those of the paths that the project itself ignores."""
-
-
-class TreeSnapshots(Protocol):
-    def reading(self, resource: PlanResource) -> AbstractContextManager[TreeReader]: ...
-    def put(
-        self,
-        resource: PlanResource,
-        wanted: Mapping[bytes, Entry | None],
-        fill: Callable[[Staging], None],
-    ) -> None: ...
-
-
-class TextMerges(Protocol):
-    def opened(self, parent: PlanResource) -> AbstractContextManager[MergeText]: ...
 
 
 class PreparedTree(PreparedMerge, frozen=True, kw_only=True):
@@ -47,9 +47,9 @@ class PreparedTree(PreparedMerge, frozen=True, kw_only=True):
 
 
 class TreeMerge:
-    def __init__(self, snapshots: TreeSnapshots, texts: TextMerges, ignored: Ignored) -> None:
+    def __init__(self, snapshots: TreeEngine, inside: GitInside, ignored: Ignored) -> None:
         self._snapshots = snapshots
-        self._texts = texts
+        self._inside = inside
         self._ignored = ignored
 
     def prepare(
@@ -64,7 +64,7 @@ class TreeMerge:
         with (
             self._snapshots.reading(parent) as ours,
             self._snapshots.reading(child) as theirs,
-            self._texts.opened(parent) as merge_text,
+            merge_of_texts(self._inside, parent) as merge_text,
         ):
             seen = _MergeView(ours, theirs, parent, child, earlier)
             trees = seen.trees()
@@ -207,3 +207,28 @@ def _ref(snapshot: str | None, resource: PlanResource) -> str:
     if snapshot is None:
         raise SnapshotDamagedError(resource.name, "it was never captured")
     return snapshot
+
+
+@contextmanager
+def merge_of_texts(inside: GitInside, parent: PlanResource) -> Generator[MergeText]:
+    """Of three versions of one text that steps of this plan have written, with the tool that people
+    trust for it: `git merge-file` needs no repository, and raw bytes go in and come out."""
+    view = View(confinement=parent.confinement, plan_id=parent.plan_id, folder=parent.sandbox_path)
+    with inside.opened(view) as session:
+        yield lambda base, ours, theirs: _merged_text(session, (base, ours, theirs))
+
+
+def _merged_text(inside: InsideSession, texts: tuple[bytes, bytes, bytes]) -> bytes | None:
+    """None if both changed the same lines."""
+    for name, data in zip(("base", "ours", "theirs"), texts, strict=True):
+        (inside.told / name).write_bytes(data)
+    git = Git(str(inside.told), {**_NO_SETTINGS, "GIT_DIR": os.devnull}, inside.start)
+    done = git.run("merge-file", "--stdout", "ours", "base", "theirs", check=False)
+    if done.code == 0:
+        return done.stdout
+    if done.code <= _MOST_CONFLICTS:
+        return None
+    raise SandboxError(
+        f"git merge-file failed: {done.stderr.decode('utf-8', 'backslashreplace').strip()}",
+        "check that git works and that there is room on the disk",
+    )

@@ -1,5 +1,7 @@
-"""How it is seen in a command's output that something was refused to it, and what would allow
-it: the place that it names, and the line for the action file."""
+"""How a command's output shows that something was refused to it, and what would allow it.
+
+That is the place that the output names, and the line for the action file.
+"""
 
 import json
 import os

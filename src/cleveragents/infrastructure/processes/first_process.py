@@ -1,9 +1,8 @@
-"""The first process of a step's own process table, which the kernel makes the last: when it
-ends, all the others are ended before anybody hears of it.
+"""The first process of a step's own process table: when it ends, the kernel ends all the others.
 
-It is a copy of us that is as confined as the program that it starts, adopts every orphan, and can
-neither be signalled nor looked into from inside. It counts, stops and resumes all the others. If
-whoever keeps watch outside dies, the kernel kills it.
+That happens before anybody hears of its end. It is a copy of us that is as confined as the program
+that it starts, adopts every orphan, and can neither be signalled nor looked into from inside. It
+counts, stops and resumes all the others. If whoever keeps watch outside dies, the kernel kills it.
 """
 
 import os

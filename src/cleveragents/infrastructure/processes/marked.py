@@ -5,7 +5,6 @@ process group of its own does not take that away.
 """
 
 import os
-import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -50,5 +49,7 @@ def _carries(process: str, wanted: bytes) -> bool:
 
 
 def _kill(process_id: int) -> None:
+    import signal  # noqa: PLC0415 - who only asks who has a lock kills nobody
+
     with suppress(ProcessLookupError, PermissionError):
         os.kill(process_id, signal.SIGKILL)

@@ -1,6 +1,11 @@
 """The processes below one process: finding them, and ending all of them for good.
 
 For machines on which a step has no process table of its own, which its end would take along.
+In which order: who has ended is taken note of; who is there is found; each group is killed; again,
+until there is no child left to wait for. Orphans come to us, so that one which was not found this
+time is below us the next.
+What is not guaranteed: an end. What the kernel does not let go of, such as one that waits for a
+dead disk, is told after a while, and waited for.
 """
 
 import math

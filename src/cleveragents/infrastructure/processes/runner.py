@@ -6,10 +6,11 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import IO
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import IO, Protocol
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, Enforcement, Guarantee
 from cleveragents.domain.decision import ToolResult
@@ -21,6 +22,12 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.confinement.confiner import Confiner, Enclosure
+from cleveragents.infrastructure.confinement.covers import (
+    Cover,
+    mark_of_folder,
+    marks_below,
+    seen_at,
+)
 from cleveragents.infrastructure.confinement.places import Places, places_of_step
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
 from cleveragents.infrastructure.processes.marked import end_processes, mark_of
@@ -28,6 +35,7 @@ from cleveragents.infrastructure.processes.own_work import OwnWork
 from cleveragents.infrastructure.processes.reports import Report
 from cleveragents.infrastructure.processes.running import Limits, Running
 from cleveragents.infrastructure.processes.starting import NotStartedError, Start, started
+from cleveragents.infrastructure.terminal.relays import ProgramEnds
 
 # Output beyond what is kept is read and dropped; without an end it would only burn time.
 _PRINTED_AT_LEAST = 64 << 20
@@ -39,7 +47,8 @@ _QUIET = {"GIT_OPTIONAL_LOCKS": "0", "PYTHONDONTWRITEBYTECODE": "1"}
 class Command(Struct, frozen=True, kw_only=True):
     """What to run; `name` is the tool's, for messages. One that `talks` is written to and read;
     others find `input` on their standard input. `passed` are open files that it gets. What is
-    `read_only` may not write in the sandboxes, where that can be enforced."""
+    `read_only` may not write in the sandboxes, where that can be enforced. `ends` are its streams,
+    if somebody relays them."""
 
     name: str
     argv: Sequence[str]
@@ -52,12 +61,26 @@ class Command(Struct, frozen=True, kw_only=True):
     read_only: bool = False
     input: bytes = b""
     passed: tuple[int, ...] = ()
+    ends: ProgramEnds | None = None
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+class CoverMaking(Protocol):
+    """Who knows of which projects the sandboxes are."""
+
+    def opened(
+        self, plan_id: str, sandboxes: Sequence[str], *, read_only: bool
+    ) -> AbstractContextManager[Sequence[Cover]]: ...
+
+
 class ProcessRunner:
-    def __init__(self, confiner: Confiner, output_limit: int) -> None:
+    """`views`: without, every sandbox is seen where it is."""
+
+    def __init__(
+        self, confiner: Confiner, output_limit: int, views: CoverMaking | None = None
+    ) -> None:
         self._confiner = confiner
+        self._views = views
         self.output_limit = output_limit
         self._process_limit = confiner.process_limit
         self._lock = threading.Lock()
@@ -103,31 +126,48 @@ class ProcessRunner:
             tail = running.collect(limits)
             report = running.end()
         self.refuse_if_stopped(command.plan_id)
-        return self._result(command, tail.text, report)
+        result = self._result(command, tail.text, report)
+        if moved := [path for path, mark in running.below.items() if mark_of_folder(path) != mark]:
+            return replace(result, values={**result.values, "changed_by_others": moved})
+        return result
 
     @contextmanager
     def started(self, command: Command, limits: Limits) -> Generator[Running]:
         """Running until the block is left, and then certainly no more."""
         self._refuse_unconfined(command)
-        held = self._confiner.enclosed(command.argv, command.confinement, _places(command))
-        with held as enclosure, _stdin(command) as stdin, ExitStack() as stack:
+        with ExitStack() as stack:
+            places = _places(command).under(stack.enter_context(self._covers(command)))
+            held = self._confiner.enclosed(command.argv, command.confinement, places)
+            enclosure, stdin = stack.enter_context(held), stack.enter_context(_stdin(command))
             start = Start(
                 name=command.name,
                 folder=command.folder,
                 mark=mark_of(command.plan_id, uuid.uuid4().hex),
                 environ=_environment(command, enclosure),
-                stdin=stdin,
-                stderr=subprocess.PIPE if command.talks else subprocess.STDOUT,
+                stdin=stdin if command.ends is None else command.ends.stdin,
+                stdout=subprocess.PIPE if command.ends is None else command.ends.stdout,
+                stderr=_stderr(command),
                 most_processes=limits.processes,
                 passed=command.passed,
+                controls=command.ends is not None and command.ends.controls,
             )
             try:
                 running = stack.enter_context(started(enclosure, start))
             except NotStartedError as error:
                 raise _not_started(command, error) from error
+            running.below = marks_below(places.covers)
             if command.plan_id in self._stopped:  # just now, when there was nothing to end
                 running.end()
             yield running
+
+    @contextmanager
+    def _covers(self, command: Command) -> Generator[Sequence[Cover]]:
+        if self._views is None or not self._confiner.can_cover(command.confinement):
+            yield ()
+            return
+        sandboxes = [address.value for address in command.sandboxes.values()]
+        with self._views.opened(command.plan_id, sandboxes, read_only=command.read_only) as covers:
+            yield covers
 
     def limits(self, seconds: float) -> Limits:
         return Limits(
@@ -165,6 +205,12 @@ class ProcessRunner:
         return ToolResult(output=text, values=values)
 
 
+def _stderr(command: Command) -> int:
+    if command.ends is not None:
+        return command.ends.stderr
+    return subprocess.PIPE if command.talks else subprocess.STDOUT
+
+
 @contextmanager
 def _stdin(command: Command) -> Generator[int | IO[bytes]]:
     if command.talks or not command.input:
@@ -185,12 +231,14 @@ def _environment(command: Command, enclosure: Enclosure) -> dict[str, str]:
     # Without GIT_*: a GIT_DIR of the caller would lead git out of the sandbox.
     kept = {k: v for k, v in enclosure.environ.items() if not k.startswith("GIT_")}
     # Nor may git look above a sandbox that has no repository: a home folder often is one.
-    tops = {os.path.dirname(address.value) for address in command.sandboxes.values()}
-    kept["GIT_CEILING_DIRECTORIES"] = os.pathsep.join(sorted(tops))
-    sandboxes = {
-        f"CLEVERAGENTS_SANDBOX_{_variable(name)}": address.value
+    seen = {
+        name: seen_at(enclosure.covers, address.value)
         for name, address in command.sandboxes.items()
     }
+    tops = {os.path.dirname(path) for path in seen.values()}
+    kept["GIT_CEILING_DIRECTORIES"] = os.pathsep.join(sorted(tops))
+    kept["PWD"] = seen_at(enclosure.covers, command.folder)
+    sandboxes = {f"CLEVERAGENTS_SANDBOX_{_variable(name)}": path for name, path in seen.items()}
     quiet = _QUIET if command.read_only else {}
     return kept | sandboxes | quiet | dict(command.variables)
 

@@ -6,14 +6,17 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 
 from msgspec import Struct
 
 from cleveragents.domain.errors import ToolLimitError, ToolNotEndedError, ToolTimeoutError
+from cleveragents.infrastructure.confinement.covers import FolderMark
 from cleveragents.infrastructure.processes import standstill
 from cleveragents.infrastructure.processes.first_process import DONE, RESUME, SUSPEND
 from cleveragents.infrastructure.processes.marked import end_processes
+from cleveragents.infrastructure.processes.process_tree import descendants
 from cleveragents.infrastructure.processes.reports import (
     END,
     GRACE_SECONDS,
@@ -68,7 +71,8 @@ class _Ending(Struct, frozen=True, kw_only=True):
 class Running:
     """`name` is the tool's, `mark` what its processes carry, `report` where its supervisor writes.
 
-    `first` leads to the first process, where they have a process table of their own.
+    `first` leads to the first process, where they have a process table of their own. `below` are
+    the user's folders that it sees through layers, as they were when it began.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Running:
         self._report = report
         self._first = first
         self.is_suspended = False
+        self.below: Mapping[str, FolderMark | None] = {}
         self._ending: _Ending | None = None
 
     @property
@@ -97,6 +102,15 @@ class Running:
     def report(self) -> int:
         """Something can be read there once it and all it started have ended."""
         return self._report
+
+    def program(self) -> int | None:
+        """The process that is the program itself, as this machine numbers it."""
+        found = descendants(self.process.pid)
+        keepers = [self.process.pid]
+        if self._first is not None:
+            keepers = [number for number, place in found.items() if place.parent in keepers]
+        below = [number for number, place in found.items() if place.parent in keepers]
+        return min(below, default=None)
 
     def collect(self, limits: Limits) -> Tail:
         """What it prints until it and all it started have ended. Raises ToolError at a limit."""

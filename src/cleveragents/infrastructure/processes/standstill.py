@@ -1,4 +1,10 @@
-"""Stopping a crowd of processes so that none of them moves, and letting them go on."""
+"""Stopping a crowd of processes so that none of them moves, and letting them go on.
+
+In which order: all are told to stop; then each thread of each is looked at; again, until all stand
+still. Now and then all are let go on for an instant, so that who is stuck in the middle gets out.
+Why: who is in a write ends that first, and may fork before it hears; so only looking can tell.
+What is not guaranteed: success. After a while it is given up, and the caller ends them instead.
+"""
 
 import os
 import signal
@@ -72,6 +78,11 @@ def suspend(crowd: Crowd) -> bool:
 
 
 def resume(crowd: Crowd) -> bool:
+    # The youngest first: a shell that goes on before its child would find that stopped, and take
+    # it for a job that was put aside.
+    for process in sorted(crowd.members(), reverse=True):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, signal.SIGCONT)
     crowd.tell(signal.SIGCONT)
     return True
 

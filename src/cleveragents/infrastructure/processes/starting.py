@@ -27,7 +27,7 @@ _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 class Start(Struct, frozen=True, kw_only=True):
     """`name` is for messages; `mark` is what its processes carry; `passed` are open files that it
-    gets beside the usual three."""
+    gets beside the usual three. `controls`: what it prints to is the terminal that controls it."""
 
     name: str
     folder: str
@@ -37,6 +37,8 @@ class Start(Struct, frozen=True, kw_only=True):
     stderr: int
     most_processes: int
     passed: tuple[int, ...] = ()
+    stdout: int = subprocess.PIPE
+    controls: bool = False
 
 
 class NotStartedError(Exception):
@@ -75,7 +77,7 @@ def _start(enclosure: Enclosure, start: Start) -> Running:
     ours, theirs = socket.socketpair() if enclosure.is_apart else (None, None)
     environ = {**start.environ, MARK: start.mark}
     passed = (*enclosure.passed_fds, *start.passed)
-    program = Program(argv=enclosure.argv, environ=environ, passed=passed)
+    program = Program(argv=enclosure.argv, environ=environ, passed=passed, controls=start.controls)
     supervisor = ProcessSupervisor(
         report=written,
         most_processes=start.most_processes,
@@ -90,7 +92,7 @@ def _start(enclosure: Enclosure, start: Start) -> Running:
             cwd=start.folder,
             env=environ,
             stdin=start.stdin,
-            stdout=subprocess.PIPE,
+            stdout=start.stdout,
             stderr=start.stderr,
             pass_fds=passed,
             start_new_session=True,

@@ -6,6 +6,9 @@ loses its parent below the supervisor becomes its child, however often it forked
 did to its environment, group or session, and the supervisor ends them until none is left. Either
 way it reports the end only when nothing is left that could write. If we die, it is told, and ends
 it all. It is a copy of us that does nothing but wait: it runs between fork and exec.
+In which order: it asks to be told of our death and to adopt orphans, and blocks all signals, before
+it forks the command; only then is it certain that our death, or a child's, is not missed.
+What is not guaranteed: an end within a time. What cannot be killed is reported, and kept below.
 """
 
 import gc
@@ -29,7 +32,11 @@ from cleveragents.infrastructure.processes.process_tree import (
     end_descendants,
     exit_code_of,
 )
-from cleveragents.infrastructure.processes.program import Program
+from cleveragents.infrastructure.processes.program import (
+    Program,
+    come_to_foreground,
+    lead_session,
+)
 from cleveragents.infrastructure.processes.reports import (
     END,
     GRACE_SECONDS,
@@ -77,6 +84,8 @@ class ProcessSupervisor(Struct, frozen=True, kw_only=True):
             self._keep_apart(parent, self.separate)
 
     def _keep_below(self, parent: int) -> None:  # pragma: no cover - as above
+        if self.program.controls:
+            lead_session()
         child = self._forked()
         if child == 0:
             self._become()
@@ -129,7 +138,7 @@ class ProcessSupervisor(Struct, frozen=True, kw_only=True):
             os.kill(os.getpid(), END)
 
     def _become(self) -> None:  # pragma: no cover - as above
-        os.setsid()
+        come_to_foreground() if self.program.controls else os.setsid()
         if IS_LINUX:
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             _stand_first_in_line()

@@ -24,6 +24,7 @@ class CheckpointManager:
         return self._engine(resource).known(resource, ref)
 
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
+        self._adapters.bench.working(f"restoring `{resource.name}`")
         return self._engine(resource).restore(resource, ref, together=together)
 
     def newest(self, resource: PlanResource) -> str:
@@ -36,14 +37,17 @@ class CheckpointManager:
             raise error
 
     def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
+        self._adapters.bench.working(f"making the sandbox of `{resource.name}` again")
         return self._engine(resource).rebuild(resource, how)
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
+        self._adapters.bench.working(f"restoring `{resource.name}`")
         return self._engine(resource).restore_paths(resource, ref, paths)
 
     def compare(
         self, resource: PlanResource, ref: str, paths: Collection[str] = ()
     ) -> tuple[FileChange, ...]:
+        self._adapters.bench.working(f"comparing `{resource.name}`")
         return self._engine(resource).compare(resource, ref, paths)
 
     def unknown_paths(
@@ -55,6 +59,7 @@ class CheckpointManager:
         self, resource: PlanResource, snapshots: Collection[Expected]
     ) -> Mapping[Expected, str]:
         engine = self._engine(resource)
+        self._adapters.bench.working(f"verifying the checkpoints of `{resource.name}`")
         try:
             found = engine.damages(resource, snapshots)
         except SnapshotDamagedError:
@@ -74,6 +79,7 @@ class CheckpointManager:
         return self._engine(resource).keep_only(resource, refs)
 
     def forget(self, plan_id: PlanId) -> None:
+        self._adapters.bench.working("removing snapshots")
         for adapter in self._adapters.all():
             adapter.snapshots.forget(plan_id)
 

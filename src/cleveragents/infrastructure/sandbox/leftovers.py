@@ -1,5 +1,6 @@
 """Finding what plans have left: sandboxes, and refs in users' repositories."""
 
+import functools
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -14,10 +15,12 @@ from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import made_at
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.clock import machine_started_ns
+from cleveragents.infrastructure.files.layers.known_layers import BESIDE, beside
 from cleveragents.infrastructure.files.lent_modes import LENT
 from cleveragents.infrastructure.sandbox.git.command import Git, Start, start_plainly
 from cleveragents.infrastructure.sandbox.git.inside import InsideSession, View
 from cleveragents.infrastructure.sandbox.git.lfs import lfs_in
+from cleveragents.infrastructure.sandbox.git.repository.details import details_of
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import REPOSITORY, GitFolder
 from cleveragents.infrastructure.sandbox.git.repository.pins import (
     OURS,
@@ -50,7 +53,7 @@ class SandboxLeftovers:
 
     def found(self, resources: Collection[PlanResource]) -> Sequence[Leftover]:
         checkouts = [r for r in resources if r.kind.has_repository]
-        repositories = sorted({place for r in checkouts for place in _repositories(r)})
+        repositories = sorted({place for r in checkouts for place in repositories_of(r)})
         paths = {str(r.plan_id): r.sandbox_path for r in checkouts}
         bases = dict(base for r in checkouts for base in self._bases(r))
         found = list(self._folders())
@@ -64,7 +67,8 @@ class SandboxLeftovers:
         places = sorted({ref.repository for ref in refs})
         only_ours = {
             place: _held_by_nobody_else(
-                _git(place), {ref.commit for ref in refs if ref.repository == place and ref.commit}
+                in_repository(place),
+                {ref.commit for ref in refs if ref.repository == place and ref.commit},
             )
             for place in places
         }
@@ -82,19 +86,20 @@ class SandboxLeftovers:
         """What a plan has pinned: by repository and reference, the commit."""
         ref = self._pins.base(resource.plan_id, resource.name)
         commits = (resource.base, *(module.commit for module in submodules_of(resource)))
-        for repository, commit in zip(_repositories(resource), commits, strict=True):
+        for repository, commit in zip(repositories_of(resource), commits, strict=True):
             yield (repository, ref), commit
 
     def remove(self, leftover: Leftover) -> None:
         if leftover.kind is LeftoverKind.FOLDER:
             remove_sandbox(self._sandboxes, Path(leftover.path))
             remove_sandbox(self._sandboxes, Path(GitFolder(leftover.path).path))
+            remove_sandbox(self._sandboxes, Path(beside(leftover.path)))
             with suppress(OSError):  # another sandbox of the plan may still be there
                 Path(leftover.path).parent.rmdir()
         elif leftover.broken and leftover.base:
-            pin(_git(leftover.repository), leftover.name, leftover.base)
+            pin(in_repository(leftover.repository), leftover.name, leftover.base)
         else:
-            delete_ref(_git(leftover.repository), leftover.name)
+            delete_ref(in_repository(leftover.repository), leftover.name)
 
     def _folders(self) -> Iterator[Leftover]:
         """The sandbox of each resource; one folder per plan, one in it per resource.
@@ -104,7 +109,8 @@ class SandboxLeftovers:
         """
         for plan in _listed(self._sandboxes):
             found = _listed(plan)
-            names = {path.name.removesuffix(REPOSITORY).removesuffix(LENT) for path in found}
+            ends = (REPOSITORY, LENT, BESIDE)
+            names = {functools.reduce(str.removesuffix, ends, path.name) for path in found}
             for sandbox in (plan / name for name in sorted(names)):
                 if len(plan.name) == _ULID_LENGTH:
                     yield Leftover(
@@ -137,7 +143,7 @@ class SandboxLeftovers:
     def _refs(
         self, repository: str, paths: Mapping[str, str], bases: Mapping[tuple[str, str], str]
     ) -> Iterator[Leftover]:
-        for found in all_pins(_git(repository)):
+        for found in all_pins(in_repository(repository)):
             path = paths.get(found.plan_id) or str(self._sandboxes / found.plan_id)
             yield Leftover(
                 kind=LeftoverKind.REF,
@@ -160,7 +166,7 @@ def _differs_from_project(folder: GitFolder, inside: InsideSession) -> bool:
     Which one that is, a step may have said.
     """
     repository = os.path.dirname(folder.borrowed() or "")
-    project = _git(repository, inside.start)
+    project = in_repository(repository, inside.start)
     modules = _submodules(folder)
     if _has_own_commits(folder, project) or any(_has_own_work(m, inside) for m in modules):
         return True
@@ -185,7 +191,7 @@ def _has_own_work(module: GitFolder, inside: InsideSession) -> bool:
     borrowed = module.borrowed()
     if borrowed is None:
         return True
-    return _has_own_commits(module, _git(os.path.dirname(borrowed), inside.start))
+    return _has_own_commits(module, in_repository(os.path.dirname(borrowed), inside.start))
 
 
 def _has_own_commits(folder: GitFolder, project: Git) -> bool:
@@ -232,12 +238,12 @@ def _listed(folder: Path) -> Sequence[Path]:
         return []
 
 
-def _repositories(resource: PlanResource) -> Iterator[str]:
+def repositories_of(resource: PlanResource) -> Iterator[str]:
     """The user's own, and those of its submodules: a plan pins what it needs in each."""
-    yield str(resource.details.get("git_dir") or Path(resource.location, ".git"))
+    yield details_of(resource).git_dir
     yield from (module.repository(resource.location) for module in submodules_of(resource))
 
 
-def _git(repository: str, start: Start = start_plainly) -> Git:
+def in_repository(repository: str, start: Start = start_plainly) -> Git:
     # The folder of a submodule may be gone, which would stop git.
     return Git(repository, {"GIT_DIR": repository, "GIT_WORK_TREE": repository}, start)

@@ -4,20 +4,20 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.lent_modes import note_beside
+
+StrPath = str | os.PathLike[str]
 
 
 class SandboxFolders:
     """The port of that name: all it does is to look at folders."""
 
     def __init__(self, sandboxes_dir: str) -> None:
-        self._sandboxes = Path(sandboxes_dir)
+        self._sandboxes = sandboxes_dir
 
     def is_there(self, resource: PlanResource) -> bool:
         return resource.rebuilding is None and is_there(self._sandboxes, resource)
@@ -57,49 +57,68 @@ class PlainLocation:
         yield resource.location if is_folder else os.path.dirname(resource.location)
 
 
-def own_folder(resource: PlanResource) -> Path:
+def own_folder(resource: PlanResource) -> str:
     """The folder that is the sandbox; a file is in one of its own."""
-    path = Path(resource.sandbox_path)
-    return path if resource.kind.is_folder else path.parent
+    path = resource.sandbox_path
+    return path if resource.kind.is_folder else os.path.dirname(path)
 
 
-def is_there(sandboxes: Path, resource: PlanResource) -> bool:
+def is_there(sandboxes: StrPath, resource: PlanResource) -> bool:
     """A folder of ours, and no link in its place. Of a database only that counts: a tool may have
     deleted it, and a rollback brings it back."""
     folder = own_folder(resource)
-    inside = folder.parent.resolve().is_relative_to(sandboxes.resolve())
-    return inside and not folder.is_symlink() and folder.is_dir()
+    return _is_among(folder, sandboxes) and not os.path.islink(folder) and os.path.isdir(folder)
 
 
-def make_parent(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.parent.chmod(0o700)
+def _is_among(path: str, sandboxes: StrPath) -> bool:
+    inner, outer = os.path.realpath(os.path.dirname(path)), os.path.realpath(sandboxes)
+    return inner == outer or inner.startswith(outer.rstrip("/") + "/")
 
 
-def remove_sandbox(sandboxes: Path, path: Path) -> None:
+def make_parent(path: StrPath) -> None:
+    parent = os.path.dirname(path)
+    os.makedirs(parent, mode=0o700, exist_ok=True)
+    os.chmod(parent, 0o700)
+
+
+def throw_away(sandboxes: StrPath, path: StrPath) -> None:
+    """The same as `remove_sandbox`, by one rename: what it was is deleted later (ADR 0088)."""
+    from cleveragents.infrastructure.files.installed.trash import Trash  # noqa: PLC0415
+
+    path = os.fspath(path)
+    if os.path.lexists(path) and _is_among(path, sandboxes):
+        Trash(os.path.dirname(os.path.abspath(sandboxes))).take(path)
+    remove_sandbox(sandboxes, path)
+
+
+def remove_sandbox(sandboxes: StrPath, path: StrPath) -> None:
     """Remove what is at `path`, if anything. Raises SandboxError outside of `sandboxes`."""
-    if path.parent.resolve().is_relative_to(sandboxes.resolve()):
+    # Who only asks where a sandbox is removes none.
+    import shutil  # noqa: PLC0415
+
+    from cleveragents.infrastructure.files.lent_modes import note_beside  # noqa: PLC0415
+
+    path = os.fspath(path)
+    if _is_among(path, sandboxes):
         with suppress(FileNotFoundError):
             os.unlink(note_beside(os.fsencode(path)))
     if not os.path.lexists(path):
         return
-    if not path.parent.resolve().is_relative_to(sandboxes.resolve()):
+    if not _is_among(path, sandboxes):
         raise SandboxError(
             f"{path} is not among the sandboxes in {sandboxes}, so it is not removed",
             f"look at it and remove it yourself: ls -la {path}",
         )
-    if path.is_symlink() or not path.is_dir():
-        path.unlink()
+    if os.path.islink(path) or not os.path.isdir(path):
+        os.unlink(path)
         return
-    import shutil  # noqa: PLC0415 - who only asks where a sandbox is removes none
-
     _make_removable(path)
     shutil.rmtree(path)
 
 
-def _make_removable(path: Path) -> None:
+def _make_removable(path: str) -> None:
     """A tool may have left folders read-only, which would keep their files from going."""
-    path.chmod(0o700)
+    os.chmod(path, 0o700)
     # By descriptors: a path may be longer than the system takes at once.
     for _, folders, _, fd in os.fwalk(path):
         for name in folders:

@@ -42,8 +42,8 @@ class ResourceAdapters:
         """Raises ResourceError for a type that can be named, but not worked on."""
         if type_ not in _MAKERS:
             raise ResourceError(
-                f"`{name}` is of type {type_}, which this version cannot work on yet",
-                f"use a resource of type {', '.join(_MAKERS)}",
+                f"`{name}` is of type {type_}, which is not implemented yet",
+                f"use a resource of a type that works: {', '.join(_MAKERS)}",
             )
         with self._making:
             return self._made.get(type_) or self._make(type_)

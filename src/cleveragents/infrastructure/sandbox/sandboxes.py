@@ -1,14 +1,14 @@
-"""Making and removing sandboxes, and applying them: the port `Sandboxes`, whatever the type.
+"""The ports `Sandboxes`, `MovedProjects` and `Merges`, whatever the type of a resource is.
 
 What holds for every type is here; all else is asked of the type's adapter.
 """
 
 import os
 import threading
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from cleveragents.domain.action import ResourceSpec
+from cleveragents.application.ports.merging import Decide, PreparedMerge, undecided
+from cleveragents.domain.action import MergeStrategy, ResourceSpec
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
@@ -27,23 +27,25 @@ from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
 
 
 class SandboxesByType:
+    """Makes and removes sandboxes, and applies them."""
+
     def __init__(self, adapters: ResourceAdapters) -> None:
         self._adapters = adapters
-        self._sandboxes = Path(adapters.bench.sandboxes)
+        self._sandboxes = adapters.bench.sandboxes
         # Two that let go of references in one repository at once trip over its lock.
         self._removing = threading.Lock()
 
     def inspect(
-        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+        self, spec: ResourceSpec, plan_id: PlanId | None, *, include_uncommitted: bool
     ) -> ResourceInspection:
         maker = self._adapters.named(spec.name, spec.type).sandbox
         return maker.inspect(spec, plan_id, include_uncommitted=include_uncommitted)
 
     def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
         kind = self._adapters.named(name, type_).kind
-        place = self._sandboxes / plan_id / name
+        place = f"{self._sandboxes}/{plan_id}/{name}"
         # A file keeps its name, in a folder of its own for what belongs beside it.
-        return str(place if kind.is_folder else place / Path(location).name)
+        return place if kind.is_folder else f"{place}/{os.path.basename(location)}"
 
     def create(self, resource: PlanResource) -> None:
         self._adapters.of(resource).sandbox.create(resource)
@@ -59,13 +61,14 @@ class SandboxesByType:
             raise
 
     def make_durable(self, resources: Collection[PlanResource]) -> None:
+        self._adapters.bench.working("writing to the disk")
         projects = (
             place
             for resource in resources
             for place in self._adapters.of(resource).location.written_places(resource)
         )
         try:
-            sync_places([str(self._sandboxes), *projects])
+            sync_places([self._sandboxes, *projects])
         except OSError as error:
             raise MachineError(f"what was written may not be on the disk: {error}") from error
 
@@ -78,7 +81,7 @@ class SandboxesByType:
     def damage(self, resource: PlanResource) -> Damage | None:
         self._refuse_anothers(resource)
         place = own_folder(resource)
-        if os.path.lexists(place) and not (place.is_symlink() or place.is_dir()):
+        if os.path.lexists(place) and not (os.path.islink(place) or os.path.isdir(place)):
             raise SandboxError(
                 f"{place}, where the sandbox of `{resource.name}` belongs, is not a folder",
                 f"look at it and move it away: ls -l {place}",
@@ -96,7 +99,7 @@ class SandboxesByType:
         # A copy of a data folder names the sandboxes of the original, where somebody may work. The
         # folder around it decides: a step may have put a link in the place of a database.
         sandboxes = os.path.realpath(self._sandboxes)
-        folder = os.path.realpath(own_folder(resource).parent)
+        folder = os.path.realpath(os.path.dirname(own_folder(resource)))
         if not folder.startswith(f"{sandboxes}/"):
             raise SandboxMissingError(
                 resource.name,
@@ -109,6 +112,7 @@ class SandboxesByType:
         return self._adapters.of(resource).sandbox.secure(resource)
 
     def remove(self, resource: PlanResource) -> None:
+        self._adapters.bench.working(f"removing the sandbox of `{resource.name}`")
         with self._removing:
             self._adapters.of(resource).sandbox.remove(resource)
 
@@ -116,24 +120,113 @@ class SandboxesByType:
         self._adapters.of(resource).sandbox.release(resource)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
+        self._comparing(resource)
         return self._adapters.of(resource).sandbox.diff(resource)
 
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
+        self._comparing(resource)
         return self._adapters.of(resource).diff_since(resource, ref)
 
+    def diff_between(self, resource: PlanResource, old: str, new: str) -> ResourceDiff:
+        if old == new:
+            return ResourceDiff()
+        self._comparing(resource)
+        return self._adapters.of(resource).diff_between(resource, old, new)
+
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
+        self._comparing(resource)
         return self._adapters.of(resource).sandbox.applied_diff(resource, applied_ref)
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         if not os.path.lexists(resource.location):
             raise ProjectMissingError(resource.name, resource.location)
+        self._adapters.bench.working(f"comparing `{resource.name}` with the project")
         return self._adapters.of(resource).applier.prepare_apply(resource, options)
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
+        self._adapters.bench.working(f"bringing `{resource.name}` into the project")
         return self._adapters.of(resource).applier.carry_out(resource, prepared)
 
     def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
+        self._adapters.bench.working(f"taking `{resource.name}` back out of the project")
         return self._adapters.of(resource).applier.revert(resource, prepared)
 
     def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
         self._adapters.of(resource).applier.finish(resource, prepared)
+
+    def _comparing(self, resource: PlanResource) -> None:
+        self._adapters.bench.working(f"comparing `{resource.name}`")
+
+
+class ProjectLocations:
+    """Finds projects that were moved, each type by what its own tells.
+
+    `cwd` is looked at too: whoever stands in a repository that was moved shows where it is.
+    """
+
+    def __init__(self, adapters: ResourceAdapters, cwd: str) -> None:
+        self._adapters = adapters
+        self._cwd = cwd
+
+    def is_at_home(self, resource: PlanResource) -> bool:
+        return os.path.lexists(resource.location) and self.is_grounded(resource)
+
+    def is_grounded(self, resource: PlanResource) -> bool:
+        return self._adapters.of(resource).location.is_grounded(resource)
+
+    def hold(self, resource: PlanResource) -> None:
+        self._adapters.of(resource).location.hold(resource)
+
+    def refuse_lost(self, resource: PlanResource) -> None:
+        self._adapters.of(resource).location.refuse_lost(resource)
+
+    def find_for_certain(self, resource: PlanResource) -> str | None:
+        location = self._adapters.of(resource).location
+        places = {os.path.realpath(place) for place in location.near(resource, self._cwd)}
+        found = [place for place in sorted(places) if location.is_surely_at(resource, place)]
+        return found[0] if len(found) == 1 else None
+
+    def find(self, resource: PlanResource, told: Mapping[str, str]) -> str | None:
+        location = self._adapters.of(resource).location
+        for places in (_told(resource, told), location.near(resource, self._cwd)):
+            for place in places:
+                if location.is_at(resource, place):
+                    return place
+        return None
+
+    def relocate(self, resource: PlanResource, place: str) -> PlanResource:
+        location = self._adapters.of(resource).location
+        if not location.is_at(resource, place):
+            raise SandboxError(
+                f"{place} is not what plan {resource.plan_id} knows as `{resource.name}`",
+                f"agents doctor --fix --moved {resource.location}=NEW",
+            )
+        return location.moved(resource, place)
+
+
+def _told(resource: PlanResource, told: Mapping[str, str]) -> Iterator[str]:
+    for old, new in told.items():
+        rest = os.path.relpath(resource.location, old)
+        if not rest.startswith(".."):
+            yield os.path.normpath(os.path.join(new, rest))
+
+
+class SandboxMerges:
+    """Brings the results of child plans together."""
+
+    def __init__(self, adapters: ResourceAdapters) -> None:
+        self._adapters = adapters
+
+    def prepare(
+        self,
+        parent: PlanResource,
+        child: PlanResource,
+        strategy: MergeStrategy,
+        before: Sequence[PreparedMerge] = (),
+        decide: Decide = undecided,
+    ) -> PreparedMerge:
+        merge = self._adapters.of(parent).merge
+        return merge.prepare(parent, child, strategy, before, decide)
+
+    def carry_out(self, parent: PlanResource, child: PlanResource, prepared: PreparedMerge) -> None:
+        self._adapters.of(parent).merge.carry_out(parent, child, prepared)

@@ -4,9 +4,13 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from cleveragents.domain.events import Working
+
 if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import EventSink
     from cleveragents.infrastructure.processes.own_work import OwnWork
     from cleveragents.infrastructure.sandbox.git.inside import GitInside
+    from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
     from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
     from cleveragents.infrastructure.snapshots.store.connections import Connections
     from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
@@ -14,7 +18,8 @@ if TYPE_CHECKING:
 
 class Workbench:
     """`installation` is the name of this one, by which our names in repositories are told from
-    those of others; `own_work` runs programs of ours inside; `databases` ask SQLite there."""
+    those of others; `own_work` runs programs of ours inside; `databases` ask SQLite there; `events`
+    hear what takes long."""
 
     def __init__(
         self,
@@ -22,7 +27,9 @@ class Workbench:
         installation: Callable[[], str],
         own_work: "Callable[[], OwnWork]",
         databases: "Callable[[], DatabaseWorkers]",
+        events: "EventSink",
         limit_bytes: int = 0,
+        layers: "Callable[[], SandboxLayers] | None" = None,
     ) -> None:
         self.sandboxes = f"{data_dir}/sandboxes"
         self.snapshots = f"{data_dir}/snapshots"
@@ -31,6 +38,21 @@ class Workbench:
         self._own_work = own_work
         self._databases = databases
         self._limit_bytes = limit_bytes
+        self._events = events
+        self._watching = True
+        self._layers = layers
+
+    def layers(self) -> "SandboxLayers":
+        """Without anybody who can mount them, there are none."""
+        from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
+
+        if self._layers is not None:
+            return self._layers()
+        return SandboxLayers(self.sandboxes, self.scratch, lambda _asked, _lower: None)
+
+    def working(self, what: str) -> None:
+        """Tell whoever waits what is begun, which may take long."""
+        self._events.emit(Working(what=what))
 
     @property
     def databases(self) -> "DatabaseWorkers":
@@ -47,12 +69,23 @@ class Workbench:
         """What is kept open; it is opened again if there is another use."""
         if "connections" in self.__dict__:
             self.connections.close()
+        if "tracker" in self.__dict__:
+            self.tracker.close()
 
     @cached_property
     def tracker(self) -> "Watcher":
         from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
 
-        return Watcher(self.scratch)
+        return Watcher(self.scratch, watching=self._watching)
+
+    def look_once(self) -> None:
+        """To be said before the first look: there will be one, and watching is for the second."""
+        self._watching = False
+
+    def stop_watching(self) -> None:
+        """Until somebody looks at a sandbox again."""
+        if "tracker" in self.__dict__:
+            self.tracker.stop()
 
     @cached_property
     def git_inside(self) -> "GitInside":

@@ -1,4 +1,4 @@
-"""The question whether a sandbox was seen since the machine was started (ADR 0065).
+"""Whether a sandbox was seen since the machine was started, and may be believed (ADR 0065).
 
 A file keeps its size, its times and its number over a power cut, and may have lost its bytes. So
 what a snapshot file says of these counts only as long as the machine runs.

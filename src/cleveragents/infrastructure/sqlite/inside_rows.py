@@ -48,7 +48,9 @@ def changed_rows(db: sqlite3.Connection, table: str, *, old: bool, new: bool) ->
     side = "old" if old else "new"
     found = _table(db, side, table)
     count = db.execute(f"SELECT count(*) FROM {found.of(side)}").fetchone()[0]
-    rows = db.execute(f"SELECT {_shown(found.columns, 'x')} FROM {found.of(side)} x LIMIT 20")
+    rows = db.execute(
+        f"SELECT {_shown(found.columns, 'x')} FROM {found.of(side)} x LIMIT {_SHOWN_ROWS}"
+    )
     sign = "-" if old else "+"
     lines = _lines([f"{sign} ({text})" for (text,) in rows], count)
     return RowChanges(removed=count if old else 0, added=0 if old else count, lines=lines)

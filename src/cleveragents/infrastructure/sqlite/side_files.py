@@ -1,5 +1,7 @@
-"""What lies beside a database file, looked at as bytes: its journals, and what only poses as
-one of them. Both sides import this, so it imports next to nothing."""
+"""What lies beside a database file, looked at as bytes: its journals, and what only poses as one.
+
+Both sides import this, so it imports next to nothing.
+"""
 
 import fcntl
 import os

@@ -24,7 +24,7 @@ from cleveragents.domain.scarcity import scarcity_of
 from cleveragents.domain.tool_schema import CallProblem, fits
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 from cleveragents.infrastructure.sqlite.worker import DatabasePlace, DatabaseWorkers
-from cleveragents.infrastructure.tools.builtin import file_tools, search_tool
+from cleveragents.infrastructure.tools.builtin import file_tools, layer_tools, search_tool
 from cleveragents.infrastructure.tools.builtin.git_tools import GIT_TOOLS
 from cleveragents.infrastructure.tools.builtin.python_tools import (
     entry_point_problem,
@@ -139,7 +139,7 @@ class ToolBox:
     ) -> ToolResult:
         root = address.value
         if spec.name in file_tools.FILE_TOOLS and spec.name in self._built_in:
-            return file_tools.run(spec.name, root, arguments, self._processes.output_limit)
+            return layer_tools.run(spec.name, address, arguments, self._processes.output_limit)
         timeout = float(arguments.get("timeout", context.timeout))
         if spec.name == search_tool.NAME:
             return search_tool.search(self._processes, root, arguments, context, timeout)

@@ -18,7 +18,7 @@ from cleveragents.domain.resource_kinds import FS_DIRECTORY
 from cleveragents.domain.subplan import ConflictKind
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state
 from cleveragents.infrastructure.merging.path_merge import Merged, MergeTrees, PathMerge
-from cleveragents.infrastructure.merging.text_merge import TextMerge
+from cleveragents.infrastructure.merging.tree_merge import merge_of_texts
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 
 Files = Mapping[str, str]
@@ -30,7 +30,7 @@ class Bench:
 
     def __init__(self, scratch: Path) -> None:
         scratch.mkdir(exist_ok=True)
-        self.texts = TextMerge(git_inside(scratch))
+        self.inside = git_inside(scratch)
         self.parent = PlanResource(
             resource_id=ResourceId("01J00000000000000000000003"),
             plan_id=PlanId("01J00000000000000000000001"),
@@ -84,7 +84,7 @@ class Bench:
             folder=lambda path: new[path],
             content=lambda entry: self.contents[entry.hash],
         )
-        with self.texts.opened(self.parent) as merge_text:
+        with merge_of_texts(self.inside, self.parent) as merge_text:
             return PathMerge(trees, strategy, merge_text, 1).run()
 
     def result(self, ours: Files, merged: Merged) -> dict[str, str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from cleveragents.domain.errors import SnapshotFailedError
-from cleveragents.infrastructure.files import closed_files as closed
+from cleveragents.infrastructure.files import closed_opener as closed
 from cleveragents.infrastructure.files import lent_modes
 from cleveragents.infrastructure.files.closed_files import open_closed
 from cleveragents.infrastructure.files.lent_modes import LENT, Lender, put_back
@@ -56,7 +56,7 @@ CLOSED = {"": 0o755, "x": 0, "in": 0, "in/deep": 0o100}
 def no_helper(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine that gives nobody a user namespace."""
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    monkeypatch.setattr(closed, "_HELPERS", closed._Helpers())
+    monkeypatch.setattr(closed, "HELPERS", closed._Helpers())
 
 
 def read(anchor: RootedFolder, path: bytes) -> bytes:
@@ -110,7 +110,7 @@ def test_a_helper_that_was_killed_is_replaced(top: Path) -> None:
     folder = os.open(top, FOLDER)
     try:
         os.close(open_closed(folder, b"x", FILE_FLAGS))
-        helper = closed._HELPERS._helper
+        helper = closed.HELPERS._helper
         assert helper is not None
         os.kill(helper._process.pid, signal.SIGKILL)
         helper._process.wait()
@@ -126,7 +126,7 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_another(top: Path) ->
     folder = os.open(top, FOLDER)
     try:
         os.close(open_closed(folder, b"x", FILE_FLAGS))
-        helper = closed._HELPERS._helper
+        helper = closed.HELPERS._helper
         assert helper is not None
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(helper, "_answer", _interrupted)
@@ -146,16 +146,16 @@ def _interrupted(number: int) -> tuple[int, list[int]]:
 def test_a_fork_has_a_helper_of_its_own(top: Path) -> None:
     folder = os.open(top, FOLDER)
     os.close(open_closed(folder, b"x", FILE_FLAGS))
-    ours = closed._HELPERS._helper
+    ours = closed.HELPERS._helper
 
     def task() -> None:
         os.close(open_closed(folder, b"x", FILE_FLAGS))
-        assert closed._HELPERS._helper is not ours
+        assert closed.HELPERS._helper is not ours
 
     try:
         assert in_child(task) == 0
         os.close(open_closed(folder, b"x", FILE_FLAGS))
-        assert closed._HELPERS._helper is ours
+        assert closed.HELPERS._helper is ours
     finally:
         os.close(folder)
 

@@ -182,6 +182,23 @@ def test_an_outline_keeps_its_parts_unless_the_tops_have_changed(
         assert tree.capture().changes == ()
 
 
+@pytest.mark.parametrize(("soon", "touched"), [(1 << 30, 0), (0, 1)], ids=["short", "long"])
+def test_one_new_path_at_the_tops_is_shared_out_if_the_text_is_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, soon: int, touched: int
+) -> None:
+    monkeypatch.setattr(comparison, "_SOON", soon)
+    tree = StoredTree(tmp_path, small=-1)
+    _filled(tree, 10, 3)
+    tree.capture()
+    (tree.root / "new").write_text("x")
+    time.sleep(NOT_RACY)
+    tree.new_process()
+    assert [change.path for change in tree.capture().changes] == ["new"]
+    assert _kept(tree)[1] == touched
+    tree.new_process()
+    assert tree.capture().changes == ()
+
+
 def test_a_damaged_outline_is_not_used(tmp_path: Path) -> None:
     tree = StoredTree(tmp_path, small=-1)
     _filled(tree, 3, 3)

@@ -19,6 +19,7 @@ from tests.unit.infrastructure.snapshots.test_watcher_histories import TreeHisto
 
 from cleveragents.infrastructure.files.entry import NEVER, RACY_NS
 from cleveragents.infrastructure.snapshots.changes import full_scan as comparison
+from cleveragents.infrastructure.snapshots.changes import stat_index_scan
 from cleveragents.infrastructure.snapshots.changes.stat_index import CERTAIN, draft
 from cleveragents.infrastructure.snapshots.changes.stat_index_scan import Sifted
 
@@ -80,13 +81,13 @@ def tree(trees: Iterator[StoredTree]) -> StoredTree:
 def sifted(monkeypatch: pytest.MonkeyPatch) -> list[Sifted]:
     """What each stat index let through."""
     results: list[Sifted] = []
-    real = comparison.sift
+    real = stat_index_scan.sift
 
     def noted(*arguments: object) -> Sifted:
         results.append(real(*arguments))  # pyright: ignore[reportArgumentType]
         return results[-1]
 
-    monkeypatch.setattr(comparison, "sift", noted)
+    monkeypatch.setattr(stat_index_scan, "sift", noted)
     return results
 
 
@@ -192,7 +193,7 @@ def test_a_change_within_the_same_second_is_found(tmp_path: Path, sifted: list[S
 
 def test_a_young_tree_has_no_sieve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As if no second were ever over, however slow this is.
-    monkeypatch.setattr("cleveragents.infrastructure.snapshots.tree.stat_index_store.CERTAIN", "0")
+    monkeypatch.setattr("cleveragents.infrastructure.snapshots.tree.listing_store.CERTAIN", "0")
     _sifted_tree(tmp_path, wait=0.06)
     assert not _has_sieve(tmp_path)
 

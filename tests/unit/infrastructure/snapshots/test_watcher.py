@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from cleveragents.infrastructure.snapshots.changes.mmap_writers import (
     LiveMappings,
     ProcessesWithoutMappings,
 )
+from cleveragents.infrastructure.snapshots.changes.watcher import Watcher
 
 __all__ = ["tree"]
 
@@ -231,6 +233,52 @@ def test_what_a_finished_process_mapped_is_told_by_its_end(tree: Tree) -> None:
     area[0:1] = b"m"
     area.close()
     assert tree.look().paths == (b"f",)
+
+
+def test_whoever_looks_once_watches_nothing_and_finds_the_same(tree: Tree) -> None:
+    tree.look()
+    tree.watcher.close()
+    queues = _queues()
+    tree.watcher = Watcher(str(tree.scratch), watching=False)
+    # What was written a moment ago may be named too.
+    assert tree.names("echo x > a/b/two; rm a/b/c/three") >= {"a/b/two", "a/b/c/three"}
+    assert _queues() <= queues
+
+    command = [sys.executable, "-c", MAPPING]
+    with subprocess.Popen(command, cwd=tree.root, stdin=subprocess.PIPE) as process:
+        while not (found := tree.look()).mapped:
+            assert process.poll() is None
+        assert found.mapped == {b"f"}
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+MAPPING = """
+import mmap, sys
+file = open("f", "r+b")
+area = mmap.mmap(file.fileno(), 0)
+sys.stdin.read()
+"""
+
+
+def test_what_is_closed_is_watched_no_more_and_can_be_looked_at_again(tree: Tree) -> None:
+    before = _queues()
+    tree.look()
+    assert _queues() == before + 1
+
+    tree.watcher.close()
+
+    assert _queues() == before
+    tree.sh("echo x > f")
+    assert b"f" in tree.look().paths
+
+
+def _queues() -> int:
+    found = 0
+    for file in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            found += "inotify" in str(file.readlink())
+    return found
 
 
 # --- any history --------------------------------------------------------------------------------

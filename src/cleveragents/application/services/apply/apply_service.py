@@ -3,18 +3,17 @@
 The order, which ADR 0021 gives the reasons for: intent stored; each resource changed, with what it
 was kept beside it; the plan is applied; what was kept goes; the sandboxes go. A kill leaves the
 intent and what was kept: the next `plan apply` finishes it, or takes it back (`_stored`).
+Why: until the plan is on record as applied, everything can be taken back, last resource first; from
+then on nothing is, and so only then what it would be taken back by may go.
+What is not guaranteed: that others see it at one instant, as resources change one after the other;
+and what somebody changed on top of ours stays when we take ours back, which is told.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import (
-    Clock,
-    PlanLocks,
-    UnitOfWorkFactory,
-)
-from cleveragents.application.ports.workspace import Workspace
+from cleveragents.application.ports.runtime import Clock, PlanLocks, UnitOfWorkFactory, Workspace
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.rollback.rollback_service import RollbackService
@@ -47,6 +46,7 @@ class ApplyQuestion(Struct, frozen=True, kw_only=True):
     """What a person is asked before the project changes."""
 
     diffs: Mapping[str, ResourceDiff]
+    targets: Mapping[str, str]
     unchecked: tuple[UncheckedStep, ...]
 
 
@@ -99,7 +99,9 @@ class ApplyService:
                 self._sandboxes.check(resource)
             prepared = self._prepare(plan, resources, options)
             diffs = {r.name: prepared[r.name].diff for r in resources}
-            if not confirm(ApplyQuestion(diffs=diffs, unchecked=self._unchecked(plan))):
+            targets = {r.name: prepared[r.name].target for r in resources}
+            unchecked = self._unchecked(plan)
+            if not confirm(ApplyQuestion(diffs=diffs, targets=targets, unchecked=unchecked)):
                 raise DeclinedError("the apply")
             plan, resources = self._store_intent(plan, held.resources, prepared)
             return self._carry_out(plan, resources, prepared)
@@ -127,7 +129,7 @@ class ApplyService:
             _refuse_trespass(resources, found)
             return found
         except (ApplyConflictError, ApplyRefusedError) as error:
-            self._save(plan.constrain(_failure(error)))
+            self._save(plan.constrain(PlanFailure.of(error)))
             raise
 
     def _store_intent(
@@ -154,8 +156,7 @@ class ApplyService:
         ]
         self._sandboxes.make_durable(resources)
         with self._unit_of_work() as uow:
-            for resource in marked:
-                uow.resources.save(resource)
+            uow.resources.save(*marked)
             uow.plans.save(plan)
             uow.commit()
         return plan, marked
@@ -176,7 +177,10 @@ class ApplyService:
         # From here on nothing is taken back any more, and what was kept for it can go.
         self._save(plan)
         self._settle(resources, prepared)
-        diffs = {r.name: self._sandboxes.applied_diff(r, refs[r.name]) for r in resources}
+        diffs = {
+            r.name: self._sandboxes.applied_diff(r, refs[r.name]).leaving_out(prepared[r.name].diff)
+            for r in resources
+        }
         kept = self._cleanup.after_apply(plan.plan_id)
         unchecked = self._unchecked(plan)
         return ApplyResult(plan=plan, refs=refs, diffs=diffs, kept=kept, unchecked=unchecked)
@@ -196,9 +200,8 @@ class ApplyService:
         self._settle(resources, prepared)
         self._sandboxes.make_durable(resources)
         with self._unit_of_work() as uow:
-            for resource in resources:
-                uow.resources.save(resource.withdrawn())
-            uow.plans.save(plan.constrain(_failure(error)))
+            uow.resources.save(*(resource.withdrawn() for resource in resources))
+            uow.plans.save(plan.constrain(PlanFailure.of(error)))
             uow.commit()
         return error
 
@@ -283,7 +286,3 @@ def _reason(plan_id: PlanId, cause: BaseException) -> PlanError:
     if isinstance(cause, KeyboardInterrupt):
         return InterruptedApplyError(plan_id)
     return cause if isinstance(cause, PlanError) else MachineError(str(cause))
-
-
-def _failure(error: PlanError) -> PlanFailure:
-    return PlanFailure(message=error.message, hint=error.hint, code=error.code)

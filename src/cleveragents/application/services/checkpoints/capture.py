@@ -1,16 +1,19 @@
 """One look at all sandboxes of a plan: what they hold, and what changed since the last one."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointGroup, Snapshot
 from cleveragents.domain.footprint import NOTHING, Touched
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.resource import PlanResource
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import UnitOfWork
 
 
 class Capture(Struct, frozen=True, kw_only=True):
@@ -49,7 +52,7 @@ class Capture(Struct, frozen=True, kw_only=True):
         return replace(self, snapshots=same)
 
     def record_positions(
-        self, uow: UnitOfWork, groups: Iterable[CheckpointGroup], *, is_boundary: bool
+        self, uow: "UnitOfWork", groups: Iterable[CheckpointGroup], *, is_boundary: bool
     ) -> "Capture":
         """Store where the resources stand now, and the bytes that no group has counted."""
         counted = frozenset[ResourceId]().union(*(group.counted for group in groups))

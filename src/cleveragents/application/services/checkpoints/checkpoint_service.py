@@ -1,20 +1,29 @@
-"""Checkpoint groups: when one is recorded, what it holds, and which ones go again."""
+"""Checkpoint groups: when one is recorded, what it holds, and which ones go again.
+
+What: a group is one look at all sandboxes, together with where the plan and its actor stand.
+In which order: the sandboxes are captured, which is durable by itself; then one transaction stores
+the group and all that becomes true with it: the commit is in `recording.py`.
+Why: a group on record has its bytes, whenever a kill comes; bytes that no group names are swept.
+What is not guaranteed: one instant for all sandboxes. Who calls sees to it that nobody writes.
+"""
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.ports.runtime import (
     Clock,
     EventSink,
     IdSource,
+    Runtime,
     SnapshotStore,
-    UnitOfWork,
     UnitOfWorkFactory,
 )
-from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
+from cleveragents.application.services.checkpoints.naming import named_group, timeline_of
 from cleveragents.application.services.checkpoints.pruning import (
     Explained,
     Pruning,
@@ -39,19 +48,22 @@ from cleveragents.domain.checkpoint import (
     CheckpointReason,
     Trigger,
 )
-from cleveragents.domain.checkpoint_lookup import find_group
+from cleveragents.domain.checkpoint_lookup import looks_like_an_ordinal
 from cleveragents.domain.errors import (
     CheckpointNeededError,
+    LabelIsNumberError,
     LabelTakenError,
     PlanError,
     PlanStateError,
 )
-from cleveragents.domain.events import Recovered
 from cleveragents.domain.group_builder import hash_of, plan_state
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.selection import Selection
+
+if TYPE_CHECKING:
+    from cleveragents.domain.timeline import Timeline
 
 
 class CheckpointPolicy(Struct, frozen=True, kw_only=True):
@@ -201,6 +213,8 @@ class CheckpointService:
         """A group by hand, labelled."""
         plan, resources = held.plan, held.resources
         plan.refuse_if_final()
+        if looks_like_an_ordinal(label):
+            raise LabelIsNumberError(label)
         if not resources.capturable:
             raise PlanStateError(
                 f"plan {plan.plan_id} has not started, so there is nothing to capture yet",
@@ -253,10 +267,15 @@ class CheckpointService:
             return uow.checkpoints.of_plan(plan_id)
 
     def get_checkpoint(self, plan_id: PlanId, wanted: str) -> CheckpointGroup:
-        """The group that an id, a prefix of one, or a label names."""
+        """The group that a person names: by id, label, number, or a part of these."""
         with self._unit_of_work.reading() as uow:
             uow.plans.get(plan_id)
             return named_group(uow, plan_id, wanted)
+
+    def timeline(self, plan_id: PlanId) -> "Timeline":
+        """The plan's history as people read it. Raises PlanNotFoundError."""
+        with self._unit_of_work.reading() as uow:
+            return timeline_of(uow, plan_id, uow.tool_calls.of_plan(plan_id))
 
     def is_on(self, trigger: Trigger) -> bool:
         return trigger in self._triggers
@@ -357,18 +376,7 @@ class CheckpointService:
         try:
             self.sweep(plan_id)
         except PlanError as error:
-            self._events.emit(Recovered(message=f"old snapshots stay for now: {error.message}"))
-
-
-def named_group(uow: UnitOfWork, plan_id: PlanId, wanted: str) -> CheckpointGroup:
-    """The group that an id, a prefix of one, or a label names."""
-    return find_group(
-        plan_id,
-        wanted,
-        uow.checkpoints.called(plan_id, wanted.strip()),
-        owner_of=uow.checkpoints.owner_of,
-        pruned=uow.checkpoints.pruned,
-    )
+            tell_recovered(self._events, f"old snapshots stay for now: {error.message}")
 
 
 def stands_mid_step(plan: Plan, resources: HeldResources, head: CheckpointGroup | None) -> bool:

@@ -4,15 +4,18 @@ Whoever works on a plan holds its lock, so that nobody else changes what is on r
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import UnitOfWork
 
 
 class HeldResources:
@@ -60,7 +63,7 @@ class HeldPlan(Struct, frozen=True, kw_only=True):
     open_below: Sequence[Plan] = ()
 
     @classmethod
-    def of(cls, uow: UnitOfWork, plan_id: PlanId) -> "HeldPlan":
+    def of(cls, uow: "UnitOfWork", plan_id: PlanId) -> "HeldPlan":
         below = [uow.plans.get(child.plan_id) for child in descendants(uow, plan_id)]
         return cls(
             plan=uow.plans.get(plan_id),
@@ -69,9 +72,13 @@ class HeldPlan(Struct, frozen=True, kw_only=True):
         )
 
 
-def descendants(uow: UnitOfWork, plan_id: PlanId) -> Sequence[ChildPlan]:
-    """All children of a plan on every level, parents before their children."""
+def descendants(
+    uow: "UnitOfWork", plan_id: PlanId, *, counting: bool = False
+) -> Sequence[ChildPlan]:
+    """All children of a plan on every level, parents before their children; with `counting` only
+    those that still count, with all above them."""
     found: list[ChildPlan] = []
     for child in uow.subplans.of_parent(plan_id):
-        found += [child, *descendants(uow, child.plan_id)]
+        if child.counts or not counting:
+            found += [child, *descendants(uow, child.plan_id, counting=counting)]
     return found

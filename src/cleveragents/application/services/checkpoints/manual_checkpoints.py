@@ -1,12 +1,19 @@
 """The checkpoints that people make, prune and delete by hand, under the plan's lock."""
 
+from typing import TYPE_CHECKING
+
 from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
+from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.checkpoints.pruning import Explained
-from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.sandboxes.care import SandboxCare
 from cleveragents.domain.checkpoint import CheckpointGroup
+from cleveragents.domain.errors import UsageError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
+
+if TYPE_CHECKING:
+    from cleveragents.application.services.rollback.rollback_service import RollbackService
 
 
 class ManualCheckpoints:
@@ -14,17 +21,24 @@ class ManualCheckpoints:
         self,
         unit_of_work: UnitOfWorkFactory,
         checkpoints: CheckpointService,
-        rollbacks: RollbackService,
+        care: SandboxCare,
+        rollbacks: "RollbackService",
         locks: PlanLocks,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._checkpoints = checkpoints
+        self._care = care
         self._rollbacks = rollbacks
         self._locks = locks
 
     def create(self, plan_id: PlanId, label: str) -> CheckpointGroup:
+        """Raises UsageError for a label that says nothing, and LabelTakenError."""
+        name = label.strip()
+        if not name:
+            hint = "give it a name to go back to it by, for example 'before the migration'"
+            raise UsageError("the label of a checkpoint must not be empty", hint)
         with self._locks.hold(plan_id, "checkpoint create"):
-            return self._checkpoints.create(self._rollbacks.take_up(plan_id), label)
+            return self._checkpoints.create(self._taken_up(plan_id), name)
 
     def explain_retention(self, plan_id: PlanId) -> Explained:
         """What `prune` would do now; nothing is changed."""
@@ -33,7 +47,7 @@ class ManualCheckpoints:
     def prune(self, plan_id: PlanId) -> tuple[Explained, int]:
         """What the rule said and was done, and the bytes that were freed."""
         with self._locks.hold(plan_id, "checkpoint prune"):
-            return self._checkpoints.prune(self._rollbacks.take_up(plan_id).plan)
+            return self._checkpoints.prune(self._taken_up(plan_id).plan)
 
     def delete(self, plan_id: PlanId, wanted: str) -> tuple[CheckpointGroup, int]:
         """The group that went, and the bytes that were freed."""
@@ -41,6 +55,14 @@ class ManualCheckpoints:
             plan = self._load(plan_id)
             group = self._checkpoints.get_checkpoint(plan_id, wanted)
             return group, self._checkpoints.delete(plan, group)
+
+    def _taken_up(self, plan_id: PlanId) -> HeldPlan:
+        """As whatever is done with a plan begins; the way back is loaded if one waits for it."""
+        with self._unit_of_work.reading() as uow:
+            held = HeldPlan.of(uow, plan_id)
+        if held.plan.is_final or held.plan.rollback_target is not None:
+            return self._rollbacks.recover(held)
+        return self._care.mended(held)
 
     def _load(self, plan_id: PlanId) -> Plan:
         with self._unit_of_work.reading() as uow:

@@ -1,4 +1,12 @@
-"""Letting go of checkpoint groups: what the rule says, first in the record, then on disk."""
+"""Letting go of checkpoint groups: what the rule says, first in the record, then on disk.
+
+What: `CheckpointRetentionPolicy` decides; here are the pins, and what a sweep has to leave.
+In which order: the rows of groups, in the transaction that adds one; their bytes later (`sweep`),
+by asking anew what groups, step boundaries and open spawns still need.
+Why: a kill in between leaves bytes that nothing names, never a group without its bytes. And to add
+a group does not wait for the freeing.
+What is not guaranteed: the limits. What is pinned, labelled, first or newest stays beyond them.
+"""
 
 from collections.abc import Mapping, Sequence, Set
 from datetime import timedelta
@@ -178,7 +186,7 @@ def _remembered(
     named = {group.decision_id for group in groups}
     for decision in decisions:
         if not decision.superseded or decision.decision_id in named:
-            states.append(decision.context.get("actor_state", {}))
+            states.append(decision.context.actor_state or {})
             states.append(decision.decided.state if decision.decided else {})
     return frozenset(state[HEAD] for state in states if state.get(HEAD))
 

@@ -1,13 +1,12 @@
 """What becomes true together with a group: a decision, a tool call, what it used."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import UnitOfWork
-from cleveragents.application.services.rollback.let_stand import BroughtBack, let_stand
-from cleveragents.application.services.rollback.rewind import recompute_superseded
 from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.correction import Correction, Supersession, Unchecked
@@ -16,6 +15,9 @@ from cleveragents.domain.effects import Effect
 from cleveragents.domain.footprint import Touched, Writers
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan
+
+if TYPE_CHECKING:
+    from cleveragents.application.services.rollback.unchecked_steps import BroughtBack
 
 
 class CommitExtras(Struct, frozen=True, kw_only=True):
@@ -38,7 +40,7 @@ class CommitExtras(Struct, frozen=True, kw_only=True):
     intended: Correction | None = None
     in_force: Correction | None = None
     kept_because: str = ""
-    brought_back: BroughtBack | None = None
+    brought_back: "BroughtBack | None" = None
 
     def with_outcome(self, changes: tuple[FileChange, ...], touched: Touched) -> "CommitExtras":
         """What the tool call came to is known only once the sandboxes were captured."""
@@ -84,6 +86,10 @@ def store_corrections(uow: UnitOfWork, plan: Plan, additions: CommitExtras) -> N
     if additions.in_force is not None:
         _take_over(uow, plan, additions.in_force, additions.kept_because)
     if additions.brought_back is not None:
+        from cleveragents.application.services.rollback.unchecked_steps import (  # noqa: PLC0415 - only files that came back
+            let_stand,
+        )
+
         let_stand(uow, plan, additions.brought_back)
 
 
@@ -104,6 +110,8 @@ def _take_over(uow: UnitOfWork, plan: Plan, correction: Correction, kept_because
         for decision_id in correction.kept
     ]
     uow.corrections.let_stand(plan.plan_id, stays)
+    from cleveragents.application.services.rollback.rewind import recompute_superseded  # noqa: PLC0415 - only a correction
+
     recompute_superseded(uow, plan)
 
 

@@ -1,6 +1,12 @@
 """How groups, and all that belongs to them, become true: in one transaction.
 
-The files come first (ADR 0002): whoever calls this has captured the sandboxes already.
+In which order: the files before it (ADR 0002: whoever calls this has captured the sandboxes); in
+it, decision, call and effect, each moving the plan's history on by one; the groups; where the
+resources stand; the plan; what retention lets go. Events are told after the commit.
+Why: a group names its decision, and has its place behind it. Retention has to see the new group,
+and the plan is stored as it is with all of this.
+What is not guaranteed: what is swept, and when. A transaction that fails leaves snapshots that
+nothing names, and records that go leave their bytes until the next sweep.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,11 +17,11 @@ from msgspec.structs import replace
 from cleveragents.application.ports.runtime import (
     EventSink,
     Expected,
+    Runtime,
     SnapshotStore,
     UnitOfWork,
     UnitOfWorkFactory,
 )
-from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.pruning import Pruning
 from cleveragents.application.services.checkpoints.recorded_with import (

@@ -1,1 +1,1 @@
-"""One decision differently."""
+"""Corrections: one decision made differently, and what depends on it taken back."""

@@ -2,12 +2,12 @@
 
 from msgspec import Struct
 
+from cleveragents.application.ports.actors import ActionReader
 from cleveragents.application.ports.runtime import (
-    ActionReader,
     PlanLocks,
+    Runtime,
     UnitOfWorkFactory,
 )
-from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     stands_mid_step,
@@ -23,12 +23,8 @@ from cleveragents.application.services.plans.plan_lookup import find_decision
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.domain.action import SUBPLANS, Action, Step, Subplan, Subplans
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
-from cleveragents.domain.correction import (
-    Correction,
-    CorrectionMode,
-    CorrectionStatus,
-)
-from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus
+from cleveragents.domain.decision import Decision, DecisionContext, DecisionType
 from cleveragents.domain.errors import CorrectionRefusedError
 from cleveragents.domain.ids import CorrectionId, DecisionId
 from cleveragents.domain.plan import Plan
@@ -158,7 +154,8 @@ def _waiting(plan: Plan, judged: list[Decision]) -> Plan:
         return plan.reopened(plan.last_completed_step + 1, plan.actor_state)
     first = judged[0]
     index = plan.last_completed_step + 1 if first.step_index is None else first.step_index
-    return plan.reopened(index, first.context["actor_state"])
+    assert first.context.actor_state is not None  # of a validation it is on record
+    return plan.reopened(index, first.context.actor_state)
 
 
 def _spawning(action: Action, guidance: str, steps: tuple[Step, ...], place: int) -> Step:
@@ -183,12 +180,12 @@ def _intervention(plan: Plan, correction: Correction, decision: Decision) -> Dec
         question=f"What shall be added to `{decision.chosen}`?",
         chosen=correction.guidance,
         rationale=f"a person added to decision {decision.decision_id}",
-        context={
-            "correction": correction.correction_id,
-            "steps": list(correction.steps),
-            "first_step": correction.step_index,
-            "actor_state": dict(plan.actor_state),
-        },
+        context=DecisionContext(
+            correction=correction.correction_id,
+            steps=correction.steps,
+            first_step=correction.step_index,
+            actor_state=plan.actor_state,
+        ),
         phase=plan.phase,
         step_index=correction.step_index,
         attempt=plan.attempt,

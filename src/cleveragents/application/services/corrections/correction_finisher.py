@@ -1,4 +1,13 @@
-"""Carrying a correction out: intent, files, one transaction; and finishing one cut off."""
+"""Carrying a correction out: intent, files, one transaction; and finishing one cut off.
+
+In which order: the safety group, the intent and the correction that waits, in one transaction; the
+compensations; the files, a step half done first and the chosen paths over that; one transaction
+with the person's word as a decision, what it supersedes, its group, and the plan at the first step.
+Why: as with a rollback, whoever comes next can finish from what is on record, since all of it may
+be repeated. An error puts the files back, and then lets go of intent and correction together.
+What is not guaranteed: a compensation that ran stays done. The steps are not done again here; until
+a resume does them, the sandboxes lack what they had made.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,15 +28,13 @@ from cleveragents.application.services.corrections.correction_impact import (
 )
 from cleveragents.application.services.effects.compensations import Compensations
 from cleveragents.application.services.execute.run_state import links_to
-from cleveragents.application.services.rollback.rollback_files import (
-    ChangedResource,
-    RollbackFiles,
-)
+from cleveragents.application.services.rollback.rollback_files import ChangedResource, RollbackFiles
+from cleveragents.domain.action import step_number
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment, CheckpointReason
 from cleveragents.domain.correction import Correction, CorrectionStatus
-from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.decision import Decision, DecisionContext, DecisionType
 from cleveragents.domain.effects import EffectReport
-from cleveragents.domain.errors import PlanError, RollbackPendingError
+from cleveragents.domain.errors import PlanError
 from cleveragents.domain.plan import Plan
 
 
@@ -60,7 +67,7 @@ class CorrectionFinisher:
         moment = CheckpointMoment(
             reason=CheckpointReason.BEFORE_ROLLBACK,
             source="correct",
-            label=f"before correction of {correction.decision_id}",
+            label=f"before correction of {_which(correction)}",
             decision_id=correction.decision_id,
             step_index=correction.step_index or 0,
             mid_step=stands_mid_step(plan, held.resources, self._checkpoints.head_of(plan)),
@@ -97,7 +104,11 @@ class CorrectionFinisher:
                 undoes_step=stands_mid_step(plan, resources, safety),
             )
         except PlanError as error:
-            self._put_back(held, correction, safety, error)
+            self._files.put_back(resources, plan, safety, error)
+            with self._unit_of_work() as uow:
+                uow.plans.save(plan.abandon_rollback())
+                uow.corrections.save(correction.abandoned())
+                uow.commit()
             raise
         taking = _TakingOver(
             correction=correction.done(), corrected=corrected, latest=staying[-1], state=state
@@ -106,20 +117,6 @@ class CorrectionFinisher:
         return Corrected(
             plan=plan, correction=correction, safety=safety, changed=changed, effects=effects
         )
-
-    def _put_back(
-        self, held: HeldPlan, correction: Correction, safety: CheckpointGroup, cause: PlanError
-    ) -> None:
-        plan = held.plan
-        try:
-            self._files.restore(held.resources, safety)
-        except PlanError as error:
-            # The intent stays stored, so the next command tries to finish what this one could not.
-            raise RollbackPendingError(plan.plan_id, cause.message, error.message) from error
-        with self._unit_of_work() as uow:
-            uow.plans.save(plan.abandon_rollback())
-            uow.corrections.save(correction.abandoned())
-            uow.commit()
 
     def _record(self, held: HeldPlan, taking: "_TakingOver") -> Plan:
         done = taking.correction
@@ -172,13 +169,13 @@ def _intervention(plan: Plan, correction: Correction, corrected: Decision, first
         chosen=correction.guidance,
         alternatives=(corrected.chosen,),
         rationale=f"a person corrected decision {corrected.decision_id}",
-        context={
-            "correction": correction.correction_id,
-            "corrected": corrected.decision_id,
-            "steps": list(correction.steps),
-            "first_step": first,
-            "actor_state": dict(plan.actor_state),
-        },
+        context=DecisionContext(
+            correction=correction.correction_id,
+            corrected=corrected.decision_id,
+            steps=correction.steps,
+            first_step=first,
+            actor_state=plan.actor_state,
+        ),
         phase=corrected.phase,
         step_index=corrected.step_index,
         attempt=plan.attempt,
@@ -189,3 +186,8 @@ def _intervention(plan: Plan, correction: Correction, corrected: Decision, first
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= 60 else line[:57] + "..."
+
+
+def _which(correction: Correction) -> str:
+    index = correction.step_index
+    return "the plan" if index is None else f"step {step_number(index)}"

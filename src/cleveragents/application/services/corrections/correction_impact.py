@@ -1,4 +1,13 @@
-"""What correcting a decision comes to: may it be done, what goes with it, what stays."""
+"""What correcting a decision comes to: may it be done, what goes with it, what stays.
+
+What: the group to go back to, the decisions that go, the paths that go back, the steps to do again.
+In which order: refusals; the first group that was made before the decision's own step; what depends
+on the decision (`domain/affected.py`); validations that judged a result after it; the children.
+Why: going back loses only what was changed after that group, so only that is looked for in paths.
+A validation goes whatever it read: the result that it judged is no longer there.
+What is not guaranteed: that all of what goes was wrong. What nothing proves to be independent goes
+too, unless a person keeps it; then it is unchecked, and told so until it is done again.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -86,10 +95,9 @@ def actor_state_for(
     for decision in uow.decisions.of_plan(plan.plan_id):
         if decision.decision_id not in correction.affected:
             continue
-        if first in (decision.step_index, decision.context.get("first_step")):
-            state = decision.context.get("actor_state")
-            if state is not None:
-                return state
+        told = decision.context
+        if first in (decision.step_index, told.first_step) and told.actor_state is not None:
+            return told.actor_state
     return target.actor_state
 
 

@@ -1,16 +1,17 @@
 """Correcting a decision: guard, ask, carry out, and go on with a person's advice."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from cleveragents.application.ports.actors import ActionReader
 from cleveragents.application.ports.runtime import (
-    ActionReader,
     PlanLocks,
+    Runtime,
+    UnitOfWork,
     UnitOfWorkFactory,
 )
-from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.corrections.correction_finisher import (
     Corrected,
@@ -21,20 +22,28 @@ from cleveragents.application.services.corrections.correction_impact import (
     impact_of,
     refuse_if_settled,
 )
-from cleveragents.application.services.corrections.correction_keeping import Keeping
 from cleveragents.application.services.execute.plan_executor import STEP_OUTDATED
 from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
+from cleveragents.application.services.execute.run_state import done_steps, unchecked_of
 from cleveragents.application.services.plans.plan_lookup import find_decision
 from cleveragents.application.services.rollback.rollback_files import reverted
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.application.services.subplans.sandboxes import children_stopped
-from cleveragents.domain.action import Step
+from cleveragents.domain.action import Step, step_number
 from cleveragents.domain.checkpoint import RevertedFile
 from cleveragents.domain.correction import Correction, CorrectionMode, CorrectionStatus
 from cleveragents.domain.decision import Decision, DecisionType
-from cleveragents.domain.errors import CorrectionRefusedError, DeclinedError, PlanStateError
+from cleveragents.domain.errors import (
+    CorrectionRefusedError,
+    DeclinedError,
+    PlanStateError,
+    UsageError,
+)
 from cleveragents.domain.ids import CorrectionId, DecisionId, PlanId
 from cleveragents.domain.plan import Plan
+
+ALL = "all"
+"""As a step to keep: every one that is not proven to depend on what is corrected."""
 
 
 class Advice(Struct, frozen=True, kw_only=True):
@@ -49,11 +58,47 @@ class Advice(Struct, frozen=True, kw_only=True):
     keep: tuple[str, ...] | None = ()
 
 
+class Keeping(Struct, frozen=True, kw_only=True):
+    """`asked` has the steps that were named one by one: if one of them cannot stay, that is told
+    before anything changes."""
+
+    decisions: frozenset[DecisionId] = frozenset()
+    asked: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
+
+    @classmethod
+    def wanted(cls, uow: UnitOfWork, plan: Plan, texts: Sequence[str]) -> "Keeping":
+        """Each a step's number or name, or `all`. Raises UsageError."""
+        if not texts:
+            return cls()  # nearly always; the rest would make long plans slow
+        done = done_steps(uow, plan, uow.tool_calls.of_plan(plan.plan_id))
+        asked = {done[i]: text for text in texts if text != ALL for i in [_step(plan, done, text)]}
+        every = done.values() if ALL in texts else ()
+        return cls(decisions=frozenset({*asked, *every}), asked=asked)
+
+    @classmethod
+    def as_before(cls, uow: UnitOfWork, plan: Plan) -> "Keeping":
+        """What a person has let stand already."""
+        return cls(decisions=frozenset(unchecked_of(uow, plan)))
+
+    def refuse_if_one_goes(self, impact: CorrectionImpact) -> None:
+        for decision in impact.affected:
+            text = self.asked.get(decision.decision_id)
+            if text is not None:
+                reason = impact.reasons[decision.decision_id]
+                number = step_number(decision.step_index or 0)
+                raise CorrectionRefusedError(
+                    f"step {number} ({decision.chosen}) cannot be kept: it {reason.why}",
+                    f"leave --keep {text} out; it is done again then",
+                )
+
+
 class CorrectionPreview(Struct, frozen=True, kw_only=True):
-    """Nothing was done."""
+    """Nothing was done. `step` is what would take the place of the one that goes, if another was
+    given."""
 
     impact: CorrectionImpact
     files: tuple[RevertedFile, ...]
+    step: Step | None = None
 
 
 class CorrectionResult(Struct, frozen=True, kw_only=True):
@@ -102,7 +147,7 @@ class CorrectionService:
         with self._locks.hold(found.plan_id, "correct"):
             held = self._rollbacks.take_up(found.plan_id)
             impact, step = self._guarded(held, found.decision_id, advice)
-            question = CorrectionQuestion(impact, lambda: self._look_ahead(held, impact))
+            question = CorrectionQuestion(impact, lambda: self._look_ahead(held, impact, step))
             if not confirm(question):
                 raise DeclinedError("the correction")
             correction = self._correction(impact, advice, step)
@@ -124,8 +169,8 @@ class CorrectionService:
                     " finished first",
                     f"agents plan resume {plan.plan_id}",
                 )
-            impact, _ = self._guarded(held, found.decision_id, advice)
-            return self._look_ahead(held, impact)
+            impact, step = self._guarded(held, found.decision_id, advice)
+            return self._look_ahead(held, impact, step)
 
     def go_on(self, plan_id: PlanId) -> Plan:
         """Execute what is to be done again.
@@ -167,9 +212,11 @@ class CorrectionService:
         self._rollbacks.check_restorable(held.resources, impact.target, impact.selection)
         return impact, step
 
-    def _look_ahead(self, held: HeldPlan, impact: CorrectionImpact) -> CorrectionPreview:
+    def _look_ahead(
+        self, held: HeldPlan, impact: CorrectionImpact, step: Step | None
+    ) -> CorrectionPreview:
         changed = self._rollbacks.compare_only(held, impact.target, impact.selection)
-        return CorrectionPreview(impact=impact, files=reverted(changed))
+        return CorrectionPreview(impact=impact, files=reverted(changed), step=step)
 
     # --- small things ---------------------------------------------------------------------------
 
@@ -210,3 +257,23 @@ def _place(impact: CorrectionImpact) -> int:
             "leave --step-file out, or correct the decision of a step",
         )
     return index
+
+
+def _step(plan: Plan, done: Mapping[int, DecisionId], text: str) -> int:
+    steps = plan.action.steps
+    found = [index for index, step in enumerate(steps) if step.name == text]
+    if not found and text.isascii() and text.isdecimal():
+        found = [index for index in [int(text) - 1] if 0 <= index < len(steps)]
+    if len(found) > 1:
+        numbers = ", ".join(str(step_number(index)) for index in found)
+        raise UsageError(
+            f"several steps are called {text!r}", f"say it by number with --keep: {numbers}"
+        )
+    if not found or found[0] not in done:
+        numbers = ", ".join(
+            f"{step_number(i)} ({steps[i].name})" for i in sorted(done) if i < len(steps)
+        )
+        raise UsageError(
+            f"no step that has run is called {text!r}", f"--keep takes one of these: {numbers}"
+        )
+    return found[0]

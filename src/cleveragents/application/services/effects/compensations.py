@@ -1,6 +1,6 @@
 """Undoing outside effects: the compensating tools that a rollback runs, and what it cannot."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -13,18 +13,12 @@ from cleveragents.application.ports.runtime import (
     UnitOfWork,
     UnitOfWorkFactory,
 )
+from cleveragents.application.services.checkpoints.held import descendants
 from cleveragents.application.services.effects.effect_ledger import EffectLedger, cut_off_in
 from cleveragents.domain.action import ToolSpec
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.decision import Fork, lineage
-from cleveragents.domain.effects import (
-    CUT_OFF,
-    Effect,
-    EffectReport,
-    EffectState,
-    report,
-    turned,
-)
+from cleveragents.domain.effects import CUT_OFF, Effect, EffectReport, EffectState, report, turned
 from cleveragents.domain.errors import ToolError, ToolNotStartedError
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
@@ -40,12 +34,14 @@ class Compensations:
         unit_of_work: UnitOfWorkFactory,
         ledger: EffectLedger,
         tools: Tools,
+        end_tools: Callable[[PlanId], None],
         clock: Clock,
         default_timeout: float,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._ledger = ledger
         self._tools = tools
+        self._end_tools = end_tools
         self._clock = clock
         self._default_timeout = default_timeout
 
@@ -96,7 +92,7 @@ class Compensations:
             return [self._undone(plan, effect) for effect in effects]
         finally:
             # The files are restored next: nothing that was started for this may write after that.
-            self._tools.end(plan.plan_id)
+            self._end_tools(plan.plan_id)
 
     def _undone(self, plan: Plan, effect: Effect) -> Effect:
         if effect.compensate is None or effect.state not in _TO_UNDO:
@@ -189,8 +185,7 @@ def _spawned_by(
 
 
 def _with_children(uow: UnitOfWork, child: ChildPlan) -> Sequence[ChildPlan]:
-    own = [c for c in uow.subplans.of_parent(child.plan_id) if c.counts]
-    return [child, *(item for c in own for item in _with_children(uow, c))]
+    return [child, *descendants(uow, child.plan_id, counting=True)]
 
 
 def _live(uow: UnitOfWork, child: ChildPlan) -> Sequence[Effect]:

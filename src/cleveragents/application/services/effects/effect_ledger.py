@@ -1,10 +1,10 @@
 """The ledger of outside effects: written before a tool starts, asked before it runs again."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import Clock, IdSource, UnitOfWork, UnitOfWorkFactory
 from cleveragents.domain.action import Step, ToolSpec
 from cleveragents.domain.decision import Decision
 from cleveragents.domain.effects import CUT_OFF, Effect, EffectState, earlier_effect
@@ -12,9 +12,17 @@ from cleveragents.domain.group_builder import hash_of
 from cleveragents.domain.ids import EffectId, PlanId
 from cleveragents.domain.plan import Plan
 
+if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import (
+        Clock,
+        IdSource,
+        UnitOfWork,
+        UnitOfWorkFactory,
+    )
+
 
 class EffectLedger:
-    def __init__(self, unit_of_work: UnitOfWorkFactory, ids: IdSource, clock: Clock) -> None:
+    def __init__(self, unit_of_work: "UnitOfWorkFactory", ids: "IdSource", clock: "Clock") -> None:
         self._unit_of_work = unit_of_work
         self._ids = ids
         self._clock = clock
@@ -85,7 +93,7 @@ class EffectLedger:
         )
 
 
-def cut_off_in(uow: UnitOfWork, plans: Iterable[PlanId]) -> tuple[Effect, ...]:
+def cut_off_in(uow: "UnitOfWork", plans: Iterable[PlanId]) -> tuple[Effect, ...]:
     """Those of which only the beginning is on record."""
     every = (effect for plan_id in plans for effect in uow.effects.of_plan(plan_id))
     return tuple(effect for effect in every if effect.state is EffectState.STARTED)
@@ -94,7 +102,7 @@ def cut_off_in(uow: UnitOfWork, plans: Iterable[PlanId]) -> tuple[Effect, ...]:
 EffectsOfSteps = Mapping[int, Sequence[Effect]]
 
 
-def earlier_effects(uow: UnitOfWork, plan_id: PlanId) -> EffectsOfSteps:
+def earlier_effects(uow: "UnitOfWork", plan_id: PlanId) -> EffectsOfSteps:
     """What each step has done outside, in this plan or in one that did the same part of the work
     before it."""
     found: dict[int, list[Effect]] = {}
@@ -110,7 +118,7 @@ def standing(effects: EffectsOfSteps, step: Step, step_index: int) -> Effect | N
     return earlier_effect(effects.get(step_index, ()), key)
 
 
-def _in_its_place(uow: UnitOfWork, plan_id: PlanId) -> Sequence[PlanId]:
+def _in_its_place(uow: "UnitOfWork", plan_id: PlanId) -> Sequence[PlanId]:
     """The plan itself; of a child also those that did the same part of the parent's work before.
 
     A parent that was rolled back spawns new children, which know nothing of the old ones' effects.

@@ -1,13 +1,12 @@
 """The decisions that Execute puts on record: what was chosen, by whom, and what they knew."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
-from cleveragents.application.ports.workspace import Runtime
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.actor_protocol import Proposal, Strategy
-from cleveragents.domain.decision import Decided, Decision, DecisionType
+from cleveragents.domain.decision import Decided, Decision, DecisionContext, DecisionType
 from cleveragents.domain.ids import DecisionId
 from cleveragents.domain.plan import Plan
 
@@ -25,7 +24,7 @@ class Deciding:
             question="How shall it be done?",
             chosen=strategy.chosen,
             parent_id=course.root.decision_id,
-            context={"actor_state": dict(plan.actor_state)},
+            context=DecisionContext(actor_state=plan.actor_state),
         )
 
     def of_step(self, plan: Plan, proposal: Proposal, index: int, course: RunState) -> Decision:
@@ -39,7 +38,12 @@ class Deciding:
             rationale=proposal.rationale,
             confidence=proposal.confidence,
             parent_id=course.parent_of(index),
-            context=_context(plan, proposal, course.guidance(index)),
+            context=DecisionContext(
+                tool=proposal.step.tool,
+                actor_state=plan.actor_state,
+                guidance=tuple(course.guidance(index)) or None,
+                notes=proposal.notes,
+            ),
             step_index=index,
             decided=decided if plan.action.decides else None,
         )
@@ -67,15 +71,3 @@ def _decision_type(action: Action, step: Step, *, failed: bool) -> DecisionType:
         return DecisionType.TOOL_INVOCATION
     parallel = step.subplans.parallel
     return DecisionType.SUBPLAN_PARALLEL_SPAWN if parallel else DecisionType.SUBPLAN_SPAWN
-
-
-def _context(plan: Plan, proposal: Proposal, guidance: Sequence[str]) -> Mapping[str, Any]:
-    """What the actor knew when it decided: its own state, and what people have told it."""
-    known: dict[str, Any] = {
-        "tool": proposal.step.tool,
-        "actor_state": dict(plan.actor_state),
-        **proposal.notes,
-    }
-    if guidance:
-        known["guidance"] = list(guidance)
-    return known

@@ -1,15 +1,21 @@
-"""Execute: decide, checkpoint, run the tool, commit the step."""
+"""Execute: decide, checkpoint, run the tool, commit the step.
+
+What: one turn after the other (`_walk`), until the plan is complete, has failed, or has to wait.
+In which order: what a person said since; the next step, from the record or else the actor; whether
+its outside effects allow it; its decision with the group before it; the tool; one transaction with
+the result, the group after it and the plan past the step.
+Why: a decision is on record before its tool writes, so that there is a state to go back to, and a
+step counts only together with its snapshot: a kill leaves it done, or to be undone by a resume.
+What is not guaranteed: that a step which was cut off did nothing outside. The ledger calls that
+uncertain, and a person is asked. Without checkpoints in the policy there are decisions, no groups.
+"""
 
 from collections.abc import Sequence
 from typing import NoReturn
 
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import (
-    EventSink,
-    UnitOfWorkFactory,
-)
-from cleveragents.application.ports.workspace import Runtime
+from cleveragents.application.ports.runtime import EventSink, Runtime, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     CommitExtras,
@@ -27,8 +33,16 @@ from cleveragents.application.services.execute.tool_runner import (
     ToolRunner,
 )
 from cleveragents.application.services.execute.unannounced import UnannouncedSteps
-from cleveragents.domain.action import Step
-from cleveragents.domain.actor_protocol import Finished, Message, Proposal, Strategy, Unannounced
+from cleveragents.domain.action import Step, step_number
+from cleveragents.domain.actor_protocol import (
+    FINISHED_AFTER,
+    Finished,
+    Memory,
+    Message,
+    Proposal,
+    Strategy,
+    Unannounced,
+)
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
 from cleveragents.domain.effects import Effect, EffectChoice, EffectState, EffectVerdict
@@ -38,13 +52,7 @@ from cleveragents.domain.errors import (
     PlanError,
     SandboxMissingError,
 )
-from cleveragents.domain.events import (
-    PlanFinished,
-    PlanStarted,
-    Resumed,
-    StepFinished,
-    StepStarted,
-)
+from cleveragents.domain.events import PlanFinished, PlanStarted, Resumed, StepFinished, StepStarted
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
 
@@ -96,7 +104,7 @@ class PlanExecutor:
             self._tools.end(plan.plan_id)
         if plan.child_of is None:  # children share the store of the plan at the top
             self._checkpoints.free_space(plan.plan_id)
-        self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
+        self._events.emit(PlanFinished(plan=plan.name, state=plan.state))
         return plan
 
     def _walk(self, plan: Plan, course: RunState, choice: EffectChoice) -> Plan:
@@ -124,7 +132,7 @@ class PlanExecutor:
         _let_others_write(plan, course)
         self._events.emit(
             PlanStarted(
-                plan_id=plan.plan_id,
+                plan=plan.name,
                 steps=strategy.steps,
                 first_step=plan.last_completed_step + 1,
             )
@@ -189,6 +197,15 @@ class PlanExecutor:
         additions = CommitExtras(messages=said.memory.added)
         return self._checkpoints.complete(plan, course.resources, moment, additions)
 
+    def accept(self, plan: Plan, resources: HeldResources) -> Plan:
+        """What is there is the result: nobody is asked for more steps. The caller holds the lock,
+        and no step is half done."""
+        with self._unit_of_work.reading() as uow:
+            course = RunState.of(uow, plan, resources)
+        told = max((item.seq for item in course.told()), default=0)
+        memory = Memory(state={**plan.actor_state, FINISHED_AFTER: told})
+        return self._finish(plan.start(self._clock.now()), Finished(memory=memory), course)
+
     def fail(self, plan_id: PlanId, failure: PlanFailure) -> Plan:
         """Execute ends for a reason outside its steps; what it has come to is kept if possible."""
         with self._unit_of_work.reading() as uow:
@@ -249,18 +266,13 @@ class PlanExecutor:
         assert crossing.standing is not None
         sure = crossing.standing.state is EffectState.DONE
         kind = EffectDoneError if sure else EffectUncertainError
-        name = f"{index} ({proposal.step.tool})"
+        name = f"{step_number(index)} ({proposal.step.tool})"
         error = kind(plan.plan_id, name, crossing.standing.effects)
-        failure = PlanFailure(
-            message=error.message,
-            hint=error.hint,
-            code=error.code,
-            tool=proposal.step.tool,
-            step=index,
-            checkpoint=plan.head,
+        failure = replace(
+            PlanFailure.of(error), tool=proposal.step.tool, step=index, checkpoint=plan.head
         )
         plan = self._checkpoints.save_progress(plan.hold(failure))
-        self._events.emit(PlanFinished(plan_id=plan.plan_id, state=plan.state))
+        self._events.emit(PlanFinished(plan=plan.name, state=plan.state))
         raise error
 
     def _step(
@@ -309,7 +321,7 @@ class PlanExecutor:
     def _record(
         self, plan: Plan, task: Task, course: RunState, messages: tuple[Message, ...]
     ) -> tuple[Plan, Task]:
-        label = f"decision {task.step_index}: {task.step.name}"
+        label = f"decision {step_number(task.step_index)}: {task.step.name}"
         moment = task.moment(CheckpointReason.DECISION, label)
         known = course.known_to(task.decision, task.step, plan.action)
         additions = CommitExtras(
@@ -337,7 +349,7 @@ class PlanExecutor:
         moment = CheckpointMoment(
             reason=CheckpointReason(trigger.value),
             source=proposal.step.tool,
-            label=f"{trigger.value.replace('_', ' ')} {index}: {proposal.step.name}",
+            label=f"{trigger.value.replace('_', ' ')} {step_number(index)}: {proposal.step.name}",
             decision_id=course.latest.decision_id,
             step_index=index,
         )
@@ -377,8 +389,8 @@ def _outdated(
     plan: Plan, step: Step, index: int, reason: str, decision_id: DecisionId
 ) -> PlanFailure:
     return PlanFailure(
-        message=f"step {index} ({step.name}) was done before an earlier step ran again,"
-        f" and {reason}",
+        message=f"step {step_number(index)} ({step.name}) was done before an earlier step ran"
+        f" again, and {reason}",
         hint="do both in their order: agents plan correct --mode revert --guidance"
         f" 'in order' {decision_id}",
         code=STEP_OUTDATED,

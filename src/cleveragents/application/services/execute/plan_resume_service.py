@@ -1,4 +1,12 @@
-"""Going on: bring a plan to the last step boundary, then execute what is left."""
+"""Going on: bring a plan to the last step boundary, then execute what is left.
+
+In which order, under the plan's lock: a rollback or correction that was cut off is finished; the
+sandboxes are made if there are none; else what a step left half done is kept and undone; then the
+steps that are left run.
+Why: a step begins at a boundary, and what is cut off may still have to move that. Sandboxes are on
+disk before they are on record: until then they are made again.
+What is not guaranteed: that a step which was cut off did not reach outside; it is told as doubtful.
+"""
 
 from collections.abc import Sequence
 
@@ -8,8 +16,8 @@ from cleveragents.application.ports.runtime import (
     EventSink,
     PlanLocks,
     UnitOfWorkFactory,
+    Workspace,
 )
-from cleveragents.application.ports.workspace import Workspace
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
 from cleveragents.application.services.effects.effect_ledger import EffectLedger
@@ -111,6 +119,25 @@ class PlanResumeService:
                 self._fail(plan_id, error)
                 raise
 
+    def accept(self, plan_id: PlanId) -> Plan:
+        """Take what is there as the result of a plan whose actor decides its steps: after a
+        rollback, or if its program has failed. A plan that has done all of them comes back as it
+        is."""
+        with self._locks.hold(plan_id, "accept"):
+            held = self._rollbacks.take_up(plan_id)
+            plan, resources = held.plan, held.resources
+            plan.refuse_if_final()
+            plan.refuse_if_applying()
+            if plan.executed:
+                return plan
+            if not plan.action.decides or plan.head is None:
+                raise PlanStateError(
+                    f"plan {plan_id} has steps that are still to be done",
+                    f"agents plan execute {plan_id}",
+                )
+            plan = self._unfinished.undo(plan, resources)
+            return self._executor.accept(plan, resources)
+
     def recover_crashed(self, plan_id: PlanId) -> Plan:
         """Mend what a process that died has left of its work, and let the plan wait."""
         with self._locks.hold(plan_id, "settle"):
@@ -155,8 +182,7 @@ class PlanResumeService:
         # Until they are on record they are made again after a crash; from then on they are there.
         self._sandboxes.make_durable(made)
         with self._unit_of_work() as uow:
-            for resource in made:
-                uow.resources.save(resource)
+            uow.resources.save(*made)
             uow.commit()
         resources.put(made)
         if len(pending) == len(resources.every):
@@ -174,8 +200,7 @@ class PlanResumeService:
     def _fail(self, plan_id: PlanId, error: PlanError) -> None:
         """Something that is no tool's fault: a sandbox or a snapshot that could not be made."""
         self._ledger.mark_all_uncertain(plan_id)
-        failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
-        self._executor.fail(plan_id, failure)
+        self._executor.fail(plan_id, PlanFailure.of(error))
 
     def _undo_running_step(self, plan_id: PlanId) -> Sequence[str]:
         """Gives back what the step may have done outside, where nothing is undone."""

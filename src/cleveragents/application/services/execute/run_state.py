@@ -1,13 +1,12 @@
 """What is known of a run so far: live decisions, steps that are done, who wrote what."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.application.services.checkpoints.held import HeldResources
-from cleveragents.application.services.effects.effect_ledger import EffectsOfSteps, earlier_effects
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.actor_protocol import UNANNOUNCED, Guidance, PlacedStep, grown
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
@@ -31,6 +30,9 @@ from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
 
+if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import UnitOfWork
+
 
 class RunState(Struct):
     """`done` has, for each step that need not run again, the decision that carried it out.
@@ -52,7 +54,7 @@ class RunState(Struct):
     unchecked: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
     resolution: Resolution = UNDECIDED
     resources: HeldResources = field(default_factory=lambda: HeldResources(()))
-    effects: EffectsOfSteps = field(default_factory=dict[int, Sequence[Effect]])
+    effects: Mapping[int, Sequence[Effect]] = field(default_factory=dict[int, Sequence[Effect]])
     # Looked up at every step: going through all decisions each time would make long plans slow.
     _of_steps: dict[int, Decision] = field(default_factory=dict[int, Decision])
     _numbers: dict[DecisionId, int | None] = field(default_factory=dict[DecisionId, int | None])
@@ -66,12 +68,16 @@ class RunState(Struct):
     @classmethod
     def of(
         cls,
-        uow: UnitOfWork,
+        uow: "UnitOfWork",
         plan: Plan,
         resources: HeldResources | None = None,
         resolution: Resolution = UNDECIDED,
     ) -> "RunState":
         """Without resources for whoever only looks."""
+        from cleveragents.application.services.effects.effect_ledger import (  # noqa: PLC0415
+            earlier_effects,  # who only asks what is done has no run to begin
+        )
+
         live = [item for item in uow.decisions.of_plan(plan.plan_id) if not item.superseded]
         every = uow.tool_calls.of_plan(plan.plan_id)
         calls = successes(every)
@@ -219,7 +225,7 @@ def _placed(decisions: Iterable[Decision]) -> list[PlacedStep]:
     ]
 
 
-def done_steps(uow: UnitOfWork, plan: Plan, calls: Iterable[ToolCall]) -> dict[int, DecisionId]:
+def done_steps(uow: "UnitOfWork", plan: Plan, calls: Iterable[ToolCall]) -> dict[int, DecisionId]:
     """By step, the live decision that carried it out to its end; `calls` are those of the plan."""
     children = uow.subplans.of_parent(plan.plan_id)
     return {
@@ -243,7 +249,7 @@ def _is_known(plan: Plan, call: ToolCall) -> bool:
     return call.step_index < len(plan.action.steps)
 
 
-def unchecked_of(uow: UnitOfWork, plan: Plan) -> Mapping[DecisionId, str]:
+def unchecked_of(uow: "UnitOfWork", plan: Plan) -> Mapping[DecisionId, str]:
     """Decisions whose result a person let stand, with the reason."""
     marks = uow.corrections.unchecked(plan.plan_id)
     if not marks:

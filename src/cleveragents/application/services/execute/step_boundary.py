@@ -1,4 +1,11 @@
-"""The one way back to a step boundary: the sandboxes first, then the record of where they stand."""
+"""The one way back to a step boundary: the sandboxes first, then the record of where they stand.
+
+A restore makes a snapshot, which is the boundary from then on. Files come before the record: killed
+in between, the boundary on record is still the last one, and whoever comes next goes back to it.
+Before all of it the lease is checked: who was overtaken must not change the sandboxes any more.
+What is not guaranteed: that what the step left is kept. Whoever wants that makes a group first
+(`sandboxes/unfinished_step.py`).
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -46,8 +53,7 @@ class StepBoundary:
         resources.something_runs()
         stored = [r.at_boundary(result.snapshot.ref) for r, result in restored]
         with self._unit_of_work() as uow:
-            for resource in stored:
-                uow.resources.save(resource)
+            uow.resources.save(*stored)
             for child in taken_back:
                 uow.subplans.save(child.taken_back())
             uow.commit()

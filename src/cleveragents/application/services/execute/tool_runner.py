@@ -1,4 +1,12 @@
-"""One step's tool call: may it run, the groups around it, new tries, and what became of it."""
+"""One step's tool call: may it run, the groups around it, new tries, and what became of it.
+
+In which order: the refusals; the group before a write; the ledger's note that an outside effect
+begins; the tool; after a failure the sandboxes back to the boundary, and once more; the outcome.
+Why: the group and the note have to be on record before the tool can change anything. That a try
+failed is stored before it is taken back, and so is known whatever becomes of the next one.
+What is not guaranteed: that a tool which failed or was cut off did nothing outside; it is uncertain
+from then on. What a step left by which the plan fails stays in the sandboxes until a resume.
+"""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -314,10 +322,9 @@ class ToolRunner:
         if task.recovers and not isinstance(error, ToolNotEndedError):
             return self._answered(task, ended, error)
         doubt = f"; look with `agents plan effects {plan.plan_id}` at what it did outside"
-        failure = PlanFailure(
-            message=error.message,
+        failure = replace(
+            PlanFailure.of(error),
             hint=error.hint + (doubt if ended.effect else ""),
-            code=error.code,
             tool=task.step.tool,
             step=task.step_index,
             checkpoint=plan.head,
@@ -351,7 +358,6 @@ class ToolRunner:
             status=ToolCallStatus.FAILED if error else ToolCallStatus.SUCCEEDED,
             result=ToolResult() if isinstance(outcome, ToolError) else outcome,
             error=error.message if error else None,
-            changes=(),
             side_effects=spec.outside_effects if spec else (),
             started_at=started_at,
             finished_at=self._clock.now(),

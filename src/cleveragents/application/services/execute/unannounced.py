@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import EventSink
-from cleveragents.application.ports.workspace import Runtime
+from cleveragents.application.ports.runtime import EventSink, Runtime
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
@@ -13,7 +12,7 @@ from cleveragents.application.services.checkpoints.recording import PastStep
 from cleveragents.application.services.execute.deciding import Deciding
 from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.application.services.execute.step_source import StepSource
-from cleveragents.domain.action import Step
+from cleveragents.domain.action import Step, step_number
 from cleveragents.domain.actor_protocol import UNANNOUNCED, Memory, Message, Proposal, Unannounced
 from cleveragents.domain.changes import in_words
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
@@ -121,9 +120,6 @@ class UnannouncedSteps:
             arguments=seen.step.arguments,
             status=ToolCallStatus.SUCCEEDED,
             result=ToolResult(output=seen.said),
-            error=None,
-            changes=(),
-            side_effects=(),
             started_at=now,
             finished_at=now,
         )
@@ -145,7 +141,7 @@ class UnannouncedSteps:
             CheckpointMoment(
                 reason=CheckpointReason(trigger.value) if trigger else CheckpointReason.DECISION,
                 source=seen.step.tool,
-                label=label.format(index=seen.index, name=seen.step.name),
+                label=label.format(number=step_number(seen.index), name=seen.step.name),
                 decision_id=seen.decision.decision_id,
                 step_index=seen.index,
             )
@@ -155,13 +151,13 @@ class UnannouncedSteps:
 
 
 _BEFORE = (
-    (Trigger.BEFORE_STEP, "before step {index}: {name}"),
-    (None, "decision {index}: {name}"),
+    (Trigger.BEFORE_STEP, "before step {number}: {name}"),
+    (None, "decision {number}: {name}"),
     (Trigger.ON_TOOL_WRITE, f"before {UNANNOUNCED} {{name}}"),
 )
 _AFTER = (
     (Trigger.ON_TOOL_WRITE_COMPLETE, f"after {UNANNOUNCED} {{name}}"),
-    (Trigger.AFTER_STEP, "after step {index}: {name}"),
+    (Trigger.AFTER_STEP, "after step {number}: {name}"),
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from cleveragents.application.ports.doctor import (
+from cleveragents.application.ports.maintenance import (
     DatabaseHealth,
     Leftovers,
     MovedProjects,
@@ -14,7 +14,7 @@ from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
 from cleveragents.application.services.maintenance.store_service import StoreService
-from cleveragents.application.services.rollback.rollback_service import SandboxCare
+from cleveragents.application.services.sandboxes.care import SandboxCare
 from cleveragents.domain.doctor import (
     Check,
     Finding,

@@ -4,12 +4,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 
-from cleveragents.application.ports.runtime import UnitOfWorkFactory
-from cleveragents.application.ports.store import StoreFiles, StoreShare
+from cleveragents.application.ports.maintenance import StoreFiles, StoreShare
+from cleveragents.application.ports.runtime import EventSink, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import PlanError
+from cleveragents.domain.events import Working
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 
@@ -20,16 +21,29 @@ class PlanShare(Struct, frozen=True, kw_only=True):
     share: StoreShare
     plan: Plan | None
     checkpoints: int
+    sandbox_bytes: int = 0
 
 
 class StoreStatus(Struct, frozen=True, kw_only=True):
+    """The limit is one for snapshots. Sandboxes of children count with the plan at the top."""
+
     location: str
     limit_bytes: int
     shares: tuple[PlanShare, ...]
+    database_bytes: int = 0
+    trash_bytes: int = 0
 
     @property
     def disk_bytes(self) -> int:
         return sum(item.share.disk_bytes for item in self.shares)
+
+    @property
+    def sandbox_bytes(self) -> int:
+        return sum(item.sandbox_bytes for item in self.shares)
+
+    @property
+    def total_bytes(self) -> int:
+        return self.disk_bytes + self.sandbox_bytes + self.database_bytes + self.trash_bytes
 
     @property
     def dedup(self) -> float:
@@ -55,28 +69,41 @@ class StoreService:
         files: StoreFiles,
         checkpoints: CheckpointService,
         projects: ProjectCare,
+        events: EventSink,
         limit_bytes: int,
     ) -> None:
         self._unit_of_work = unit_of_work
         self._files = files
         self._checkpoints = checkpoints
         self._projects = projects
+        self._events = events
         self._limit_bytes = limit_bytes
 
     def status(self) -> StoreStatus:
         with self._unit_of_work.reading() as uow:
             plans = {str(plan.plan_id): plan for plan in uow.plans.list()}
             counts = {key: uow.checkpoints.count(plan.plan_id) for key, plan in plans.items()}
-        shares = tuple(
-            PlanShare(
-                share=share,
-                plan=plans.get(share.plan_id),
-                checkpoints=counts.get(share.plan_id, 0),
-            )
-            for share in self._files.shares()
-        )
+        self._events.emit(Working(what="measuring snapshots and sandboxes"))
+        sandboxes: dict[str, int] = {}
+        for key, size in self._files.sandbox_bytes().items():
+            child = plans[key].child_of if key in plans else None
+            root = str(child.root_id) if child else key
+            sandboxes[root] = sandboxes.get(root, 0) + size
+        stored = {share.plan_id: share for share in self._files.shares()}
         return StoreStatus(
-            location=self._files.location, limit_bytes=self._limit_bytes, shares=shares
+            location=self._files.location,
+            limit_bytes=self._limit_bytes,
+            shares=tuple(
+                PlanShare(
+                    share=stored.get(key) or _nothing_of(key),
+                    plan=plans.get(key),
+                    checkpoints=counts.get(key, 0),
+                    sandbox_bytes=sandboxes.get(key, 0),
+                )
+                for key in sorted({*stored, *sandboxes})
+            ),
+            database_bytes=self._files.database_bytes(),
+            trash_bytes=self._files.trash_bytes(),
         )
 
     def verify(self) -> StoreCheck:
@@ -85,7 +112,9 @@ class StoreService:
         hints: dict[PlanId, str] = {}
         checked = 0
         plans = self._unfinished()
-        for plan in plans:
+        for number, plan in enumerate(plans, 1):
+            told = f"verifying {plan.name}"
+            self._events.emit(Working(what=told, part=number, parts=len(plans)))
             groups = self._checkpoints.list_checkpoints(plan.plan_id)
             checked += len(groups)
             try:
@@ -126,3 +155,7 @@ class StoreService:
         with self._unit_of_work.reading() as uow:
             plans = [plan for plan in uow.plans.list() if not plan.is_final]
         return [plan for plan in plans if plan.child_of is None or not plan.child_of.settled]
+
+
+def _nothing_of(plan_id: str) -> StoreShare:
+    return StoreShare(plan_id=plan_id, disk_bytes=0, content_bytes=0, stored_bytes=0, snapshots=0)

@@ -1,25 +1,18 @@
 """What people ask about a plan; nothing here changes anything."""
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import (
-    Clock,
-    PlanLocks,
-    UnitOfWork,
-    UnitOfWorkFactory,
-    Whereabouts,
-)
-from cleveragents.application.ports.sandboxes import SandboxPlaces
 from cleveragents.application.services.execute.run_state import (
     done_steps,
     failed_steps,
     unchecked_of,
 )
-from cleveragents.application.services.plans.plan_lookup import find_decision, find_plan
+from cleveragents.application.services.plans.plan_lookup import PlanFinder, find_decision
 from cleveragents.application.services.rollback.unchecked_steps import (
     UncheckedStep,
     unchecked_steps,
@@ -41,10 +34,22 @@ from cleveragents.domain.decision import (
 )
 from cleveragents.domain.effects import CUT_OFF, Effect, EffectState
 from cleveragents.domain.ids import DecisionId, EffectId, PlanId
-from cleveragents.domain.places import latest_of, place_of
+from cleveragents.domain.places import latest_of
 from cleveragents.domain.plan import Phase, Plan, State
+from cleveragents.domain.plan_filter import EVERY_PLAN, PlanFilter
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
+from cleveragents.domain.timeline import Timeline, TimelineRow, timeline
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import (
+        Clock,
+        PlanLocks,
+        UnitOfWork,
+        UnitOfWorkFactory,
+        Whereabouts,
+    )
+    from cleveragents.application.ports.sandboxes import SandboxPlaces
 
 
 class StepProgress(Struct, frozen=True, kw_only=True):
@@ -53,11 +58,16 @@ class StepProgress(Struct, frozen=True, kw_only=True):
 
 
 class PlanList(Struct, frozen=True, kw_only=True):
-    """`projects` says where each belongs; `latest` is the one that is called so here, if any."""
+    """`projects` says where each belongs; `latest` is the one that is called so here, if any, and
+    `here_at` its place. `sizes` is what the checkpoints of each cost."""
 
     plans: tuple[Plan, ...]
     projects: Mapping[PlanId, str | None]
     latest: PlanId | None
+    now: datetime
+    here_at: str | None = None
+    sizes: Mapping[PlanId, int] = field(default_factory=dict[PlanId, int])
+    abandoned: frozenset[PlanId] = frozenset()
 
     def project(self, plan: Plan) -> str | None:
         return self.projects[plan.child_of.root_id if plan.child_of else plan.plan_id]
@@ -80,6 +90,7 @@ class PlanStatus(Struct, frozen=True, kw_only=True):
     files_modified: int
     checkpoints: int
     elapsed: timedelta
+    now: datetime
     owner: str | None
     children: tuple[ChildStatus, ...] = ()
     unchecked: tuple[UncheckedStep, ...] = ()
@@ -87,6 +98,20 @@ class PlanStatus(Struct, frozen=True, kw_only=True):
     @property
     def abandoned(self) -> bool:
         return self.plan.state is State.PROCESSING and self.owner is None
+
+
+class PlanTimeline(Struct, frozen=True, kw_only=True):
+    """A plan's history in rows, with where it belongs and how it stands.
+
+    `brief` are the rows of a log, if that was asked for."""
+
+    plan: Plan
+    line: Timeline
+    groups: tuple[CheckpointGroup, ...]
+    resources: tuple[PlanResource, ...]
+    now: datetime
+    abandoned: bool
+    brief: tuple[TimelineRow, ...] | None = None
 
 
 class DecisionHistory(Struct, frozen=True, kw_only=True):
@@ -117,10 +142,12 @@ class ExplainedDecision(Struct, frozen=True, kw_only=True):
 
 
 class PlanRecord(Struct, frozen=True, kw_only=True):
-    """A plan and every tool call it made."""
+    """A plan and every tool call it made; of one that is looked at for failures also its children,
+    which may have failed instead of it."""
 
     plan: Plan
     calls: tuple[ToolCall, ...]
+    children: tuple[ChildStatus, ...] = ()
 
 
 class PlanEffects(Struct, frozen=True, kw_only=True):
@@ -131,49 +158,39 @@ class PlanEffects(Struct, frozen=True, kw_only=True):
     undone: frozenset[EffectId]
 
 
-class PlanQueries:
+class PlanQueries(PlanFinder):
     def __init__(
         self,
-        unit_of_work: UnitOfWorkFactory,
-        locks: PlanLocks,
-        clock: Clock,
-        whereabouts: Whereabouts,
-        places: SandboxPlaces,
+        unit_of_work: "UnitOfWorkFactory",
+        locks: "PlanLocks",
+        clock: "Clock",
+        whereabouts: "Whereabouts",
+        places: "SandboxPlaces",
     ) -> None:
-        self._unit_of_work = unit_of_work
+        super().__init__(unit_of_work, whereabouts)
         self._locks = locks
         self._clock = clock
-        self._whereabouts = whereabouts
         self._places = places
 
-    def list(self, *, children: bool = False) -> PlanList:
+    def list(self, *, children: bool = False, only: PlanFilter = EVERY_PLAN) -> PlanList:
         """The newest first; with `children` each has its own below it."""
         with self._unit_of_work.reading() as uow:
             plans, placed = uow.plans.list(), uow.plans.places()
+            sizes = uow.checkpoints.sizes()
         here = latest_of(placed, self._whereabouts.around())
         shown = with_children(plans) if children else [p for p in plans if p.child_of is None]
         return PlanList(
-            plans=tuple(shown),
+            plans=tuple(plan for plan in shown if only.admits(plan)),
             projects={p.plan_id: p.place for p in placed},
             latest=here.plan_id if here else None,
+            now=self._clock.now(),
+            here_at=here.place if here else None,
+            sizes=sizes,
+            abandoned=frozenset(p.plan_id for p in shown if self._is_abandoned(p)),
         )
 
-    def find(self, wanted: str, *, anywhere: bool = False) -> PlanId:
-        """The plan that a person means; `latest` of the place one stands in, or of `anywhere`.
-
-        Raises PlanNotFoundError, NoPlanHereError or PlanAmbiguousError.
-        """
-        with self._unit_of_work.reading() as uow:
-            return find_plan(uow, wanted, None if anywhere else self._whereabouts.around())
-
-    def project(self, plan_id: PlanId) -> str | None:
-        """Where the plan belongs, for people to see what they are about to change."""
-        with self._unit_of_work.reading() as uow:
-            return place_of(uow.resources.of_plan(plan_id))
-
-    def get(self, plan_id: PlanId) -> Plan:
-        with self._unit_of_work.reading() as uow:
-            return uow.plans.get(plan_id)
+    def _is_abandoned(self, plan: Plan) -> bool:
+        return plan.state is State.PROCESSING and self._locks.owner(plan.plan_id) is None
 
     def status(self, plan_id: PlanId) -> PlanStatus:
         with self._unit_of_work.reading() as uow:
@@ -192,14 +209,51 @@ class PlanQueries:
             files_modified=len({change.path for call in calls for change in call.changes}),
             checkpoints=checkpoints,
             elapsed=self._elapsed(plan),
+            now=self._clock.now(),
             owner=self._locks.owner(plan_id),
             children=children,
             unchecked=unchecked,
         )
 
+    def timeline(self, plan_id: PlanId) -> PlanTimeline:
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            groups = tuple(uow.checkpoints.of_plan(plan_id))
+            calls = uow.tool_calls.of_plan(plan_id)
+            resources = tuple(uow.resources.of_plan(plan_id))
+        return PlanTimeline(
+            plan=plan,
+            line=timeline(plan, groups, calls),
+            groups=groups,
+            resources=resources,
+            now=self._clock.now(),
+            abandoned=self._is_abandoned(plan),
+        )
+
+    def log(self, plan_id: PlanId) -> PlanTimeline:
+        """The same, with what was undone marked."""
+        from cleveragents.domain.undo import (  # noqa: PLC0415 - a list needs none of it
+            PlanPast,
+            brief_rows,
+            with_undone,
+        )
+
+        found = self.timeline(plan_id)
+        with self._unit_of_work.reading() as uow:
+            forks = tuple(uow.timelines.of_plan(plan_id))
+            decisions = uow.decisions.of_plan(plan_id)
+        past = PlanPast(plan=found.plan, groups=found.groups, forks=forks)
+        line = with_undone(past, found.line, decisions)
+        return replace(found, line=line, brief=brief_rows(line))
+
     def history(self, plan_id: PlanId) -> DecisionHistory:
         with self._unit_of_work.reading() as uow:
             return _history(uow, plan_id)
+
+    def find_decision(self, wanted: str, plan_id: PlanId | None) -> DecisionId:
+        """Raises DecisionNotFoundError or DecisionAmbiguousError."""
+        with self._unit_of_work.reading() as uow:
+            return find_decision(uow, wanted, plan_id).decision_id
 
     def explain(self, wanted: str) -> ExplainedDecision:
         """Raises DecisionNotFoundError or DecisionAmbiguousError."""
@@ -231,7 +285,9 @@ class PlanQueries:
         """The plan with those of its calls that failed, undone ones too."""
         found = self.record(plan_id)
         failed = tuple(call for call in found.calls if call.status is ToolCallStatus.FAILED)
-        return PlanRecord(plan=found.plan, calls=failed)
+        with self._unit_of_work.reading() as uow:
+            children = children_of_plan(uow, plan_id)
+        return PlanRecord(plan=found.plan, calls=failed, children=children)
 
     def effects(self, plan_id: PlanId) -> PlanEffects:
         owner = self._locks.owner(plan_id)
@@ -261,7 +317,7 @@ class PlanQueries:
         return (until or plan.started_at) - plan.started_at
 
 
-def _history(uow: UnitOfWork, plan_id: PlanId) -> DecisionHistory:
+def _history(uow: "UnitOfWork", plan_id: PlanId) -> DecisionHistory:
     plan = uow.plans.get(plan_id)
     return DecisionHistory(
         plan=plan,

@@ -5,22 +5,22 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleveragents.application.ports.actors import Actors
+from cleveragents.application.ports.actors import ActionReader, Actors
 from cleveragents.application.ports.runtime import (
-    ActionReader,
     PlanLocks,
+    Runtime,
     Sandboxes,
     UnitOfWork,
     UnitOfWorkFactory,
 )
-from cleveragents.application.ports.workspace import Runtime
 from cleveragents.application.services.checkpoints.held import HeldPlan, descendants
+from cleveragents.application.services.plans.resource_survey import inspected
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.application.services.subplans.sandboxes import children_stopped
-from cleveragents.domain.action import ResourceSpec
-from cleveragents.domain.errors import PlanError, ResourceError
-from cleveragents.domain.ids import DecisionId, PlanId, ResourceId
-from cleveragents.domain.overlaps import cut_out, overlap_notices
+from cleveragents.domain.action import Action
+from cleveragents.domain.errors import PlanError
+from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.overlaps import cut_out, overlap_notices, refuse_twice
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 
@@ -62,21 +62,31 @@ class PlanService:
     def use(
         self, path: str, overrides: Mapping[str, str], *, include_uncommitted: bool
     ) -> UsedAction:
-        """Make a plan; on any error nothing was created."""
+        """Make a plan of an action file; on any error nothing was created."""
         action = self._actions.read(path, overrides)
+        return self.make(action, include_uncommitted=include_uncommitted)
+
+    def make(self, action: Action, *, include_uncommitted: bool) -> UsedAction:
+        """Make a plan; on any error nothing was created."""
         self._actors.check(action)
         plan = Plan(plan_id=PlanId(self._ids.new()), action=action, created_at=self._clock.now())
         resources: list[PlanResource] = []
         notices: list[str] = []
+        submodules: dict[str, tuple[str, ...]] = {}
         try:
             for spec in action.resources:
-                resource, said = self._inspect(
-                    plan.plan_id, spec, include_uncommitted=include_uncommitted
+                resource, found = inspected(
+                    self._sandboxes,
+                    self._ids,
+                    spec,
+                    plan.plan_id,
+                    include_uncommitted=include_uncommitted,
                 )
                 resources.append(replace(resource, confinement=action.confinement))
-                notices.extend(said)
-            _refuse_twice_the_same(resources)
-            resources = list(cut_out(resources))
+                notices.extend(f"{spec.name}: {notice}" for notice in found.notices)
+                submodules[spec.name] = found.submodules
+            refuse_twice(resources)
+            resources = list(cut_out(resources, submodules))
             notices.extend(overlap_notices(resources))
             self._sandboxes.make_durable(resources)
             plan = self._store(plan, resources)
@@ -86,7 +96,7 @@ class PlanService:
             raise
         return UsedAction(plan=plan, resources=tuple(resources), notices=tuple(notices))
 
-    def cancel(self, plan_id: PlanId) -> CancelledPlan:
+    def cancel(self, plan_id: PlanId, reason: str | None = None) -> CancelledPlan:
         """End a plan that is not applied, and its children; their sandboxes stay where they are.
 
         One that another process executes is stopped there first, as Ctrl-C would.
@@ -97,7 +107,7 @@ class PlanService:
             children_stopped(self._locks, self._held(plan_id), "cancel"),
         ):
             with self._unit_of_work() as uow:
-                plan = uow.plans.get(plan_id).cancel(self._clock.now())
+                plan = uow.plans.get(plan_id).cancel(self._clock.now(), _said(reason))
                 resources = {r.name: r for r in uow.resources.of_plan(plan_id)}
                 # Children first: they are over with the plan at the top.
                 for child in self._cancel_children(uow, plan_id):
@@ -114,6 +124,13 @@ class PlanService:
                 # Children share its snapshots, and so keep its sandboxes with their own.
                 kept = self._cleanup.after_cancel(plan)
         return CancelledPlan(plan=plan, kept=kept)
+
+    def stop(self, plan_id: PlanId) -> None:
+        """If another process executes it, stop that, as Ctrl-C would; it waits to be resumed then.
+
+        Nothing happens if nobody does.
+        """
+        self._stop_elsewhere(plan_id)
 
     def _held(self, plan_id: PlanId) -> HeldPlan:
         with self._unit_of_work.reading() as uow:
@@ -135,55 +152,17 @@ class PlanService:
             uow.plans.save(plan.cancel(self._clock.now()))
         return open_
 
-    def _inspect(
-        self, plan_id: PlanId, spec: ResourceSpec, *, include_uncommitted: bool
-    ) -> tuple[PlanResource, tuple[str, ...]]:
-        _refuse_unstorable(spec)
-        found = self._sandboxes.inspect(spec, plan_id, include_uncommitted=include_uncommitted)
-        resource = PlanResource(
-            resource_id=ResourceId(self._ids.new()),
-            plan_id=plan_id,
-            name=spec.name,
-            type=spec.type,
-            location=found.location,
-            base=found.base,
-            sandbox_path=self._sandboxes.path_for(plan_id, spec.name, spec.type, found.location),
-            include=spec.include,
-            exclude=spec.exclude,
-            checkpointable=spec.checkpointable,
-            details=found.details,
-        )
-        return resource, tuple(f"{spec.name}: {notice}" for notice in found.notices)
-
     def _store(self, plan: Plan, resources: list[PlanResource]) -> Plan:
         plan = plan.tick()
         with self._unit_of_work() as uow:
+            plan = replace(plan, number=uow.plans.next_number(plan))
             uow.plans.add(plan)
-            for resource in resources:
-                uow.resources.add(resource)
+            uow.resources.add(*resources)
             said = f"the description of the action {plan.action.name}"
             uow.decisions.add(plan.definition(DecisionId(self._ids.new()), said))
             uow.commit()
         return plan
 
 
-def _refuse_twice_the_same(resources: Sequence[PlanResource]) -> None:
-    # Two sandboxes of one thing could not both be applied: the second would undo the first.
-    seen: dict[str, str] = {}
-    for resource in resources:
-        other = seen.setdefault(resource.location, resource.name)
-        if other != resource.name:
-            raise ResourceError(
-                f"`{other}` and `{resource.name}` are the same: {resource.location}",
-                "name it once, and let all steps use that resource",
-            )
-
-
-def _refuse_unstorable(spec: ResourceSpec) -> None:
-    try:
-        spec.location.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ResourceError(
-            f"the path of `{spec.name}` is not UTF-8",
-            "rename the folder, or reach it through a link with a plain name",
-        ) from None
+def _said(reason: str | None) -> str | None:
+    return (reason or "").strip() or None

@@ -2,8 +2,7 @@
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
-from cleveragents.application.ports.workspace import Runtime
+from cleveragents.application.ports.runtime import PlanLocks, Runtime, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
@@ -11,7 +10,7 @@ from cleveragents.application.services.execute.run_state import links_to
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
-from cleveragents.domain.decision import Decision, DecisionType
+from cleveragents.domain.decision import Decision, DecisionContext, DecisionType
 from cleveragents.domain.errors import PlanStateError
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.plan import Plan
@@ -67,10 +66,9 @@ class PromptService:
             question=f"What helps against: {failed}" if failed else "What else is to be known?",
             chosen=guidance,
             rationale="a person said so",
-            context={
-                "first_step": plan.last_completed_step + 1,
-                "actor_state": dict(plan.actor_state),
-            },
+            context=DecisionContext(
+                first_step=plan.last_completed_step + 1, actor_state=plan.actor_state
+            ),
             phase=plan.phase,
             step_index=plan.last_completed_step + 1,
             attempt=plan.attempt,

@@ -1,1 +1,1 @@
-"""Going back."""
+"""Going back: the order of a rollback, its files, and what it changes in the record."""

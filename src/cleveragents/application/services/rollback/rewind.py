@@ -1,10 +1,19 @@
-"""What a rollback changes in the record: one transaction, no row is deleted."""
+"""What a rollback changes in the record: one transaction, no row is deleted.
+
+What: a new timeline begins at the group, and decisions, calls, groups and children are marked anew.
+In which order: what counts is worked out first, from the rows as they are; then the fork, the marks
+and the plan are written. A dry run takes the first half (`look_ahead`).
+Why: marks say exactly what counts on the line that leads here, and nothing else. Set as a whole,
+they bring back to life what an earlier rollback had left behind, and can be set again.
+What is not guaranteed: anything about files. The caller has restored them, and commits.
+"""
 
 from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
 from cleveragents.application.ports.runtime import UnitOfWork
+from cleveragents.application.services.checkpoints.held import descendants
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.correction import superseded_decisions
 from cleveragents.domain.decision import Decision, Fork, ToolCall, is_live, lineage
@@ -93,8 +102,8 @@ def _superseded_from(
 def _mark(uow: UnitOfWork, plan_id: PlanId, outlook: SupersessionPreview) -> None:
     uow.decisions.mark_superseded(plan_id, [d.decision_id for d in outlook.decisions])
     uow.tool_calls.mark_undone(plan_id, [call.call_id for call in outlook.calls])
-    groups = uow.checkpoints.of_plan(plan_id)
-    gone = [group.group_id for group in groups if not is_live(group.position, outlook.reach)]
+    groups = uow.checkpoints.positions(plan_id)
+    gone = [group_id for group_id, where in groups.items() if not is_live(where, outlook.reach)]
     uow.checkpoints.mark_superseded(plan_id, gone)
     for child, seen in outlook.children:
         if seen != child:
@@ -115,9 +124,4 @@ def _rewound(uow: UnitOfWork, plan_id: PlanId, outlook: SupersessionPreview) -> 
 def _invalidated(uow: UnitOfWork, children: Iterable[tuple[ChildPlan, ChildPlan]]) -> int:
     """How many no longer count that did, with all their own children."""
     gone = [child for child, seen in children if child.counts and not seen.counts]
-    return len(gone) + sum(_counting_below(uow, child.plan_id) for child in gone)
-
-
-def _counting_below(uow: UnitOfWork, plan_id: PlanId) -> int:
-    children = [child for child in uow.subplans.of_parent(plan_id) if child.counts]
-    return len(children) + sum(_counting_below(uow, child.plan_id) for child in children)
+    return len(gone) + sum(len(descendants(uow, child.plan_id, counting=True)) for child in gone)

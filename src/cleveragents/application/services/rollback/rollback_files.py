@@ -1,4 +1,9 @@
-"""The files of the way back: every sandbox as a group has it, or some of its paths."""
+"""The files of the way back: every sandbox as a group has it, or some of its paths.
+
+Sandboxes go back one after the other, each proven by its hash before the next one; a resource that
+the group has no state of stays as it is. Nothing here is on record: the caller stores the new
+boundaries. Whatever is here may be repeated, as a restore compares with what is on disk.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,7 +14,13 @@ from cleveragents.application.ports.runtime import Restored, SnapshotStore
 from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import CheckpointGroup, RevertedFile
-from cleveragents.domain.errors import PathNotFoundError, RestoreFailedError
+from cleveragents.domain.errors import (
+    PathNotFoundError,
+    PlanError,
+    RestoreFailedError,
+    RollbackPendingError,
+)
+from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.selection import Selection
 
@@ -55,6 +66,21 @@ class RollbackFiles:
             )
             done.append(changed)
         return done
+
+    def let_go(self, resources: HeldResources) -> None:
+        """Nobody looks at them again soon, and to end watching takes as long as the rest."""
+        for resource in resources.capturable:
+            self._snapshots.release(resource)
+
+    def put_back(
+        self, resources: HeldResources, plan: Plan, safety: CheckpointGroup, cause: PlanError
+    ) -> None:
+        """The state before, since what was to be done has failed. Raises RollbackPendingError."""
+        try:
+            self.restore(resources, safety)
+        except PlanError as error:
+            # The intent stays stored, so the next command tries to finish what this one could not.
+            raise RollbackPendingError(plan.plan_id, cause.message, error.message) from error
 
     def restore_only(
         self,

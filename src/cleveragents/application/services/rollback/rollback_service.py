@@ -1,26 +1,36 @@
-"""The way back: safety group and intent first, then the files, then one transaction."""
+"""The way back: safety group and intent first, then the files, then one transaction.
+
+What is refused before anything changes, such as a plan that is applied: `_guarded`.
+What: all sandboxes, the plan and what counts of its history become what a group says they were.
+In which order: guards, which change no sandbox that is there; the safety group and the intent, in
+one transaction; compensations of outside effects; the files; one transaction for the record.
+Why: the intent is on record before a file changes, so that whoever comes next can finish it
+(`recover`). Compensations may need the files as they are. The record comes last, so that it never
+says of files what they are not yet. If the files fail, they are put back and the intent goes.
+What is not guaranteed: sandboxes go back one after the other, and are of two moments in between. A
+compensation that fails stops nothing, and one that ran stays done if the files fail after it.
+"""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
 from msgspec.structs import replace
 
+from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.ports.runtime import (
     EventSink,
     PlanLocks,
     UnitOfWorkFactory,
+    Workspace,
 )
-from cleveragents.application.ports.workspace import Workspace
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
-    named_group,
     stands_mid_step,
 )
 from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
+from cleveragents.application.services.checkpoints.naming import named_group
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
-from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
 from cleveragents.application.services.effects.compensations import Compensations
-from cleveragents.application.services.rollback.let_stand import BroughtBack
 from cleveragents.application.services.rollback.rewind import RewindResult, look_ahead, rewind
 from cleveragents.application.services.rollback.rollback_files import (
     ChangedResource,
@@ -30,13 +40,13 @@ from cleveragents.application.services.rollback.rollback_files import (
     reverted,
 )
 from cleveragents.application.services.rollback.target import (
+    Choose,
     Confirm,
     RollbackQuestion,
     RollbackTarget,
 )
-from cleveragents.application.services.sandboxes.after_restart import AfterRestart
-from cleveragents.application.services.sandboxes.project_care import ProjectCare
-from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
+from cleveragents.application.services.rollback.unchecked_steps import BroughtBack
+from cleveragents.application.services.sandboxes.care import SandboxCare
 from cleveragents.application.services.subplans.sandboxes import children_stopped
 from cleveragents.domain.checkpoint import (
     CheckpointGroup,
@@ -45,26 +55,16 @@ from cleveragents.domain.checkpoint import (
     RollbackPreview,
     RollbackResult,
 )
+from cleveragents.domain.checkpoint_lookup import told_apart
 from cleveragents.domain.correction import Correction
 from cleveragents.domain.effects import EffectReport
-from cleveragents.domain.errors import (
-    CheckpointRequiredError,
-    DeclinedError,
-    PlanError,
-    RollbackPendingError,
-)
-from cleveragents.domain.events import Recovered
+from cleveragents.domain.errors import CheckpointRequiredError, DeclinedError, PlanError
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.selection import Selection, select
 
-
-class SandboxCare(Struct, frozen=True, kw_only=True):
-    """Who sees to it that there is something to work on, before anything else is done."""
-
-    projects: ProjectCare
-    rebuilding: SandboxRebuilding
-    restarts: AfterRestart
+if TYPE_CHECKING:  # hardly ever has one been cut off
+    from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
 
 
 class RollbackService:
@@ -74,7 +74,7 @@ class RollbackService:
         checkpoints: CheckpointService,
         workspace: Workspace,
         care: SandboxCare,
-        corrections: CorrectionFinisher,
+        corrections: "CorrectionFinisher",
         compensations: Compensations,
         locks: PlanLocks,
         events: EventSink,
@@ -92,7 +92,7 @@ class RollbackService:
     def rollback(
         self,
         plan_id: PlanId,
-        wanted: str | None,
+        wanted: str | Choose | None,
         confirm: Confirm,
         only: Sequence[str] = (),
         *,
@@ -105,26 +105,29 @@ class RollbackService:
         """
         with self._locks.hold(plan_id, "rollback"):
             held = self._held(plan_id)
-            pending = held.plan.rollback_target is not None
-            held = self.recover(held, rebuild=rebuild and pending)
-            aim = self._guarded(held, wanted, only, rebuild=rebuild)
-            if not confirm(RollbackQuestion(aim.target, lambda: self._look_ahead(held, aim))):
+            pending = held.plan.rollback_target
+            held = self.recover(held, rebuild=rebuild and pending is not None)
+            aim = self._guarded(held, self._meant(held, wanted, pending), only, rebuild=rebuild)
+            if not confirm(self._question(held, aim)):
                 raise DeclinedError("the rollback")
             with children_stopped(self._locks, held, "rollback"):
                 held, safety = self._keep_the_present(held, aim)
                 effects = self._compensate(held.plan, aim)
                 changed = self._restore_or_put_back(held, aim, safety)
+                if aim.only is None:  # else they are captured once more
+                    self._files.let_go(held.resources)
                 rewound = self._record(held, aim, safety, changed)
             self._checkpoints.free_space(plan_id)
             return replace(self._result(aim, safety, changed, rewound), effects=effects)
 
     def preview(
-        self, plan_id: PlanId, wanted: str | None, only: Sequence[str] = ()
+        self, plan_id: PlanId, wanted: str | Choose | None, only: Sequence[str] = ()
     ) -> RollbackPreview:
         """What `rollback` would do now. Nothing is changed, not even what was cut off."""
         with self._locks.hold(plan_id, "rollback --dry-run"):
             held = self._held(plan_id)
-            return self._look_ahead(held, self._guarded(held, wanted, only))
+            name = self._meant(held, wanted, held.plan.rollback_target)
+            return self._look_ahead(held, self._guarded(held, name, only))
 
     def take_up(self, plan_id: PlanId, *, rebuild: bool = False) -> HeldPlan:
         """Whatever is to be done with a plan begins here; the caller holds its lock.
@@ -140,13 +143,9 @@ class RollbackService:
         plan, resources = held.plan, held.resources
         if plan.is_final:
             return held
-        self._care.projects.attend(resources)
-        if rebuild:
-            self._care.rebuilding.rebuild(held)
-        else:
-            self._care.rebuilding.finish(held)
         if plan.rollback_target is None or plan.safety_group is None:
-            return self._care.restarts.mend(held)
+            return self._care.mended(held, rebuild=rebuild)
+        self._care.attend(held, rebuild=rebuild)
         safety = self._group(plan.safety_group)
         correction = self._corrections.pending(plan)
         doubtful = self._care.restarts.secured(resources)
@@ -162,7 +161,7 @@ class RollbackService:
             plan = self._record(held, aim, safety, changed).plan
         what = "rollback to" if aim.only is None else "restoring of files from"
         done = f"finished the interrupted {what} {aim.target.group_id}"
-        self._tell(done, *effects.sentences(), *notes_of(changed))
+        tell_recovered(self._events, done, *effects.sentences(), *notes_of(changed))
         return replace(held, plan=plan)
 
     def check_restorable(
@@ -184,10 +183,21 @@ class RollbackService:
     def _finish_correction(self, held: HeldPlan, correction: Correction) -> HeldPlan:
         done = self._corrections.finish(held, correction)
         message = f"finished the interrupted correction of {correction.decision_id}"
-        self._tell(message, *done.effects.sentences(), *notes_of(done.changed))
+        tell_recovered(self._events, message, *done.effects.sentences(), *notes_of(done.changed))
         return replace(held, plan=done.plan)
 
     # --- 1: guards, before anything changes -----------------------------------------------------
+
+    def _meant(
+        self, held: HeldPlan, wanted: str | Choose | None, pending: GroupId | None
+    ) -> str | None:
+        if not callable(wanted):
+            return wanted
+        held.plan.refuse_if_final()
+        held.plan.refuse_if_applying()
+        for resource in held.resources.capturable:
+            self._sandboxes.check(resource)
+        return wanted(held, pending)
 
     def _guarded(
         self, held: HeldPlan, wanted: str | None, only: Sequence[str], *, rebuild: bool = False
@@ -198,9 +208,8 @@ class RollbackService:
         plan.refuse_if_final()
         plan.refuse_if_applying()
         if wanted is None:
-            groups = self._checkpoints.list_checkpoints(plan.plan_id)
-            names = [f"{group.group_id}  {group.label}" for group in groups]
-            raise CheckpointRequiredError(plan.plan_id, names)
+            line = self._checkpoints.timeline(plan.plan_id)
+            raise CheckpointRequiredError(plan.plan_id, told_apart(line))
         with self._unit_of_work.reading() as uow:
             target = named_group(uow, plan.plan_id, wanted)
             head = uow.checkpoints.holding(plan.head) if plan.head else None
@@ -213,7 +222,14 @@ class RollbackService:
         self._checkpoints.verify_restorable(resources, target, selection)
         if selection is not None:
             self._files.refuse_unknown(resources, target, selection)
-        return RollbackTarget(target=target, head=head, wanted=wanted, only=selection)
+        return RollbackTarget(target=target, head=head, only=selection)
+
+    def _question(self, held: HeldPlan, aim: RollbackTarget) -> RollbackQuestion:
+        return RollbackQuestion(
+            aim.target,
+            lambda: self._look_ahead(held, aim),
+            lambda: self._compensations.foresee(held.plan, aim.target),
+        )
 
     def _look_ahead(self, held: HeldPlan, aim: RollbackTarget) -> RollbackPreview:
         plan = held.plan
@@ -227,7 +243,6 @@ class RollbackService:
         return RollbackPreview(
             plan_id=plan.plan_id,
             group=aim.target,
-            checkpoint_id=aim.checkpoint_id,
             reverted=reverted(changed),
             child_plans_invalidated=outlook.children_invalidated if whole else 0,
             decisions_discarded=outlook.discarded if whole else 0,
@@ -287,19 +302,11 @@ class RollbackService:
             mid_step = stands_mid_step(plan, resources, safety)
             return self._files.restore_only(resources, aim.target, aim.only, undoes_step=mid_step)
         except PlanError as error:
-            self._put_back(held, safety, error)
+            self._files.put_back(resources, plan, safety, error)
             with self._unit_of_work() as uow:
                 uow.plans.save(plan.abandon_rollback())
                 uow.commit()
             raise
-
-    def _put_back(self, held: HeldPlan, safety: CheckpointGroup, cause: PlanError) -> None:
-        try:
-            self._files.restore(held.resources, safety)
-        except PlanError as error:
-            # The intent stays stored, so the next command tries to finish what this one could not.
-            plan_id = held.plan.plan_id
-            raise RollbackPendingError(plan_id, cause.message, error.message) from error
 
     # --- 4: the record, in one transaction ------------------------------------------------------
 
@@ -319,8 +326,7 @@ class RollbackService:
         ]
         with self._unit_of_work() as uow:
             rewound = rewind(uow, held.plan, aim.target)
-            for resource in moved:
-                uow.resources.save(resource)
+            uow.resources.save(*moved)
             uow.commit()
         held.resources.put(moved)
         return rewound
@@ -357,7 +363,6 @@ class RollbackService:
         return RollbackResult(
             plan_id=plan.plan_id,
             group=aim.target,
-            checkpoint_id=aim.checkpoint_id,
             undo_group=safety,
             reverted=reverted(changed),
             child_plans_invalidated=rewound.children_invalidated,
@@ -370,10 +375,6 @@ class RollbackService:
             excluded=excluded_paths(changed),
             notes=(*notes_of(changed), *aim.caveats(plan)),
         )
-
-    def _tell(self, *sentences: str) -> None:
-        for sentence in sentences:
-            self._events.emit(Recovered(message=sentence))
 
     def _unfinished(self, held: HeldPlan, target: GroupId) -> RollbackTarget:
         only = None

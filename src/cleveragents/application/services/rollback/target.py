@@ -2,13 +2,19 @@
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from cleveragents.domain.actor_protocol import caveats
 from cleveragents.domain.checkpoint import CheckpointGroup, RollbackPreview
+from cleveragents.domain.effects import EffectReport
+from cleveragents.domain.ids import GroupId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.selection import Selection
+
+if TYPE_CHECKING:
+    from cleveragents.application.services.checkpoints.held import HeldPlan
 
 
 class RollbackTarget(Struct, frozen=True, kw_only=True):
@@ -18,14 +24,7 @@ class RollbackTarget(Struct, frozen=True, kw_only=True):
 
     target: CheckpointGroup
     head: CheckpointGroup | None = None
-    wanted: str = ""
     only: Selection | None = None
-
-    @property
-    def checkpoint_id(self) -> str:
-        """As it was asked for, if that was by an id."""
-        named = self.wanted.strip().upper()
-        return named if named in self.target.names() else self.target.head
 
     def caveats(self, plan: Plan) -> Sequence[str]:
         """What the actor will not remember as it is in the files."""
@@ -41,9 +40,20 @@ class RollbackTarget(Struct, frozen=True, kw_only=True):
 class RollbackQuestion:
     """What a person is asked before anything changes; looking ahead costs only whoever looks."""
 
-    def __init__(self, target: CheckpointGroup, look: Callable[[], RollbackPreview]) -> None:
+    def __init__(
+        self,
+        target: CheckpointGroup,
+        look: Callable[[], RollbackPreview],
+        foresee: Callable[[], EffectReport],
+    ) -> None:
         self.target = target
         self._look = look
+        self._foresee = foresee
+
+    @cached_property
+    def effects(self) -> EffectReport:
+        """What would become of effects outside the sandboxes."""
+        return self._foresee()
 
     @cached_property
     def preview(self) -> RollbackPreview:
@@ -51,3 +61,6 @@ class RollbackQuestion:
 
 
 Confirm = Callable[[RollbackQuestion], bool]
+Choose = Callable[["HeldPlan", GroupId | None], str]
+"""Where to, said by whoever knows only then; with the target of a rollback that was cut off, and
+was finished just now."""

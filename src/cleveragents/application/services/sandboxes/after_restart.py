@@ -8,10 +8,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import (
-    EventSink,
-)
-from cleveragents.application.ports.workspace import Workspace
+from cleveragents.application.plan_events import tell_recovered
+from cleveragents.application.ports.runtime import EventSink, Workspace
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
@@ -21,7 +19,6 @@ from cleveragents.application.services.checkpoints.held import HeldPlan, HeldRes
 from cleveragents.application.services.execute.step_boundary import StepBoundary
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
 from cleveragents.domain.errors import PlanError
-from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import GroupId
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.resource import PlanResource
@@ -128,6 +125,5 @@ class AfterRestart:
             "the machine was started anew, and the sandboxes were not as their last checkpoint: "
             f"{what} brought back"
         )
-        self._events.emit(Recovered(message=message))
-        if kept is not None:
-            self._events.emit(Recovered(message=f"what was found there is kept in {kept}"))
+        kept_in = () if kept is None else (f"what was found there is kept in {kept}",)
+        tell_recovered(self._events, message, *kept_in)

@@ -1,35 +1,28 @@
-"""When the sandboxes of a plan that is over go: never with work that exists nowhere else,
-unless somebody asks for just that."""
+"""When the sandboxes of a plan that is over go, and what keeps them.
+
+Never with work that exists nowhere else, unless somebody asks for just that.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
-
-from cleveragents.application.ports.runtime import (
-    PlanLocks,
-    UnitOfWorkFactory,
-)
-from cleveragents.application.ports.workspace import Workspace
+from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory, Workspace
+from cleveragents.application.services.checkpoints.held import descendants
 from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 from cleveragents.domain.apply import intended
 from cleveragents.domain.errors import (
     BaseLostError,
-    DeclinedError,
-    PlanStateError,
+    PlanError,
     ProjectMissingError,
     SandboxMissingError,
 )
+from cleveragents.domain.holdings import PlanHoldings
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.plan import Plan
+from cleveragents.domain.places import place_of
+from cleveragents.domain.plan import Plan, State
 from cleveragents.domain.resource import CleanupPolicy, PlanResource, SandboxStatus
 
 Kept = Mapping[str, str]
 """By resource, where the sandbox is that stays."""
-
-
-class Discarded(Struct, frozen=True, kw_only=True):
-    plan: Plan
-    removed: Kept
 
 
 class SandboxCleanup:
@@ -59,26 +52,35 @@ class SandboxCleanup:
             plan.plan_id, lambda resource: self._holds(resource, only_left_behind=False)
         )
 
-    def discard(self, plan_id: PlanId, confirm: Callable[[Kept], bool]) -> Discarded:
-        """Remove all that a plan which is over still has, whatever it holds."""
-        with self._locks.hold(plan_id, "discard"):
-            with self._unit_of_work.reading() as uow:
-                plan = uow.plans.get(plan_id)
-            if plan.child_of is not None:
-                raise PlanStateError(
-                    f"plan {plan_id} is a part of plan {plan.child_of.root_id}",
-                    f"agents plan discard {plan.child_of.root_id}",
-                )
-            if not plan.is_final:
-                raise PlanStateError(
-                    f"plan {plan_id} is not over ({plan.phase}/{plan.state})",
-                    f"end it with `agents plan cancel {plan_id}` first",
-                )
-            removed = _places(self._ready(plan_id))
-            if not confirm(removed):
-                raise DeclinedError("the discarding")
-            self._remove(plan_id, lambda _: False)
-            return Discarded(plan=plan, removed=removed)
+    def holdings(self, plan_id: PlanId) -> PlanHoldings:
+        """What the plan and its children have, and what would be lost with it; nothing changes."""
+        with self._unit_of_work.reading() as uow:
+            plan = uow.plans.get(plan_id)
+            below = descendants(uow, plan_id)
+            children = {child.name: uow.resources.of_plan(child.plan_id) for child in below}
+            project = place_of(uow.resources.of_plan(plan_id))
+        own = self._ready(plan_id)
+        theirs = [(name, r) for name, found in children.items() for r in found if _is_ready(r)]
+        lost: dict[str, tuple[str, ...]] = {}
+        unknown: dict[str, str] = {}
+        for resource in own:
+            try:
+                lost[resource.name] = self._only_here(resource, plan)
+            except (PlanError, OSError) as error:
+                unknown[resource.name] = str(error)
+        return PlanHoldings(
+            plan=plan,
+            project=project,
+            sandboxes={**_places(own), **{f"{n} {r.name}": r.sandbox_path for n, r in theirs}},
+            lost={name: paths for name, paths in lost.items() if paths},
+            unknown=unknown,
+            owner=self._locks.owner(plan_id),
+        )
+
+    def clear(self, plan_id: PlanId) -> None:
+        """Remove all sandboxes and snapshots of a plan that is over, whatever they hold; the caller
+        holds the plan's lock. May be repeated."""
+        self._remove(plan_id, lambda _: False)
 
     def _remove(self, plan_id: PlanId, stays: Callable[[PlanResource], bool]) -> Kept:
         SubplanSandboxes(self._unit_of_work, self._sandboxes).remove_below(plan_id)
@@ -108,10 +110,24 @@ class SandboxCleanup:
             return True  # what cannot be compared may be the only copy
         return bool(diff.left_behind) or (not only_left_behind and bool(diff.files))
 
+    def _only_here(self, resource: PlanResource, plan: Plan) -> tuple[str, ...]:
+        """The files that exist nowhere else; of an applied plan those that apply has left out."""
+        try:
+            self._sandboxes.check(resource)
+            diff = self._sandboxes.diff(resource)
+        except SandboxMissingError:
+            return ()
+        changed = () if plan.state is State.APPLIED else tuple(file.path for file in diff.files)
+        return tuple(sorted({*changed, *diff.left_behind}))
+
     def _ready(self, plan_id: PlanId) -> Sequence[PlanResource]:
         with self._unit_of_work.reading() as uow:
             found = uow.resources.of_plan(plan_id)
-        return [resource for resource in found if resource.status is SandboxStatus.READY]
+        return [resource for resource in found if _is_ready(resource)]
+
+
+def _is_ready(resource: PlanResource) -> bool:
+    return resource.status is SandboxStatus.READY
 
 
 def _places(resources: Sequence[PlanResource]) -> Kept:

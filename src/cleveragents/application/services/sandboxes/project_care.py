@@ -5,20 +5,23 @@ of the base commit. So this is looked after before any command works on a plan (
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from cleveragents.application.ports.doctor import MovedProjects
-from cleveragents.application.ports.runtime import EventSink, UnitOfWorkFactory
+from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.services.checkpoints.held import HeldResources, descendants
-from cleveragents.domain.doctor import ProjectMove
 from cleveragents.domain.errors import ProjectMissingError
-from cleveragents.domain.events import Recovered
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, SandboxStatus
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports.maintenance import MovedProjects
+    from cleveragents.application.ports.runtime import EventSink, UnitOfWorkFactory
+    from cleveragents.domain.doctor import ProjectMove
 
 
 class ProjectCare:
     def __init__(
-        self, unit_of_work: UnitOfWorkFactory, projects: MovedProjects, events: EventSink
+        self, unit_of_work: "UnitOfWorkFactory", projects: "MovedProjects", events: "EventSink"
     ) -> None:
         self._unit_of_work = unit_of_work
         self._projects = projects
@@ -44,7 +47,7 @@ class ProjectCare:
             if is_needed and self._projects.is_grounded(resource):
                 self._projects.refuse_lost(resource)
 
-    def follow(self, move: ProjectMove) -> Sequence[PlanResource]:
+    def follow(self, move: "ProjectMove") -> Sequence[PlanResource]:
         """For the plan and all below it. The files of a sandbox first: killed in between, the
         project is found again. The caller holds the plan's lock."""
         with self._unit_of_work.reading() as uow:
@@ -56,8 +59,7 @@ class ProjectCare:
             if (resource.name, resource.location) == (move.resource, move.old)
         ]
         with self._unit_of_work() as uow:
-            for resource in moved:
-                uow.resources.save(resource)
+            uow.resources.save(*moved)
             uow.commit()
         return moved
 
@@ -66,11 +68,13 @@ class ProjectCare:
         place = self._projects.find_for_certain(resource)
         if place is None:
             raise ProjectMissingError(name, old, self._projects.find(resource, {}))
+        from cleveragents.domain.doctor import ProjectMove  # noqa: PLC0415 - hardly ever moved
+
         moved = self.follow(
             ProjectMove(plan_id=resource.plan_id, resource=name, old=old, new=place)
         )
         said = f"the project of `{name}` was moved from {old} to {place}, and is worked on there"
-        self._events.emit(Recovered(message=said))
+        tell_recovered(self._events, said)
         return [own for own in moved if own.plan_id == resource.plan_id]
 
 

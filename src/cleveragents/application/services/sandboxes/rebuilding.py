@@ -5,17 +5,14 @@ Until it is whole it counts as missing, and the next command that works on the p
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import (
-    EventSink,
-    PlanLocks,
-    UnitOfWorkFactory,
-)
+from cleveragents.application.plan_events import tell_recovered
+from cleveragents.application.ports.runtime import EventSink, PlanLocks, UnitOfWorkFactory
 from cleveragents.application.ports.sandboxes import RebuildingStore, UnusableSandboxes
 from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
-from cleveragents.application.services.subplans.sandboxes import children_stopped
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import (
     PlanError,
@@ -23,7 +20,6 @@ from cleveragents.domain.errors import (
     SandboxMissingError,
     SnapshotDamagedError,
 )
-from cleveragents.domain.events import Recovered
 from cleveragents.domain.resource import Damage, PlanResource, Rebuilding, SandboxStatus
 
 
@@ -48,7 +44,7 @@ class SandboxRebuilding:
         Where just that is damaged, as it is in `target`, to which the caller goes anyway. Raises
         SnapshotDamagedError or SandboxError before anything changes.
         """
-        with children_stopped(self._locks, held, "rebuild"):
+        with self._alone(held):
             found = ((r, self._how(r, target)) for r in self._family(held))
             begun = [
                 replace(resource, rebuilding=how) for resource, how in found if how is not None
@@ -56,8 +52,7 @@ class SandboxRebuilding:
             if not begun:
                 return
             with self._unit_of_work() as uow:
-                for resource in begun:
-                    uow.resources.save(resource)
+                uow.resources.save(*begun)
                 uow.commit()
             self._carry_out(held, begun)
 
@@ -77,8 +72,15 @@ class SandboxRebuilding:
         begun = [r for r in self._family(held) if r.rebuilding is not None]
         if not begun:
             return
-        with children_stopped(self._locks, held, "rebuild"):
+        with self._alone(held):
             self._carry_out(held, begun)
+
+    def _alone(self, held: HeldPlan) -> AbstractContextManager[None]:
+        from cleveragents.application.services.subplans.sandboxes import (  # noqa: PLC0415
+            children_stopped,  # hardly ever is there anything to rebuild
+        )
+
+        return children_stopped(self._locks, held, "rebuild")
 
     def _carry_out(self, held: HeldPlan, begun: Sequence[PlanResource]) -> None:
         for resource in begun:
@@ -144,5 +146,4 @@ class SandboxRebuilding:
         if resource.exclude and not how.keeps_files:
             left = ", ".join(resource.exclude)
             said.append(f"what no snapshot has is not there: {left} (`exclude` of the action)")
-        for sentence in said:
-            self._events.emit(Recovered(message=sentence))
+        tell_recovered(self._events, *said)

@@ -1,5 +1,6 @@
 """A step that did not come to its end: what it left in the sandboxes is kept, and undone."""
 
+from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.ports.runtime import EventSink, Sandboxes
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.checkpoint_service import (
@@ -10,7 +11,6 @@ from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.execute.step_boundary import StepBoundary
 from cleveragents.application.services.sandboxes.after_restart import AfterRestart
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment, CheckpointReason
-from cleveragents.domain.events import Recovered
 from cleveragents.domain.plan import Plan
 
 
@@ -38,13 +38,15 @@ class UnfinishedStep:
             self._restarts.settled(resources)
             return plan
         if found is None:
-            self._tell("what is undone is not kept: a restart has left it unreadable")
+            tell_recovered(
+                self._events, "what is undone is not kept: a restart has left it unreadable"
+            )
         else:
             plan = self._keep(plan, resources, found)
         done = self._boundary.return_to(resources)
         self._restarts.settled(resources)
         what = "1 change" if done.changed == 1 else f"{done.changed} changes"
-        self._tell(f"undid {what} of an unfinished step", *done.notes)
+        tell_recovered(self._events, f"undid {what} of an unfinished step", *done.notes)
         return plan
 
     def _keep(self, plan: Plan, resources: HeldResources, found: Capture) -> Plan:
@@ -54,7 +56,9 @@ class UnfinishedStep:
         if head is not None and _holds_files(head, found):
             return plan
         if not plan.action.rollback_policy.enabled:
-            self._tell("what is undone is not kept: rollback_policy.enabled is false")
+            tell_recovered(
+                self._events, "what is undone is not kept: rollback_policy.enabled is false"
+            )
             return plan
         moment = CheckpointMoment(
             reason=CheckpointReason.BEFORE_ROLLBACK,
@@ -65,12 +69,8 @@ class UnfinishedStep:
             mid_step=stands_mid_step(plan, resources, head),
         )
         plan, kept = self._checkpoints.record(plan, resources, moment, found=found)
-        self._tell(f"what is undone is kept in {kept.group_id}")
+        tell_recovered(self._events, f"what is undone is kept in {kept.group_id}")
         return plan
-
-    def _tell(self, *sentences: str) -> None:
-        for sentence in sentences:
-            self._events.emit(Recovered(message=sentence))
 
 
 def _holds_files(group: CheckpointGroup, found: Capture) -> bool:

@@ -9,6 +9,7 @@ from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.subplans.merger import ConflictDraft, SubplanMerger
 from cleveragents.application.services.subplans.queries import conflicting
 from cleveragents.domain.action import MergeStrategy
+from cleveragents.domain.conflicts import ConflictKey
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, Conflict, MergeOutcome
@@ -28,6 +29,12 @@ class SubplanConflicts:
         self._unit_of_work = unit_of_work
         self._merger = merger
         self._locks = locks
+
+    def waiting(self, plan_id: PlanId) -> Sequence[ConflictKey]:
+        """What waits for a decision, as it was told. Raises NoConflictError."""
+        with self._unit_of_work.reading() as uow:
+            children = conflicting(uow, uow.plans.get(plan_id))
+        return [(c.plan_id, item.resource, item.path) for c in children for item in c.conflicts]
 
     def drafts(self, plan_id: PlanId) -> Drafts:
         """Both sides of everything that waits for a decision. Raises NoConflictError."""

@@ -4,7 +4,7 @@ from msgspec import Struct, field
 
 from cleveragents.application.ports.runtime import UnitOfWork
 from cleveragents.application.services.execute.run_state import successes
-from cleveragents.domain.action import SUBPLANS
+from cleveragents.domain.action import SUBPLANS, step_number
 from cleveragents.domain.decision import ToolCall
 from cleveragents.domain.ids import PlanId
 
@@ -33,7 +33,7 @@ class Authors(Struct, frozen=True, kw_only=True):
 
 def _name(call: ToolCall) -> str:
     child = call.arguments.get("merge") if call.tool == SUBPLANS else None
-    return f"step {call.step_index}" if child is None else str(child)
+    return f"step {step_number(call.step_index)}" if child is None else str(child)
 
 
 def _shown(path: str) -> str:

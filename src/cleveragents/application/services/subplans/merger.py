@@ -1,4 +1,14 @@
-"""Bringing children's results into their parent: files first, then one transaction each."""
+"""Bringing children's results into their parent: files first, then one transaction each.
+
+What: a three-way merge of each child, in the order of the children, onto what the last one made.
+In which order: a parent that is not as its boundary says is put back, and told; if it is to be all
+or none, all are prepared on top of each other; then for each child the files, one transaction that
+says that it is merged and where the boundary is now, and last its sandboxes.
+Why: killed before the record, the parent goes back to the boundary and the child is merged again,
+from its snapshots. Each merge is a boundary, so that one which is in is never done twice.
+What is not guaranteed: all or none, but for that strategy. Otherwise a child that conflicts waits
+while the others are in, and the outcome depends on their order.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -8,10 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.merging import Decide, Merges, PreparedMerge, undecided
-from cleveragents.application.ports.runtime import (
-    UnitOfWorkFactory,
-)
-from cleveragents.application.ports.workspace import Runtime
+from cleveragents.application.ports.runtime import Runtime, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     CommitExtras,
@@ -79,7 +86,7 @@ class SubplanMerger:
         """In this order; a child that failed or conflicts is marked, and the others are merged."""
         assert task.step.subplans is not None
         strategy = task.step.subplans.merge_strategy
-        results = [found for child in children if (found := self._result(child)) is not None]
+        results = self._results(children)
         if not results:
             return plan, ()
         self._refuse_stray_changes(plan, task.resources)
@@ -96,7 +103,7 @@ class SubplanMerger:
     ) -> Sequence[ConflictDraft]:
         """Both sides of each text that these children conflict over; nothing changes."""
         found: list[ConflictDraft] = []
-        for result, prepared in self._prepared(resources, strategy, children):
+        for result, prepared in self._prepared(resources, strategy, self._results(children)):
             found += [
                 ConflictDraft(
                     child=result.child,
@@ -109,13 +116,19 @@ class SubplanMerger:
         return found
 
     def _prepared(
-        self, resources: HeldResources, strategy: MergeStrategy, children: Sequence[PlanId]
+        self,
+        resources: HeldResources,
+        strategy: MergeStrategy,
+        results: Sequence[_Result],
+        task: Task | None = None,
     ) -> Iterator[tuple[_Result, Prepared]]:
-        """As they would be merged now, each by itself, or all together if it is all or none."""
+        """As they would be merged now, each by itself, or all together if it is all or none; with
+        a task, by what was decided there."""
         parents = _by_name(resources)
         earlier: dict[str, list[PreparedMerge]] = {name: [] for name in parents}
-        for result in [found for child in children if (found := self._result(child)) is not None]:
-            prepared = self._prepare(parents, result, strategy, before=earlier)
+        for result in results:
+            decide = undecided if task is None else _deciding(task, result.child)
+            prepared = self._prepare(parents, result, strategy, before=earlier, decide=decide)
             if strategy is MergeStrategy.FAIL_ON_CONFLICT and not _conflicts(prepared):
                 for name, item in prepared.items():
                     earlier[name].append(item)
@@ -133,6 +146,9 @@ class SubplanMerger:
                 for resource in uow.resources.of_plan(child.plan_id):
                     starts.setdefault(resource.name, str(resource.branched_at))
         return starts
+
+    def _results(self, children: Sequence[PlanId]) -> Sequence[_Result]:
+        return [found for child in children if (found := self._result(child)) is not None]
 
     def _result(self, plan_id: PlanId) -> _Result | None:
         """None for a child without one, which is marked as failed if that is for good."""
@@ -162,18 +178,11 @@ class SubplanMerger:
 
     def _any_conflict(self, plan: Plan, task: Task, results: Sequence[_Result]) -> bool:
         """Mark every child that conflicts; nothing is merged, not even those without conflicts."""
-        parents = _by_name(task.resources)
-        earlier: dict[str, list[PreparedMerge]] = {name: [] for name in parents}
-        found = False
-        for result in results:
-            strategy, decide = MergeStrategy.FAIL_ON_CONFLICT, _deciding(task, result.child)
-            prepared = self._prepare(parents, result, strategy, before=earlier, decide=decide)
+        found, strategy = False, MergeStrategy.FAIL_ON_CONFLICT
+        for result, prepared in self._prepared(task.resources, strategy, results, task):
             if _conflicts(prepared):
                 self._mark_conflict(plan, result.child, prepared)
                 found = True
-                continue
-            for name, item in prepared.items():
-                earlier[name].append(item)
         return found
 
     def _merge_one(
@@ -238,9 +247,6 @@ class SubplanMerger:
             arguments={"merge": child.name, "plan_id": child.plan_id},
             status=ToolCallStatus.SUCCEEDED,
             result=ToolResult(output=output),
-            error=None,
-            changes=(),
-            side_effects=(),
             started_at=started,
             finished_at=self._clock.now(),
         )
@@ -252,7 +258,7 @@ class SubplanMerger:
         strategy: MergeStrategy,
         *,
         before: Mapping[str, Sequence[PreparedMerge]],
-        decide: Decide = undecided,
+        decide: Decide,
     ) -> Prepared:
         return {
             name: self._merges.prepare(

@@ -1,14 +1,18 @@
 """What people ask about a plan's children; nothing here changes anything."""
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import UnitOfWork
+from cleveragents.application.services.checkpoints.held import descendants
 from cleveragents.domain.errors import NoConflictError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import UnitOfWork
 
 
 class ChildStatus(Struct, frozen=True, kw_only=True):
@@ -23,7 +27,7 @@ class ChildStatus(Struct, frozen=True, kw_only=True):
         return self.plan.last_completed_step + 1
 
 
-def children_of_plan(uow: UnitOfWork, plan_id: PlanId) -> tuple[ChildStatus, ...]:
+def children_of_plan(uow: "UnitOfWork", plan_id: PlanId) -> tuple[ChildStatus, ...]:
     """All there ever were, those that no longer count too, in the order of their spawning."""
     return tuple(
         ChildStatus(
@@ -43,7 +47,7 @@ def counting(children: Sequence[ChildStatus]) -> Iterator[ChildStatus]:
             yield from counting(item.children)
 
 
-def conflicting(uow: UnitOfWork, plan: Plan) -> Sequence[ChildPlan]:
+def conflicting(uow: "UnitOfWork", plan: Plan) -> Sequence[ChildPlan]:
     """The plan's own children whose results wait for a decision. Raises NoConflictError."""
     found = waiting_for_decision(uow, plan.plan_id)
     if not found:
@@ -53,16 +57,14 @@ def conflicting(uow: UnitOfWork, plan: Plan) -> Sequence[ChildPlan]:
     return found
 
 
-def waiting_for_decision(uow: UnitOfWork, plan_id: PlanId) -> Sequence[ChildPlan]:
+def waiting_for_decision(uow: "UnitOfWork", plan_id: PlanId) -> Sequence[ChildPlan]:
     children = [child for child in uow.subplans.of_parent(plan_id) if child.counts]
     return [child for child in children if child.outcome is MergeOutcome.CONFLICT]
 
 
-def _any_below(uow: UnitOfWork, plan_id: PlanId) -> bool:
-    if waiting_for_decision(uow, plan_id):
-        return True
-    children = [child for child in uow.subplans.of_parent(plan_id) if child.counts]
-    return any(_any_below(uow, child.plan_id) for child in children)
+def _any_below(uow: "UnitOfWork", plan_id: PlanId) -> bool:
+    below = descendants(uow, plan_id, counting=True)
+    return any(child.outcome is MergeOutcome.CONFLICT for child in below)
 
 
 def with_children(plans: Sequence[Plan]) -> Sequence[Plan]:

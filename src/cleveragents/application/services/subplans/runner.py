@@ -1,4 +1,13 @@
-"""Running children side by side: so many at once, tried again, stopped together."""
+"""Running children side by side: so many at once, tried again, stopped together.
+
+What: each child runs in a thread under its own lock, as `plan execute` would run it.
+In which order, for one that failed: the new try is counted, the child goes back to its start, and
+runs again. With `fail_fast` the first failure drops those that wait and stops those that run.
+Why: counted first, a kill cannot make the tries endless. All threads have ended before this
+returns: one that is left alone would write into a sandbox that somebody else undoes.
+What is not guaranteed: the order in which children end, and how soon one that is told to stop does:
+its tool is ended, and then it undoes its step.
+"""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -159,11 +168,10 @@ class SubplanRunner:
             return self._record_failure(child.plan_id, error)
 
     def _record_failure(self, plan_id: PlanId, error: PlanError) -> Plan:
-        failure = PlanFailure(message=error.message, hint=error.hint, code=error.code)
         with self._unit_of_work() as uow:
             plan = uow.plans.get(plan_id)
             if plan.state is not State.ERRORED:
-                plan = plan.refused(failure)
+                plan = plan.refused(PlanFailure.of(error))
                 uow.plans.save(plan)
                 uow.commit()
         return plan

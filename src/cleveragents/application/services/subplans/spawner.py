@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
     EventSink,
+    Runtime,
     UnitOfWork,
     UnitOfWorkFactory,
+    Workspace,
 )
-from cleveragents.application.ports.workspace import Runtime, Workspace
 from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 from cleveragents.domain.action import Subplan, Subplans
 from cleveragents.domain.decision import Decision
@@ -102,8 +103,7 @@ class SubplanSpawner:
         made = [self._make_sandbox(parents[resource.name], resource) for resource in pending]
         self._sandboxes.make_durable(made)
         with self._unit_of_work() as uow:
-            for resource in made:
-                uow.resources.save(resource)
+            uow.resources.save(*made)
             uow.commit()
 
     def _make_sandbox(self, parent: PlanResource, resource: PlanResource) -> PlanResource:

@@ -26,25 +26,26 @@ from cleveragents.domain.actor_protocol import (
     Unannounced,
 )
 from cleveragents.domain.decision import ToolResult
-from cleveragents.domain.errors import ActorError, ToolError
+from cleveragents.domain.errors import ActorError, ProgramFailedError, ToolError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import SandboxAddress
+from cleveragents.infrastructure.actors.command.agents.known import KnownAgents, Whereabout
 from cleveragents.infrastructure.actors.command.hook_client import FOLDER_VARIABLE
 from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder
 from cleveragents.infrastructure.actors.command.memory import MemoryFolder
-from cleveragents.infrastructure.actors.command.pauses import Pauses
 from cleveragents.infrastructure.actors.command.process import (
     AgentCommand,
     AgentEnd,
     AgentProcess,
 )
-from cleveragents.infrastructure.actors.command.quiet_detection import Stillness
+from cleveragents.infrastructure.actors.command.quiet_detection import Pauses, Stillness
 from cleveragents.infrastructure.actors.command.sessions import AgentSession, Rest
 from cleveragents.infrastructure.processes.runner import ProcessRunner, last_lines
+from cleveragents.infrastructure.terminal.relays import KeptOutput, OpenRelay
 
 MEMORY_VARIABLE = "CLEVERAGENTS_MEMORY"
 _TASK_VARIABLE, _GUIDANCE_VARIABLE = "CLEVERAGENTS_TASK", "CLEVERAGENTS_GUIDANCE"
-_PLAN, _STARTED, _PROBLEM = "plan", "started", "problem"
+_PLAN, _STARTED, _PROBLEM, _SESSION = "plan", "started", "problem", "session"
 _DEFAULT_TIMEOUT, _DEFAULT_QUIET = 3600.0, 2.0
 _LONGEST_NAME, _LONGEST_RATIONALE, _LONGEST_SUMMARY = 60, 4000, 20_000
 
@@ -65,8 +66,12 @@ class CommandActor:
         runner: ProcessRunner,
         sandboxes: Callable[[PlanId], Mapping[str, SandboxAddress]],
         scratch: str,
+        known: KnownAgents,
+        open_relay: OpenRelay = KeptOutput,
     ) -> None:
         self._runner = runner
+        self._known = known
+        self._open_relay = open_relay
         self._sandboxes = sandboxes
         self._scratch = scratch
         self._live: dict[PlanId, _Live] = {}
@@ -134,7 +139,7 @@ class CommandActor:
     def _proposal(self, situation: Situation, call: HookEvent, said: str) -> Proposal:
         state = _running(situation)
         if call.session:
-            state["session"] = call.session
+            state[_SESSION] = call.session
         name = _name(call, self._sandboxes(situation.plan_id).values())
         return Proposal(
             step=Step(name=name, tool=AGENT_TOOL + call.tool, arguments=call.arguments),
@@ -148,6 +153,11 @@ class CommandActor:
         words = live.session.said()
         if end.code != 0:
             self.release(situation.plan_id)
+            if situation.action.actor.options.get("failure") == "keep":
+                told = f"the program ended with {end.in_words}{last_lines(words)}"
+                failed = ProgramFailedError(situation.plan_id, told, end.hint)
+                failed.ended_with = end.code
+                raise failed
             raise ActorError(
                 f"the agent ended with {end.in_words}{last_lines(words)}",
                 end.hint or f"agents plan resume {situation.plan_id} starts it again",
@@ -200,9 +210,23 @@ class CommandActor:
                 pauses.begin()
             else:
                 undone.callback(hooks.close)
-            process = AgentProcess(self._runner, self._command(situation, memory, hooks))
+            command = self._command(situation, memory, hooks)
+            if hooks is not None and (name := options.get("agent")):
+                where = self._where(situation, memory, hooks)
+                command = self._known.injected(name, command, where)
+            process = AgentProcess(self._runner, command, self._open_relay)
             undone.pop_all()
-        return AgentSession(process, hooks, pauses)
+        return AgentSession(process, hooks, pauses, keeps=options.get("failure") == "keep")
+
+    def _where(self, situation: Situation, memory: MemoryFolder, hooks: HookFolder) -> Whereabout:
+        first = situation.action.resources[0]
+        return Whereabout(
+            hooks=hooks.path,
+            memory=memory.path,
+            top=self._sandboxes(situation.plan_id)[first.name].folder,
+            project=first.location,
+            session=situation.state.get(_SESSION, ""),
+        )
 
     def _command(
         self, situation: Situation, memory: MemoryFolder, hooks: HookFolder | None
@@ -291,7 +315,16 @@ def _words(rest: Rest) -> str:
 def _folder(
     action: Action, options: Mapping[str, Any], sandboxes: Mapping[str, SandboxAddress]
 ) -> str:
-    return sandboxes[options.get("resource") or action.resources[0].name].folder
+    top = sandboxes[options.get("resource") or action.resources[0].name].folder
+    wanted = os.path.normpath(os.path.join(top, options.get("folder", "")))
+    # What is ignored, or was never added, is not in the sandbox; nor may a link lead out of it.
+    while not os.path.isdir(wanted) or not f"{os.path.realpath(wanted)}/".startswith(
+        f"{os.path.realpath(top)}/"
+    ):
+        if len(wanted) <= len(top):
+            return top
+        wanted = os.path.dirname(wanted)
+    return wanted
 
 
 def _name(call: HookEvent, sandboxes: Iterable[SandboxAddress]) -> str:
@@ -300,8 +333,8 @@ def _name(call: HookEvent, sandboxes: Iterable[SandboxAddress]) -> str:
         value = call.arguments.get(key)
         if isinstance(value, str) and value.strip():
             first = value.strip().splitlines()[0]
-            for address in sandboxes:  # where it is says nothing
-                first = first.replace(os.path.join(address.value, ""), "")
+            for place in (p for a in sandboxes for p in (a.value, a.home) if p):
+                first = first.replace(os.path.join(place, ""), "")  # where it is says nothing
             short = first if len(first) <= _LONGEST_NAME else first[: _LONGEST_NAME - 1] + "…"
             return f"{call.tool} {short}"
     return call.tool

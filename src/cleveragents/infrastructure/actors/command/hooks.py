@@ -18,6 +18,8 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from cleveragents.domain.foreign_json import read_json
+from cleveragents.infrastructure.files.data_folder import make_private
+from cleveragents.infrastructure.files.descriptors import opened
 
 BELL = "bell"
 REQUEST, REPLY = ".json", ".reply"
@@ -28,6 +30,7 @@ _NOTHING_TOLD = (errno.ENOENT, errno.ELOOP, errno.EACCES, errno.ENXIO)
 class HookKind(StrEnum):
     PRE_TOOL = "pre-tool"
     POST_TOOL = "post-tool"
+    PAUSE = "pause"
 
 
 class HookEvent(Struct, frozen=True, kw_only=True):
@@ -56,7 +59,7 @@ class HookFolder:
     """Our end of it. `bell` can be waited for: there is something to read when a hook has rung."""
 
     def __init__(self, scratch: str) -> None:
-        os.makedirs(scratch, mode=0o700, exist_ok=True)
+        make_private(scratch)
         self.path = tempfile.mkdtemp(prefix="hooks-", dir=scratch)
         os.mkfifo(os.path.join(self.path, BELL), 0o600)
         # Open for both, so that it never comes to an end while nobody rings.
@@ -73,13 +76,10 @@ class HookFolder:
         """Let the agent go on, or not; one that is gone needs no answer."""
         path = os.path.join(self.path, event.reply)
         with suppress(OSError):
-            pipe = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-            try:
+            with opened(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW) as pipe:
                 if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
                     return  # put there by an agent that would have us write elsewhere
                 os.write(pipe, json.dumps({"refusal": refusal[:2000]}).encode("ascii"))
-            finally:
-                os.close(pipe)
             os.unlink(path)
 
     def close(self) -> None:

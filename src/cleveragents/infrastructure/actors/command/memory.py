@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from cleveragents.domain.actor_protocol import Message
+from cleveragents.infrastructure.files.data_folder import make_private
 
 LARGEST_FILE = 32 << 20
 _KIND = "memory"
@@ -29,7 +30,7 @@ class _Known(Struct, frozen=True):
 
 class MemoryFolder:
     def __init__(self, scratch: str) -> None:
-        os.makedirs(scratch, mode=0o700, exist_ok=True)
+        make_private(scratch)
         self.path = tempfile.mkdtemp(prefix="memory-", dir=scratch)
         self._known: dict[str, _Known] = {}
 

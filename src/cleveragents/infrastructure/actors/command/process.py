@@ -1,6 +1,5 @@
 """One run of an agent's program: that it runs, what it prints, and how it ends."""
 
-import os
 import select
 import time
 from collections.abc import Mapping, Sequence
@@ -18,8 +17,10 @@ from cleveragents.infrastructure.processes.denials import (
     suspicious_lines,
 )
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner, last_lines
+from cleveragents.infrastructure.terminal.plain_text import plain_text
+from cleveragents.infrastructure.terminal.relays import KeptOutput, OpenRelay
 
-_CHUNK = 1 << 16
+_LOOK_SECONDS = 0.2
 
 
 class AgentEnd(Struct, frozen=True, kw_only=True):
@@ -53,7 +54,11 @@ class AgentCommand(Struct, frozen=True, kw_only=True):
 
 
 class AgentProcess:
-    def __init__(self, runner: ProcessRunner, command: AgentCommand) -> None:
+    """`open_relay` gives what leads to and from the program."""
+
+    def __init__(
+        self, runner: ProcessRunner, command: AgentCommand, open_relay: OpenRelay = KeptOutput
+    ) -> None:
         self._runner = runner
         self._command = command
         self._deadline = time.monotonic() + command.timeout
@@ -65,8 +70,15 @@ class AgentProcess:
         self._stack = ExitStack()
         limits = runner.limits(command.timeout)
         self._kept = limits.kept
-        self._running = self._stack.enter_context(runner.started(_to_run(command), limits))
-        os.set_blocking(self._running.output, False)
+        self._relay = open_relay()
+        self._stack.callback(self._relay.close)
+        try:
+            started = runner.started(replace(as_command(command), ends=self._relay.ends), limits)
+            self._running = self._stack.enter_context(started)
+            self._relay.started(self._running.process)
+        except BaseException:
+            self._stack.close()
+            raise
 
     def wait(self, until: float | None = None, others: Sequence[int] = ()) -> bool:
         """For the first of: one of the others is ready, something printed, the end, that moment.
@@ -79,12 +91,15 @@ class AgentProcess:
             self.close()
             self.end = self._ended(None)
             raise ToolTimeoutError("the agent", self._command.timeout)
-        left = min(self._deadline, until or self._deadline) - now
-        watched = [self._running.output, self._running.report, *others]
-        ready = select.select(watched, [], [], max(0.0, left))[0]
-        if self._running.output in ready or self._running.report in ready:
-            self._hear(whole=self._running.report in ready)
-        if self._running.report in ready:
+        left = min(self._deadline, until or self._deadline, now + _LOOK_SECONDS) - now
+        sources, sinks = self._relay.sources, self._relay.sinks
+        watched = [*sources, self._running.report, *others]
+        ready, room, _ = select.select(watched, sinks, [], max(0.0, left))
+        ended = self._running.report in ready
+        if ended or room or any(number in ready for number in sources):
+            self._keep(self._relay.serve(whole=ended))
+        self._relay.look(self._running)
+        if ended:
             report = self._running.end()
             self._runner.refuse_if_stopped(self._command.plan_id)
             self.end = self._ended(report.code if report else None)
@@ -101,7 +116,7 @@ class AgentProcess:
 
     def said(self) -> str:
         """What it has printed since somebody asked the last time."""
-        text = self._printed.decode("utf-8", "backslashreplace").strip()
+        text = plain_text(bytes(self._printed)).strip()
         left_out, self._left_out = self._left_out, 0
         self._printed.clear()
         self._denied += self.denied(text)
@@ -123,8 +138,10 @@ class AgentProcess:
             self._running.resume()
 
     def close(self) -> None:
-        """End it, if it has not ended by itself; unheard, since the checkpoint may be taken."""
+        """End it, if it has not ended by itself; unheard, since the checkpoint may be taken. The
+        user has the terminal back at once, whatever it takes."""
         try:
+            self._relay.close()
             self._running.kill()
         finally:
             self._stack.close()
@@ -132,8 +149,9 @@ class AgentProcess:
     def _ended(self, code: int | None) -> AgentEnd:
         said, asked = self.said(), self._command.confinement
         if self._denied:
-            sandboxes = (address.value for address in self._command.sandboxes.values())
-            allowed = (*sandboxes, *self._command.writable)
+            sandboxes = self._command.sandboxes.values()
+            places = (place for address in sandboxes for place in (address.value, address.home))
+            allowed = (*filter(None, places), *self._command.writable)
             places = tuple(denied_places(self._denied, allowed))
             hint = denied_hint(asked, self._denied)
             return AgentEnd(code=code, said=said, refused=places, hint=hint)
@@ -146,24 +164,16 @@ class AgentProcess:
         held = self._runner.is_held(self._command.confinement)
         return suspicious_lines(text) if held else []
 
-    def _hear(self, *, whole: bool) -> None:
-        while True:
-            try:
-                chunk = os.read(self._running.output, _CHUNK)
-            except BlockingIOError:
-                return
-            if not chunk:
-                return
-            self._printed += chunk
-            surplus = len(self._printed) - self._kept
-            if surplus > 0:
-                del self._printed[:surplus]
-                self._left_out += surplus
-            if not whole:
-                return
+    def _keep(self, printed: bytes) -> None:
+        self._printed += printed
+        surplus = len(self._printed) - self._kept
+        if surplus > 0:
+            del self._printed[:surplus]
+            self._left_out += surplus
 
 
-def _to_run(command: AgentCommand) -> Command:
+def as_command(command: AgentCommand) -> Command:
+    """For the runner of all programs."""
     return Command(
         name="the agent",
         argv=command.argv,

@@ -1,5 +1,4 @@
-"""How an agent's work falls into steps: as its hooks tell it, or by what is there when it
-rests.
+"""How an agent's work falls into steps: as its hooks tell it, or by what is there when it rests.
 
 The agent waits at its hooks: before a call until the decision is on record, and after it until
 what came of it is. What it does without calling one may be anything; so whenever it is about to
@@ -17,8 +16,8 @@ from msgspec import Struct
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import ToolError
 from cleveragents.infrastructure.actors.command.hooks import HookEvent, HookFolder, HookKind
-from cleveragents.infrastructure.actors.command.pauses import Pauses
 from cleveragents.infrastructure.actors.command.process import AgentEnd, AgentProcess
+from cleveragents.infrastructure.actors.command.quiet_detection import Pauses
 
 # An agent that begins another call without a word on the end of the last one may have given
 # that up, or may still be at it: it gets this long to tell.
@@ -36,10 +35,20 @@ class Rest(Struct, frozen=True, kw_only=True):
 
 
 class AgentSession:
-    """One run of an agent; between two steps it waits for us. Without `hooks` it tells nothing."""
+    """One run of an agent; between two steps it waits for us. Without `hooks` it tells nothing.
+    With `keeps`, what it did before it broke off counts as well."""
 
-    def __init__(self, process: AgentProcess, hooks: HookFolder | None, pauses: Pauses) -> None:
+    def __init__(
+        self,
+        process: AgentProcess,
+        hooks: HookFolder | None,
+        pauses: Pauses,
+        *,
+        keeps: bool = False,
+    ) -> None:
         self._process = process
+        self._keeps = keeps
+        self._paused: list[HookEvent] = []
         self._hooks = hooks
         self._pauses = pauses
         self._at_rest = False
@@ -80,7 +89,7 @@ class AgentSession:
                 self._at_rest = True
                 # Before they look: what moves from now on is for the next time.
                 self._pauses.forget()
-                if not self._broke_off:
+                if self._keeps or not self._broke_off:
                     return Rest(said=self._heard(), problem=self._pauses.problem)
             found = self._begun or self._process.end
             if found is not None:
@@ -128,14 +137,22 @@ class AgentSession:
         if self._told is not None and self._hooks is not None:
             self._hooks.answer(self._told)
             self._told = None
+        self._let_go_on()
         self._process.resume()
         # A call that nobody has taken up yet is still what it wants: its hook waits for an answer.
-        while not (self._begun or self._waiting or self._process.end):
+        while not (self._begun or self._waiting or self._paused or self._process.end):
             self._listen(None, time.monotonic() + _LOOK_SECONDS)
             if self._pauses.is_one_now():
                 return
         if self._begun is None and self._waiting:
             self._begun = self._waiting.popleft()
+
+    def _let_go_on(self) -> None:
+        """Those that wait because something is done: it is on record now."""
+        for event in self._paused:
+            assert self._hooks is not None
+            self._hooks.answer(event)
+        self._paused.clear()
 
     def _await_end(self, begun: HookEvent) -> ToolResult:
         patience: float | None = None
@@ -148,7 +165,8 @@ class AgentSession:
         self._pauses.forget()
         if self._told is not None:
             return self._result(self._told)
-        self._process.refuse_unless_well(begun.tool)
+        if not self._keeps:
+            self._process.refuse_unless_well(begun.tool)
         return ToolResult(output=self._process.said(), values={"end": "not told"})
 
     def _result(self, event: HookEvent) -> ToolResult:
@@ -168,6 +186,8 @@ class AgentSession:
         for event in hooks.messages():
             if event.kind is HookKind.PRE_TOOL:
                 self._waiting.append(event)
+            elif event.kind is HookKind.PAUSE and begun is None:
+                self._paused.append(event)
             elif begun is not None and self._told is None and event.ends(begun):
                 self._told = event
             else:

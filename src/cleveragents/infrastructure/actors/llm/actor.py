@@ -31,7 +31,12 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.events import ActorThinking
 from cleveragents.infrastructure.actors.llm.client import ModelClient, Question
-from cleveragents.infrastructure.actors.llm.conversation import Conversation, Doing, from_text
+from cleveragents.infrastructure.actors.llm.conversation import (
+    Conversation,
+    Doing,
+    from_text,
+    sound_text,
+)
 from cleveragents.infrastructure.actors.llm.prompts import (
     ABANDONED,
     CUT_OFF,
@@ -43,7 +48,6 @@ from cleveragents.infrastructure.actors.llm.prompts import (
     result_of,
     rules_for,
 )
-from cleveragents.infrastructure.actors.llm.sound_answers import sound_text
 from cleveragents.infrastructure.actors.llm.tool_offer import Offer, UnusableCallError
 
 _MOST_UNUSABLE = 3

@@ -4,8 +4,9 @@ Each message is stored once, as a row of `database/message_repository.py`, toget
 of the step that it led to.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
@@ -15,13 +16,13 @@ from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
     ModelResponse,
+    ModelResponsePart,
     ToolCallPart,
     ToolReturnPart,
     UserPromptPart,
 )
 
 from cleveragents.domain.actor_protocol import HEAD, Memory, Message
-from cleveragents.infrastructure.actors.llm.sound_answers import sound, told_apart
 
 _HEARD, _CALLS, _DOING, _USAGE = "heard", "calls", "doing", "usage"
 _SUMMARY = "summary"
@@ -171,3 +172,62 @@ def _price(answer: ModelResponse) -> float | None:
         return float(answer.cost().total_price)
     except (LookupError, ValueError, AssertionError):
         return None  # nobody knows the price of this model
+
+
+# --- what a server said, made sound so that it can be stored and sent back ------------------------
+
+
+def sound_text(text: str) -> str:
+    """Two halves of a character joined; a half alone is written as its number.
+
+    In the arguments of a call that is how JSON itself writes it, so that they mean the same.
+    """
+    if text.isascii():
+        return text
+    joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    return joined.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def sound(message: ModelMessage) -> ModelMessage:
+    """The message itself, if all its text is text."""
+    try:
+        ModelMessagesTypeAdapter.dump_json([message])
+    except ValueError:
+        told = _mended(ModelMessagesTypeAdapter.dump_python([message]))
+        return ModelMessagesTypeAdapter.validate_python(told)[0]
+    return message
+
+
+def told_apart(answer: ModelResponse) -> ModelResponse:
+    """Each call with an id of its own: some servers give all of them the same, or none."""
+    taken: set[str] = set()
+    parts: list[ModelResponsePart] = []
+    for part in answer.parts:
+        own = _with_own_id(part, taken) if isinstance(part, ToolCallPart) else part
+        parts.append(own)
+    return answer if _same(parts, answer.parts) else dataclasses.replace(answer, parts=parts)
+
+
+def _with_own_id(call: ToolCallPart, taken: set[str]) -> ToolCallPart:
+    wanted = found = call.tool_call_id or "call"
+    number = 1
+    while found in taken:
+        number += 1
+        found = f"{wanted}_{number}"
+    taken.add(found)
+    return call if found == call.tool_call_id else dataclasses.replace(call, tool_call_id=found)
+
+
+def _same(parts: Sequence[object], others: Sequence[object]) -> bool:
+    return all(one is other for one, other in zip(parts, others, strict=True))
+
+
+def _mended(value: Any) -> Any:
+    if isinstance(value, str):
+        return sound_text(value)
+    if isinstance(value, dict):
+        known = cast("dict[Any, Any]", value)
+        return {_mended(key): _mended(item) for key, item in known.items()}
+    if isinstance(value, list | tuple):
+        return [_mended(item) for item in cast("Sequence[Any]", value)]
+    return value

@@ -3,15 +3,19 @@
 A connection that is closed looks the same in both cases. So an answer counts only with a sign of
 its own that it is complete: the reason why it ends, which every protocol has, or the `[DONE]` that
 OpenAI's ends with, for servers that leave the reason out.
+
+Many servers that speak that protocol do not stream, and say so by not doing it. Their answer is
+complete, and paid for: it is read as a stream of one piece.
 """
 
+import json
 from collections.abc import AsyncIterator, Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, cast
 
 from pydantic_ai.messages import ModelResponse
 
-from cleveragents.infrastructure.actors.llm.whole_answers import as_stream, is_whole
+from cleveragents.domain.foreign_json import NotJsonError, read_json
 
 _DONE = (b"data: [DONE]", b"data:[DONE]")
 _REASON = "finish_reason"
@@ -70,3 +74,55 @@ async def listen(response: Any) -> None:
     # What says that the request failed is one object by right.
     if ending is not None and response.is_success:
         response.aiter_bytes = ending.listening(response.aiter_bytes)
+
+
+# --- answers that came whole where a stream was asked for -----------------------------------------
+
+
+def is_whole(beginning: bytes) -> bool:
+    """Whether a body that begins like this is one object; no line of a stream begins so."""
+    return beginning.lstrip()[:1] == b"{"
+
+
+def as_stream(body: bytes) -> bytes:
+    """The events that a server would have sent that streams; the body as it is if it is none."""
+    try:
+        told = read_json(body)
+    except NotJsonError:
+        return body
+    answer = cast("dict[str, Any]", told) if isinstance(told, dict) else {}
+    if _is_answer(answer):
+        answer["choices"] = [_piece(choice) for choice in answer["choices"]]
+    elif "error" not in answer:
+        return body
+    event = json.dumps(answer)
+    return f"data: {event}\n\ndata: [DONE]\n\n".encode("ascii")
+
+
+def _is_answer(told: dict[str, Any]) -> bool:
+    choices = told.get("choices")
+    if not isinstance(choices, list) or not choices:
+        return False
+    return all(_has_message(choice) for choice in cast("list[object]", choices))
+
+
+def _has_message(choice: object) -> bool:
+    if not isinstance(choice, dict):
+        return False
+    return isinstance(cast("dict[str, object]", choice).get("message"), dict)
+
+
+def _piece(choice: dict[str, Any]) -> dict[str, Any]:
+    message: dict[str, Any] = choice["message"]
+    rest = {key: value for key, value in choice.items() if key != "message"}
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list):
+        return {**rest, "delta": message}
+    numbered = enumerate(cast("list[object]", calls))
+    made = [_numbered(index, call) for index, call in numbered]
+    return {**rest, "delta": {**message, "tool_calls": made}}
+
+
+def _numbered(index: int, call: object) -> object:
+    """In a stream each piece says which call it is of."""
+    return {**cast("dict[str, Any]", call), "index": index} if isinstance(call, dict) else call

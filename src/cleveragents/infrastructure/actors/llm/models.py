@@ -1,5 +1,4 @@
-"""Making the model that an address names, with the library that speaks its protocol; and the actor
-that asks it."""
+"""The model that an address names, made by the library that speaks its protocol; and its actor."""
 
 from pydantic_ai.models import Model
 

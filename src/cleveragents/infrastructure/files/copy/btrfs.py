@@ -10,6 +10,8 @@ import struct
 from contextlib import suppress
 
 from cleveragents.infrastructure.files.copy.copy_proof import CopyProof, proof_of_copy
+from cleveragents.infrastructure.files.descriptors import opened
+from cleveragents.infrastructure.files.layers.overlay_marks import is_whiteout
 
 _CREATE = 0x5000940E
 _SNAPSHOT = 0x50009417
@@ -34,11 +36,8 @@ def make_branchable(path: str, mode: int = 0o777) -> None:
 def snapshot(source: str, target: str) -> bool:
     """Whether `target`, which is not there yet, has become a copy of all that is in `source`."""
     with suppress(OSError):
-        fd = os.open(source, _FOLDER)
-        try:
+        with opened(source, _FOLDER) as fd:
             _ask_beside(target, _SNAPSHOT, _NAMED_WITH_FLAGS.pack(fd, 0, 0, b"", _name(target)))
-        finally:
-            os.close(fd)
         return True
     return False
 
@@ -67,18 +66,16 @@ def snapshot_marks(
 
 def _copied(found: os.stat_result, device: int) -> CopyProof:
     marks = proof_of_copy(found, found)
-    if marks is None or stat.S_IFMT(found.st_mode) not in _COPIED:
+    copied = stat.S_IFMT(found.st_mode) in _COPIED or is_whiteout(found)
+    if marks is None or not copied:
         raise OSError("a snapshot has pipes and sockets too, which are not copied")
     return marks._replace(of_dev=device)
 
 
 def _ask_beside(path: str, request: int, arguments: bytes) -> None:
-    folder = os.open(os.path.dirname(path), _FOLDER)
-    try:
+    with opened(os.path.dirname(path), _FOLDER) as folder:
         # What can be changed may be longer than what cannot.
         fcntl.ioctl(folder, request, bytearray(arguments), True)  # noqa: FBT003 - the only way
-    finally:
-        os.close(folder)
 
 
 def _name(path: str) -> bytes:

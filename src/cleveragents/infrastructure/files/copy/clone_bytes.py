@@ -1,4 +1,10 @@
-"""Copying the bytes of one open file: shared blocks, a copy by the kernel, or plain reads."""
+"""Copying the bytes of one open file: shared blocks, a copy by the kernel, or plain reads.
+
+In this order, each where the one before cannot be had: sharing costs nothing, the kernel copies
+without us, and reading works everywhere. What does not work on a device is not tried there again.
+Holes stay holes. What is not guaranteed: a file that is written meanwhile is copied as it happens
+to be; whoever calls compares its status before and after.
+"""
 
 import errno
 import fcntl

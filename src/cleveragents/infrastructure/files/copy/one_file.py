@@ -6,6 +6,8 @@ from contextlib import suppress
 
 from cleveragents.infrastructure.files.closed_files import open_closed
 from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
+from cleveragents.infrastructure.files.descriptors import opened
+from cleveragents.infrastructure.files.layers.overlay_marks import is_whiteout, make_whiteout
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -20,16 +22,16 @@ def copy_one(source: int, name: bytes, target: int, new_name: bytes, *, synced: 
         times = (found.st_atime_ns, found.st_mtime_ns)
         os.utime(new_name, ns=times, dir_fd=target, follow_symlinks=False)
         return
+    if is_whiteout(found):
+        make_whiteout(new_name, dir_fd=target)
+        return
     one = _opened(source, name)
     try:
-        two = os.open(new_name, _NEW, 0o600, dir_fd=target)
-        try:
+        with opened(new_name, _NEW, 0o600, dir_fd=target) as two:
             ByteCopy().copy(one, two, os.fstat(one))
             dress(two, found)
             if synced:
                 os.fsync(two)
-        finally:
-            os.close(two)
     finally:
         os.close(one)
 

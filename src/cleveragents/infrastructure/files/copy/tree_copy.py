@@ -1,4 +1,11 @@
-"""Copying a folder whole: names as bytes, exact modes and times, links as links."""
+"""Copying a folder whole: names as bytes, exact modes and times, links as links.
+
+In which order: folders from the top, closed to others while they are filled; in them links, and
+files, which are copied again if their status has moved while they were read; modes and times of
+folders from the inside out, as filling one moves its time, and a mode may close it to us.
+What is not guaranteed: one instant. Files that are copied one after the other may be of different
+moments; a single file is of one.
+"""
 
 import errno
 import os
@@ -14,6 +21,12 @@ from cleveragents.infrastructure.files.copy.clone_bytes import ByteCopy
 from cleveragents.infrastructure.files.copy.one_file import dress
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.files.excludes import Excludes
+from cleveragents.infrastructure.files.layers.overlay_marks import (
+    is_opaque,
+    is_whiteout,
+    make_whiteout,
+    set_opaque,
+)
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -56,7 +69,9 @@ class FolderCopy(Struct):
         # From the inside: filling a folder changes its time, and it may be closed to us then.
         for folder, found in reversed(folders):
             with _named(folder):
-                dress(self.target.folder(folder), found)
+                target = self.target.folder(folder)
+                set_opaque(target, wanted=is_opaque(self.source.folder(folder)))
+                dress(target, found)
 
     def _names(self, folder: bytes) -> list[bytes]:
         prefix = folder + b"/" if folder else b""
@@ -91,6 +106,8 @@ class FolderCopy(Struct):
             self._copy_link(path, name, there, found)
         elif stat.S_ISREG(found.st_mode):
             self._copy_file(path, name, there)
+        elif is_whiteout(found):
+            make_whiteout(name, dir_fd=there)
         return False  # a socket, pipe or device has no content to take along
 
     def _copy_link(self, path: bytes, name: bytes, there: int, found: os.stat_result) -> None:

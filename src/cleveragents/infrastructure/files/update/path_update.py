@@ -19,6 +19,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from cleveragents.infrastructure.files.copy.one_file import give
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, RootedFolder
 from cleveragents.infrastructure.files.update.rooted_writer import RootedWriter, Sync, depth
 
@@ -174,12 +175,9 @@ class PathUpdate:
             return
         with suppress(FileExistsError):
             os.mkdir(_NEW_FOLDER, OWNER_ALL, dir_fd=self._stage)
-        fd = os.open(_NEW_FOLDER, FOLDER_FLAGS, dir_fd=self._stage)
-        try:
+        with opened(_NEW_FOLDER, FOLDER_FLAGS, dir_fd=self._stage) as fd:
             _inherit_group(fd, folder)
             os.fchmod(fd, change.mode | OWNER_ALL)
-        finally:
-            os.close(fd)
         try:
             os.rename(_NEW_FOLDER, name, src_dir_fd=self._stage, dst_dir_fd=folder)
         except OSError as error:
@@ -197,15 +195,12 @@ class PathUpdate:
 
     def _dress(self, change: PathChange, replaced: os.stat_result | None) -> None:
         """Owner and group of what it replaces, where we may; then the mode, as that can undo it."""
-        fd = os.open(change.staged, _OPEN, dir_fd=self._stage)
-        try:
+        with opened(change.staged, _OPEN, dir_fd=self._stage) as fd:
             if replaced is None:
                 _inherit_group(fd, self._root.place(change.path)[0])
             else:
                 give(fd, replaced.st_uid, replaced.st_gid)
             os.fchmod(fd, change.mode or 0)
-        finally:
-            os.close(fd)
 
     def _chmod(self, change: PathChange) -> None:
         fd = self._root.open(change.path)

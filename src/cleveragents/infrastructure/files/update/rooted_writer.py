@@ -24,6 +24,7 @@ FEW = 16
 class Sync(Enum):
     EACH = "each folder by itself"
     TOGETHER = "the whole file system, once"
+    BESIDE = "the whole file system, once, by the caller; what is mounted below, now"
     LATER = "by the caller, together with other things"
 
 
@@ -86,7 +87,8 @@ class RootedWriter:
 
 def _sync_folder(folder: int, sync: Sync, together: int) -> None:
     """What is mounted below the root is not synced with its file system."""
-    if sync is Sync.EACH or (sync is Sync.TOGETHER and os.fstat(folder).st_dev != together):
+    elsewhere = sync in {Sync.TOGETHER, Sync.BESIDE} and os.fstat(folder).st_dev != together
+    if sync is Sync.EACH or elsewhere:
         os.fsync(folder)
 
 

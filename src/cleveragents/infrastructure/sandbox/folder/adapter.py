@@ -2,21 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import FS_DIRECTORY
 from cleveragents.infrastructure.sandbox.adapter import part
 from cleveragents.infrastructure.sandbox.workbench import Workbench
-
-if TYPE_CHECKING:
-    from cleveragents.infrastructure.merging.tree_merge import TreeMerge
-    from cleveragents.infrastructure.sandbox.branching import TreeBranches
-    from cleveragents.infrastructure.sandbox.folder.apply.prepare import FolderApply
-    from cleveragents.infrastructure.sandbox.folder.sandbox import FsDirectories
-    from cleveragents.infrastructure.sandbox.location import PlainLocation
-    from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 
 
 class FolderAdapter:
@@ -26,19 +17,19 @@ class FolderAdapter:
         self._bench = bench
 
     @part
-    def sandbox(self) -> "FsDirectories":
+    def sandbox(self):
         from cleveragents.infrastructure.sandbox.folder.sandbox import FsDirectories
 
         return FsDirectories(self._bench.sandboxes, self.snapshots)
 
     @part
-    def applier(self) -> "FolderApply":
+    def applier(self):
         from cleveragents.infrastructure.sandbox.folder.apply.prepare import FolderApply
 
         return FolderApply(self.snapshots)
 
     @part
-    def snapshots(self) -> "TreeEngine":
+    def snapshots(self):
         from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
         from cleveragents.infrastructure.snapshots.tree.extra_state import NoExtraState
 
@@ -52,23 +43,27 @@ class FolderAdapter:
         )
 
     @part
-    def merge(self) -> "TreeMerge":
-        from cleveragents.infrastructure.merging.text_merge import TextMerge
+    def merge(self):
         from cleveragents.infrastructure.merging.tree_merge import TreeMerge
 
-        return TreeMerge(self.snapshots, TextMerge(self._bench.git_inside), _nothing)
+        return TreeMerge(self.snapshots, self._bench.git_inside, _nothing)
 
     @part
-    def location(self) -> "PlainLocation":
+    def location(self):
         from cleveragents.infrastructure.sandbox.location import PlainLocation
 
         return PlainLocation(os.path.isdir)
 
     @part
-    def branches(self) -> "TreeBranches":
+    def branches(self):
         from cleveragents.infrastructure.sandbox.branching import TreeBranches
 
         return TreeBranches(self.snapshots)
+
+    def diff_between(self, resource: PlanResource, old: str, new: str) -> ResourceDiff:
+        from cleveragents.infrastructure.sandbox.folder.diff import diff_between
+
+        return diff_between(self.snapshots, resource, old, new)
 
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
         from cleveragents.infrastructure.sandbox.folder.diff import diff_since

@@ -1,17 +1,20 @@
 """The difference between two states of a folder as people see it: counts, and a patch."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.entry import Entry, Kind, parent_of, shown
+from cleveragents.infrastructure.files.entry import MODE_BITS, Entry, Kind, parent_of, shown
+from cleveragents.infrastructure.files.layers.overlay_marks import OPAQUE
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.sandbox.folder.patch import hunks, lines_of, quoted
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
-from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 
 Content = Callable[[Entry], bytes]
@@ -20,10 +23,7 @@ _FILE_BYTES = 1024 * 1024
 _PATCH_CHARS = 4 * 1024 * 1024
 _STORED_CHARS = 256 * 1024
 _SNIFFED = 8000
-
-
-class TreeReading(Protocol):
-    def reading(self, resource: PlanResource) -> AbstractContextManager[TreeReader]: ...
+_WITHOUT_BYTES = (Kind.DIR, Kind.WHITEOUT)
 
 
 class _DiffPart(NamedTuple):
@@ -54,10 +54,16 @@ def diff_of(
     )
 
 
-def diff_since(snapshots: TreeReading, resource: PlanResource, ref: str) -> ResourceDiff:
+def diff_since(snapshots: TreeEngine, resource: PlanResource, ref: str) -> ResourceDiff:
     """What the sandbox holds now against one of its snapshots."""
     with snapshots.reading(resource) as reader, open_sandbox(resource) as anchor:
         return diff_of(reader.since(ref), reader.content, contents_of(anchor))
+
+
+def diff_between(snapshots: TreeEngine, resource: PlanResource, old: str, new: str) -> ResourceDiff:
+    """Of two snapshots; the sandbox may be anything, or gone."""
+    with snapshots.reading(resource) as reader:
+        return diff_of(reader.between(old, new), reader.content, reader.content)
 
 
 def contents_of(anchor: RootedFolder) -> Callable[[Entry], bytes]:
@@ -71,21 +77,10 @@ def contents_of(anchor: RootedFolder) -> Callable[[Entry], bytes]:
     return content
 
 
-def stored(diff: ResourceDiff) -> dict[str, Any]:
-    """The diff in a form that outlives the snapshots, its patch shortened if it is long."""
-    return {
-        "files": [[f.path, f.kind.value, f.insertions, f.deletions] for f in diff.files],
-        "patch": _bounded(diff.patch.splitlines(keepends=True), _STORED_CHARS),
-        "notes": list(diff.notes),
-    }
-
-
-def recalled(data: Mapping[str, Any]) -> ResourceDiff:
-    files = (
-        FileDiff(path=path, kind=ChangeKind(kind), insertions=added, deletions=deleted)
-        for path, kind, added, deleted in data["files"]
-    )
-    return ResourceDiff(files=tuple(files), patch=data["patch"], notes=tuple(data["notes"]))
+def stored(diff: ResourceDiff) -> ResourceDiff:
+    """As it is kept beyond the snapshots: what was applied, its patch shortened if it is long."""
+    patch = _bounded(diff.patch.splitlines(keepends=True), _STORED_CHARS)
+    return replace(diff, patch=patch, left_behind=())
 
 
 def _bounded(lines: Iterable[str], limit: int) -> str:
@@ -133,14 +128,16 @@ def _part(item: PathDifference, old: Content, new: Content) -> _DiffPart:
 def _same_bytes(item: PathDifference) -> bool:
     """Only the mode differs, or neither side has bytes."""
     sides = [entry for entry in (item.old, item.new) if entry]
-    if all(entry.kind is Kind.DIR for entry in sides):
+    if all(entry.kind in _WITHOUT_BYTES for entry in sides):
         return True
     return len(sides) == 2 and len({(e.kind, e.hash, e.target) for e in sides}) == 1
 
 
 def _file(item: PathDifference, added: int | None, deleted: int | None) -> FileDiff:
     kind = ChangeKind.MODIFIED
-    if item.old is None:
+    if _is_whiteout(item.new):
+        kind = ChangeKind.DELETED
+    elif item.old is None or _is_whiteout(item.old):
         kind = ChangeKind.ADDED
     elif item.new is None:
         kind = ChangeKind.DELETED
@@ -154,7 +151,7 @@ def _small(entry: Entry | None) -> bool:
 
 def _text(entry: Entry | None, content: Content) -> list[str] | None:
     """The lines; None for what is binary or too large to show."""
-    if entry is None or entry.kind is Kind.DIR:
+    if entry is None or entry.kind in _WITHOUT_BYTES:
         return []
     if entry.kind is Kind.LINK:
         return [shown(entry.target)]
@@ -184,14 +181,29 @@ def _folder_line(item: PathDifference) -> str:
     name = quoted(item.path + b"/")
     old, new = item.old, item.new
     if old is not None and new is not None and old.kind is new.kind:
-        return f"Folder {name}: mode {old.mode:04o} is now {new.mode:04o}\n"
+        if old.mode & MODE_BITS == new.mode & MODE_BITS:
+            return f"Folder {name}: of the user's own, {_below(new)} (was: {_below(old)})\n"
+        return f"Folder {name}: mode {_octal(old)} is now {_octal(new)}\n"
     if new is not None and new.kind is Kind.DIR:
-        return f"New folder {name} (mode {new.mode:04o})\n"
+        return f"New folder {name} (mode {_octal(new)})\n"
     return f"Removed folder {name}\n"
 
 
+def _octal(entry: Entry) -> str:
+    return f"{entry.mode & MODE_BITS:04o}"
+
+
+def _below(entry: Entry) -> str:
+    """Of a folder in a layer: how much of the lower one is seen through it."""
+    return "nothing is seen" if entry.mode & OPAQUE else "the rest is seen"
+
+
+def _is_whiteout(entry: Entry | None) -> bool:
+    return entry is not None and entry.kind is Kind.WHITEOUT
+
+
 def _git_mode(entry: Entry | None) -> str | None:
-    if entry is None or entry.kind is Kind.DIR:
+    if entry is None or entry.kind in _WITHOUT_BYTES:
         return None
     return "120000" if entry.kind is Kind.LINK else f"10{entry.mode:04o}"
 

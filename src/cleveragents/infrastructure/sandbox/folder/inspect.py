@@ -1,4 +1,4 @@
-"""The questions asked of a real folder before a plan is made on it."""
+"""What is found out about a real folder before a plan is made on it."""
 
 import os
 import stat
@@ -28,7 +28,6 @@ def inspect_folder(spec: ResourceSpec, data_dir: Path) -> ResourceInspection:
         location=str(path),
         base=f"folder:{found.st_ino:x}-{found.st_mtime_ns:x}",
         notices=(*_left_out(listing), *_large(len(files), size)),
-        details={"files": len(files), "bytes": size},
     )
 
 

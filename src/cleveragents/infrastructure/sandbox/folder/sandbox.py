@@ -19,30 +19,37 @@ from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.folder.apply.prepare import (
-    FolderSnapshots,
+    FolderToken,
     base_of,
     left_behind,
     without_holders,
 )
 from cleveragents.infrastructure.sandbox.folder.apply.staging import PREFIX
-from cleveragents.infrastructure.sandbox.folder.diff import contents_of, diff_of, recalled
+from cleveragents.infrastructure.sandbox.folder.diff import contents_of, diff_of
 from cleveragents.infrastructure.sandbox.folder.inspect import checked_folder, inspect_folder
-from cleveragents.infrastructure.sandbox.location import is_there, make_parent, remove_sandbox
+from cleveragents.infrastructure.sandbox.location import (
+    is_there,
+    make_parent,
+    remove_sandbox,
+    throw_away,
+)
+from cleveragents.infrastructure.sandbox.own_state import read_back
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 
 
 class FsDirectories:
     """The data directory is the folder that `sandboxes_dir` is in."""
 
-    def __init__(self, sandboxes_dir: str, snapshots: FolderSnapshots) -> None:
+    def __init__(self, sandboxes_dir: str, snapshots: TreeEngine) -> None:
         self._sandboxes = Path(sandboxes_dir)
         self._snapshots = snapshots
 
     def inspect(
         self,
         spec: ResourceSpec,
-        plan_id: PlanId,  # noqa: ARG002 - nothing is pinned
+        plan_id: PlanId | None,  # noqa: ARG002 - nothing is pinned
         *,
         include_uncommitted: bool,  # noqa: ARG002 - everything in a folder is taken along
     ) -> ResourceInspection:
@@ -78,7 +85,7 @@ class FsDirectories:
 
     def remove(self, resource: PlanResource) -> None:
         path = Path(resource.sandbox_path)
-        remove_sandbox(self._sandboxes, path)
+        throw_away(self._sandboxes, path)
         ApplyJournal(resource, "").clear()
         with suppress(OSError):  # another sandbox of the plan may still be there
             path.parent.rmdir()
@@ -102,7 +109,7 @@ class FsDirectories:
             return replace(diff, notes=tuple(strayed_notes(resource, strayed)))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
-        return recalled((resource.intent or {})["diff"])
+        return read_back(resource, resource.intent, FolderToken).diff
 
 
 def _stages(project: Path) -> frozenset[bytes]:

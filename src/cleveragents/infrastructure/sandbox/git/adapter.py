@@ -1,24 +1,12 @@
 """The record of the type git-checkout: a folder with a repository."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.sandbox.adapter import part
 from cleveragents.infrastructure.sandbox.workbench import Workbench
-
-if TYPE_CHECKING:
-    from cleveragents.infrastructure.merging.checkout_merge import CheckoutMerge
-    from cleveragents.infrastructure.sandbox.branching import TreeBranches
-    from cleveragents.infrastructure.sandbox.git.apply.prepare import GitApply
-    from cleveragents.infrastructure.sandbox.git.location import RepositoryLocation
-    from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
-    from cleveragents.infrastructure.sandbox.git.repository.state import GitState
-    from cleveragents.infrastructure.sandbox.git.sandbox import GitCheckouts
-    from cleveragents.infrastructure.sandbox.git.views import GitViews
-    from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 
 
 class GitAdapter:
@@ -28,20 +16,21 @@ class GitAdapter:
         self._bench = bench
 
     @part
-    def sandbox(self) -> "GitCheckouts":
+    def sandbox(self):
         from cleveragents.infrastructure.sandbox.git.sandbox import GitCheckouts
 
         bench = self._bench
-        return GitCheckouts(bench.sandboxes, bench.scratch, self._pins, self._views)
+        layers = bench.layers
+        return GitCheckouts(bench.sandboxes, bench.scratch, self._pins, self._views, layers)
 
     @part
-    def applier(self) -> "GitApply":
+    def applier(self):
         from cleveragents.infrastructure.sandbox.git.apply.prepare import GitApply
 
         return GitApply(self._bench.scratch, self._pins, self._views)
 
     @part
-    def snapshots(self) -> "TreeEngine":
+    def snapshots(self):
         from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 
         bench = self._bench
@@ -50,22 +39,21 @@ class GitAdapter:
         )
 
     @part
-    def merge(self) -> "CheckoutMerge":
+    def merge(self):
         from cleveragents.infrastructure.merging.checkout_merge import CheckoutMerge
-        from cleveragents.infrastructure.merging.text_merge import TextMerge
         from cleveragents.infrastructure.merging.tree_merge import TreeMerge
 
-        trees = TreeMerge(self.snapshots, TextMerge(self._bench.git_inside), self._views.ignored)
+        trees = TreeMerge(self.snapshots, self._bench.git_inside, self._views.ignored)
         return CheckoutMerge(trees, self.snapshots, self._state_of)
 
     @part
-    def location(self) -> "RepositoryLocation":
+    def location(self):
         from cleveragents.infrastructure.sandbox.git.location import RepositoryLocation
 
         return RepositoryLocation(self._pins)
 
     @part
-    def branches(self) -> "TreeBranches":
+    def branches(self):
         from cleveragents.infrastructure.sandbox.branching import TreeBranches
         from cleveragents.infrastructure.sandbox.git.repository.own_repository import (
             branch_repository,
@@ -73,24 +61,29 @@ class GitAdapter:
 
         return TreeBranches(self.snapshots, frozenset({b".git"}), branch_repository)
 
+    def diff_between(self, resource: PlanResource, old: str, new: str) -> ResourceDiff:
+        from cleveragents.infrastructure.sandbox.folder.diff import diff_between
+
+        return diff_between(self.snapshots, resource, old, new)
+
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
         from cleveragents.infrastructure.sandbox.folder.diff import diff_since
 
         return diff_since(self.snapshots, resource, ref)
 
     @cached_property
-    def _pins(self) -> "Pins":
+    def _pins(self):
         from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
 
         return Pins(self._bench.installation)
 
     @cached_property
-    def _views(self) -> "GitViews":
+    def _views(self):
         from cleveragents.infrastructure.sandbox.git.views import GitViews
 
-        return GitViews(self._bench.git_inside)
+        return GitViews(lambda: self._bench.git_inside)
 
-    def _state_of(self, resource: PlanResource) -> "GitState":
+    def _state_of(self, resource: PlanResource):
         from cleveragents.infrastructure.sandbox.git.repository.state import GitState
 
         return GitState(resource, self._views)

@@ -3,22 +3,25 @@
 import functools
 import os
 import re
-import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cleveragents.domain.errors import GitUnavailableError, RepositoryNotTrustedError, SandboxError
 from cleveragents.domain.scarcity import scarcity_of
+from cleveragents.infrastructure.processes.on_path import program_on_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MINIMUM_VERSION = (2, 38)  # the first with `merge-tree --write-tree`
 # Hooks may be settings from here on; only later ones can turn off all that are for an event.
 _HOOKS_BY_NAME = (2, 54)
 
-_HOOK_EVENT = re.compile(r"hook\..*\.event", re.DOTALL)
+_HOOK_EVENT = r"(?s)hook\..*\.event"
 
 # Ours for every call. Whatever else the user configured (filters, line ends, identity) stays in
 # force, so that a sandbox looks like their own checkout.
@@ -69,7 +72,7 @@ class GitCall(Struct, frozen=True, kw_only=True):
 
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict[str, str])
-    input: bytes | Path = b""
+    input: "bytes | Path" = b""
     reads_only: bool = False
 
 
@@ -101,7 +104,7 @@ def start_hookless(call: GitCall) -> GitResult:
     try:
         # "/" and -C: a deleted current folder must not stop git, nor a missing one look as if git
         # itself were missing.
-        if isinstance(call.input, Path):
+        if not isinstance(call.input, bytes):
             with call.input.open("rb") as file:
                 done = subprocess.run(
                     call.argv, cwd="/", capture_output=True, env=env, stdin=file, check=False
@@ -146,7 +149,7 @@ class Git:
     def run(
         self,
         *args: str,
-        input: bytes | Path = b"",
+        input: "bytes | Path" = b"",
         env: Mapping[str, str] | None = None,
         check: bool = True,
     ) -> GitResult:
@@ -212,12 +215,12 @@ def _without_hooks(call: GitCall, env: Mapping[str, str]) -> dict[str, str]:
 def hooks_off(keys: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
     """Variables that turn off, beside those in `env`, each hook whose event is one of these
     settings."""
-    names = {key.removesuffix("event") for key in keys if _HOOK_EVENT.fullmatch(key)}
+    names = {key.removesuffix("event") for key in keys if re.fullmatch(_HOOK_EVENT, key)}
     return settings_env([(f"{name}enabled", "false") for name in sorted(names)], env)
 
 
 def _executable() -> str:
-    path = shutil.which("git")
+    path = program_on_path("git")
     if path is None:
         raise GitUnavailableError("there is no `git` on the PATH")
     return path

@@ -1,7 +1,7 @@
 """The difference between two trees as people see it, and the ignored files beside it."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from msgspec.structs import replace
@@ -38,7 +38,10 @@ def diff_of_trees(git: Git, old: str, new: str, *, below: str = "") -> ResourceD
 
 
 def joined(
-    parts: Iterable[ResourceDiff], left_behind: Sequence[str] = (), notes: Sequence[str] = ()
+    parts: Iterable[ResourceDiff],
+    left_behind: Sequence[str] = (),
+    notes: Sequence[str] = (),
+    empty_folders: Sequence[str] = (),
 ) -> ResourceDiff:
     """The diffs of a project and of its submodules as one."""
     found = list(parts)
@@ -46,6 +49,7 @@ def joined(
         files=tuple(file for part in found for file in part.files),
         patch="".join(part.patch for part in found),
         left_behind=tuple(left_behind),
+        empty_folders=tuple(empty_folders),
         notes=tuple(notes),
     )
 
@@ -57,6 +61,27 @@ def ignored_files(git: Git, trees: GitTrees, tree: str, include: Sequence[str]) 
         private.run("read-tree", tree)
         found = [path for path in _ignored(private, "--directory") if not _within(path, brought)]
         return tuple(text for path in found for text in _without_brought(private, path, brought))
+
+
+def empty_folders(
+    git: Git, trees: GitTrees, tree: str, cut_out: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The outermost folders of a sandbox that hold no file: git has no words for them. In those
+    that belong elsewhere, the sandboxes of others are seen."""
+    with trees.private_index(git) as private:
+        private.run("read-tree", tree)
+        # All files but ignored ones are in the tree: what git lists as a folder holds none of them.
+        args = ("ls-files", "--others", "--directory", "--exclude-standard", "-z")
+        listed = private.run(*args).stdout.split(b"\0")[:-1]
+    top, others = os.fsencode(git.directory), {os.fsencode(path) for path in cut_out}
+    own = (path for path in listed if path.rstrip(b"/") not in others)
+    return tuple(text_of(path) for path in own if _holds_nothing(os.path.join(top, path)))
+
+
+def _holds_nothing(folder: bytes) -> bool:
+    if os.path.islink(folder.rstrip(b"/")) or not folder.endswith(b"/"):
+        return False
+    return not any(files for _, _, files in os.walk(folder))
 
 
 def _without_brought(private: Git, path: bytes, brought: list[PurePosixPath]) -> list[str]:

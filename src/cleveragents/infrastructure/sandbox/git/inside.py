@@ -22,6 +22,7 @@ from msgspec import Struct
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import SandboxError, ToolError
 from cleveragents.domain.scarcity import Resource
+from cleveragents.infrastructure.files.data_folder import make_private
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
 from cleveragents.infrastructure.processes.own_work import OwnWork, Work
 from cleveragents.infrastructure.processes.running import Running
@@ -61,7 +62,7 @@ class InsideSession:
     @cached_property
     def told(self) -> Path:
         """A folder for what git is to read; it cannot be written inside."""
-        os.makedirs(self._scratch, mode=0o700, exist_ok=True)
+        make_private(self._scratch)
         folder = Path(tempfile.mkdtemp(prefix="git-", dir=self._scratch))
         self._ending.callback(remove_sandbox, Path(self._scratch), folder)
         return folder

@@ -1,18 +1,20 @@
-"""The questions asked of a real repository before a plan is made on it."""
+"""What is found out about a real repository before a plan is made on it."""
 
 from pathlib import Path
 
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import ResourceError
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.resource import ResourceInspection
+from cleveragents.domain.resource import OwnState, ResourceInspection
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.config import GitSettings
 from cleveragents.infrastructure.sandbox.git.include import check_include
+from cleveragents.infrastructure.sandbox.git.repository.details import CheckoutDetails, Submodule
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git.submodules.inspect import find_submodules
-from cleveragents.infrastructure.sandbox.git.submodules.records import in_repository, to_details
+from cleveragents.infrastructure.sandbox.git.submodules.records import in_repository
 from cleveragents.infrastructure.sandbox.git.trees import GitTrees, own_commit, text_of
+from cleveragents.infrastructure.sandbox.own_state import to_plain
 
 _NAMES_SHOWN = 3
 _PARTIAL = (
@@ -22,15 +24,23 @@ _PARTIAL = (
 
 
 def inspect_checkout(
-    trees: GitTrees, pins: Pins, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+    trees: GitTrees,
+    pins: Pins,
+    spec: ResourceSpec,
+    plan_id: PlanId | None,
+    *,
+    include_uncommitted: bool,
 ) -> ResourceInspection:
-    """Fix the commit that the plan starts from, and pin it. Raises ResourceError."""
+    """Fix the commit that the plan starts from, and pin it; without a plan, only look.
+
+    Raises ResourceError.
+    """
     git = Git(_top_level(spec.location))
     head = _head(git)
     check_include(git.directory, spec.include)
     branch = git.run("symbolic-ref", "--quiet", "--short", "HEAD", check=False).stdout.decode()
     base, notices = head, list[str]()
-    if include_uncommitted:
+    if include_uncommitted and plan_id is not None:
         base, notices = _with_uncommitted(trees, git, head, plan_id)
     elif dirty := _dirty(git):
         notices.append(_left_out(dirty))
@@ -40,27 +50,32 @@ def inspect_checkout(
         notices.append(_PARTIAL)
     found = find_submodules(git, base)
     notices.extend(found.notices())
-    pin(git, pins.base(plan_id, spec.name), base)
-    for module in found.usable:
-        pin(in_repository(git.directory, module), pins.base(plan_id, spec.name), module.commit)
+    if plan_id is not None:
+        ref = pins.base(plan_id, spec.name)
+        pin(git, ref, base)
+        for module in found.usable:
+            pin(in_repository(git.directory, module), ref, module.commit)
     return ResourceInspection(
         location=git.directory,
         base=base,
         notices=tuple(notices),
-        details={
-            "head": head,
-            "branch": branch.strip() or None,
-            "included_uncommitted": base != head,
-            **where_it_is(git),
-            **to_details(found.usable),
-        },
+        submodules=tuple(module.path for module in found.usable),
+        details=details_at(git, included_uncommitted=base != head, submodules=tuple(found.usable)),
     )
 
 
-def where_it_is(git: Git) -> dict[str, str | int]:
-    """The folder of the repository, and what it has in common with itself after it was moved."""
+def details_at(
+    git: Git, *, included_uncommitted: bool, submodules: tuple[Submodule, ...]
+) -> OwnState:
+    """With the folder of the repository, and what that has in common with itself after a move."""
     common = git.text("rev-parse", "--path-format=absolute", "--git-common-dir")
-    return {"git_dir": common, "git_inode": Path(common).stat().st_ino}
+    found = CheckoutDetails(
+        git_dir=common,
+        git_inode=Path(common).stat().st_ino,
+        included_uncommitted=included_uncommitted,
+        submodules=submodules,
+    )
+    return to_plain(found)
 
 
 def _top_level(location: str) -> str:

@@ -2,15 +2,14 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from cleveragents.domain.errors import BaseLostError, RepositoryNotTrustedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
-from cleveragents.infrastructure.sandbox.git.inspect import where_it_is
-from cleveragents.infrastructure.sandbox.git.repository.own_repository import folder_of, objects_of
+from cleveragents.infrastructure.sandbox.git.repository.details import details_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import folder_of, objects_of
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, is_base, value_of
 from cleveragents.infrastructure.sandbox.git.submodules.records import (
     borrowing_folder,
@@ -40,10 +39,13 @@ class RepositoryLocation:
 
     def near(self, resource: PlanResource, cwd: str) -> Iterator[str]:
         """Whoever stands in a repository that was moved shows where it is."""
-        yield from map(str, (Path(cwd), *Path(cwd).parents))
-        parent = Path(resource.location).parent
-        if parent.is_dir():
-            yield from map(str, sorted(parent.iterdir()))
+        folder, below = cwd, ""
+        while folder != below:
+            yield folder
+            folder, below = os.path.dirname(folder), folder
+        parent = os.path.dirname(resource.location)
+        if os.path.isdir(parent):
+            yield from (os.path.join(parent, name) for name in sorted(os.listdir(parent)))
 
     def is_at(self, resource: PlanResource, place: str) -> bool:
         if not os.path.lexists(os.path.join(place, ".git")):
@@ -57,17 +59,26 @@ class RepositoryLocation:
 
     def is_surely_at(self, resource: PlanResource, place: str) -> bool:
         """By what a folder keeps when it is moved, and a copy has not; and as part of the same."""
-        git_dir = str(resource.details["git_dir"])
-        within = os.path.relpath(git_dir, resource.location)
+        known = details_of(resource)
+        within = os.path.relpath(known.git_dir, resource.location)
         return (
-            not os.path.exists(git_dir)
+            not os.path.exists(known.git_dir)
             and self.is_at(resource, place)
             and os.path.relpath(common := _common(place), place) == within
-            and os.stat(common).st_ino == resource.details.get("git_inode")
+            and os.stat(common).st_ino == known.git_inode
         )
 
     def moved(self, resource: PlanResource, place: str) -> PlanResource:
-        details = {**resource.details, **where_it_is(Git(place))}
+        from cleveragents.infrastructure.sandbox.git.inspect import (  # noqa: PLC0415 - hardly ever
+            details_at,
+        )
+
+        known = details_of(resource)
+        details = details_at(
+            Git(place),
+            included_uncommitted=known.included_uncommitted,
+            submodules=known.submodules,
+        )
         moved = replace(resource, location=place, details=details)
         if os.path.isdir(folder_of(moved).path):
             folder_of(moved).make(objects_of(moved))
@@ -78,12 +89,12 @@ class RepositoryLocation:
     def written_places(self, resource: PlanResource) -> Iterator[str]:
         """The repository may be elsewhere."""
         yield resource.location
-        yield str(resource.details["git_dir"])
+        yield details_of(resource).git_dir
 
 
 def _bases(resource: PlanResource) -> Iterator[tuple[Git, str]]:
     """The commits that the sandbox was made from, each with its repository."""
-    git_dir = str(resource.details["git_dir"])
+    git_dir = details_of(resource).git_dir
     yield Git(git_dir, {"GIT_DIR": git_dir}), resource.base
     for module in submodules_of(resource):
         git = in_repository(resource.location, module)

@@ -1,5 +1,6 @@
 """The merge of a plan's result with what the project has become: trees, and no files.
 
+`git merge-tree` does it, and follows renamed files by itself, as `git merge` would.
 Inside, since drivers may be configured for it, which are programs, and read what a step wrote.
 """
 

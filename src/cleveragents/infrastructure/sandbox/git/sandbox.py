@@ -1,64 +1,97 @@
 """The sandbox of a git checkout: files with a repository of their own, and what changed.
 
+Most commands only ask whether it is there, and so what else it takes is loaded by who needs it.
+
 Nothing of the user's repository is written here but a reference that keeps the base commit.
 """
 
 import os
 from contextlib import suppress
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import BaseLostError, SandboxError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
-from cleveragents.infrastructure.files.copy.btrfs import make_branchable
+from cleveragents.infrastructure.files.layers.known_layers import beside, copied_folders
 from cleveragents.infrastructure.sandbox.git.command import Git
-from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees, ignored_files, joined
-from cleveragents.infrastructure.sandbox.git.include import check_include, copy_include
-from cleveragents.infrastructure.sandbox.git.inspect import inspect_checkout
-from cleveragents.infrastructure.sandbox.git.repository.object_check import clear_broken_objects
-from cleveragents.infrastructure.sandbox.git.repository.own_repository import (
+from cleveragents.infrastructure.sandbox.git.repository.details import Submodule, details_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import (
     folder_of,
-    make_repository,
     objects_of,
     require_sandbox,
 )
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, applied_pin, value_of
-from cleveragents.infrastructure.sandbox.git.submodules.carry_out import NOTES, diffs_of, steps_in
-from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked, look
-from cleveragents.infrastructure.sandbox.git.submodules.make import make_submodules
-from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import clear_workshop
-from cleveragents.infrastructure.sandbox.git.submodules.records import in_repository, submodules_of
-from cleveragents.infrastructure.sandbox.git.trees import GitTrees, text_of
+from cleveragents.infrastructure.sandbox.git.submodules.records import (
+    borrowing_folder,
+    in_repository,
+    inside,
+    submodule_git,
+    submodules_of,
+)
 from cleveragents.infrastructure.sandbox.git.views import GitViews
-from cleveragents.infrastructure.sandbox.location import make_parent, remove_sandbox
-from cleveragents.infrastructure.sandbox.strayed import strayed_notes
+from cleveragents.infrastructure.sandbox.location import (
+    make_parent,
+    remove_sandbox,
+    throw_away,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked
+    from cleveragents.infrastructure.sandbox.git.trees import GitTrees
+    from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
 
 
 class GitCheckouts:
-    def __init__(self, sandboxes_dir: str, scratch_dir: str, pins: Pins, views: GitViews) -> None:
-        self._sandboxes = Path(sandboxes_dir)
-        self._trees = GitTrees(scratch_dir)
+    def __init__(
+        self,
+        sandboxes_dir: str,
+        scratch_dir: str,
+        pins: Pins,
+        views: GitViews,
+        layers: "Callable[[], SandboxLayers]",
+    ) -> None:
+        self._layers = layers
+        self._sandboxes = sandboxes_dir
+        self._scratch = scratch_dir
         self._pins = pins
         self._views = views
 
     def inspect(
-        self, spec: ResourceSpec, plan_id: PlanId, *, include_uncommitted: bool
+        self, spec: ResourceSpec, plan_id: PlanId | None, *, include_uncommitted: bool
     ) -> ResourceInspection:
-        return inspect_checkout(
-            self._trees, self._pins, spec, plan_id, include_uncommitted=include_uncommitted
+        from cleveragents.infrastructure.sandbox.git.inspect import inspect_checkout
+        from cleveragents.infrastructure.sandbox.git.trees import GitTrees
+
+        trees = GitTrees(self._scratch)
+        found = inspect_checkout(
+            trees, self._pins, spec, plan_id, include_uncommitted=include_uncommitted
         )
+        told = self._layers().notices(found.location, spec.include)
+        return replace(found, notices=(*found.notices, *told)) if told else found
 
     def create(self, resource: PlanResource) -> None:
+        from cleveragents.infrastructure.sandbox.git.include import check_include, copy_include
+        from cleveragents.infrastructure.sandbox.git.repository.own_repository import (
+            make_repository,
+        )
+
         check_include(resource.location, resource.include)
         self._discard(resource)
-        make_parent(Path(resource.sandbox_path))
+        make_parent(resource.sandbox_path)
         try:
             make_repository(resource)
             self._views.note_made(resource)
-            make_submodules(resource)
+            _make_submodules(resource)
             copy_include(resource.location, resource.include, resource.sandbox_path)
+            layers = self._layers()
+            layers.make(resource)
+            layers.copy_refused(resource)
         except BaseException:
             self._discard(resource)
             raise
@@ -69,13 +102,18 @@ class GitCheckouts:
 
     def make_room(self, resource: PlanResource, how: Rebuilding) -> None:
         """The repository is empty but for where it borrows objects; all else is in the snapshot."""
+        from cleveragents.infrastructure.files.copy.btrfs import make_branchable
+
         folder = folder_of(resource)
         if how.keeps_files:
-            remove_sandbox(self._sandboxes, Path(folder.path))
+            remove_sandbox(self._sandboxes, folder.path)
         else:
+            layers = self._layers()
+            noted = layers.known_or_all(resource)
             self._discard(resource)
-            make_parent(Path(resource.sandbox_path))
+            make_parent(resource.sandbox_path)
             make_branchable(resource.sandbox_path)
+            layers.note(resource, noted)
         folder.make(objects_of(resource))
 
     def has_repository(self, resource: PlanResource) -> bool:
@@ -83,6 +121,10 @@ class GitCheckouts:
         return folder_of(resource).looks_whole()
 
     def secure(self, resource: PlanResource) -> bool:
+        from cleveragents.infrastructure.sandbox.git.repository.object_check import (
+            clear_broken_objects,
+        )
+
         return not clear_broken_objects(folder_of(resource).path)
 
     def remove(self, resource: PlanResource) -> None:
@@ -91,17 +133,30 @@ class GitCheckouts:
         if resource.store_id == resource.plan_id:
             self.release(resource)
         with suppress(OSError):  # another sandbox of the plan may still be there
-            Path(resource.sandbox_path).parent.rmdir()
+            os.rmdir(os.path.dirname(resource.sandbox_path))
 
     def release(self, resource: PlanResource) -> None:
+        from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import (
+            clear_workshop,
+        )
+
         if repository := _repository(resource):
             self._pins.unpin(repository, resource)
         for module in submodules_of(resource):
-            if Path(module.repository(resource.location)).is_dir():
+            if os.path.isdir(module.repository(resource.location)):
                 self._pins.unpin(in_repository(resource.location, module), resource)
         clear_workshop(resource)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
+        from cleveragents.infrastructure.sandbox.git.diff import (
+            diff_of_trees,
+            empty_folders,
+            joined,
+        )
+        from cleveragents.infrastructure.sandbox.git.submodules.contents import look
+        from cleveragents.infrastructure.sandbox.git.trees import text_of
+        from cleveragents.infrastructure.sandbox.strayed import strayed_notes
+
         git = _repository(resource)
         if git is not None and value_of(git, resource.base) is None:
             commit = resource.base[:12]
@@ -115,32 +170,43 @@ class GitCheckouts:
                 if one.start and one.is_changed:
                     parts.append(diff_of_trees(one.git, one.start, one.tree, below=one.path))
             notes = strayed_notes(resource, map(text_of, folder.strayed))
-            return joined(parts, left_behind(git, trees, resource, looked), notes)
+            empty = empty_folders(git, trees, looked.folder.tree, resource.cut_out)
+            return joined(parts, left_behind(git, trees, resource, looked), notes, empty)
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
+        from cleveragents.infrastructure.sandbox.git.apply.token import CheckoutToken
+        from cleveragents.infrastructure.sandbox.git.diff import joined
+        from cleveragents.infrastructure.sandbox.git.submodules.carry_out import diffs_of
+        from cleveragents.infrastructure.sandbox.own_state import read_back
+
         git = _repository(resource)
         if git is None:
             raise SandboxError(
                 f"the repository {resource.location} is not there any more",
                 "put the folder back if it was moved",
             )
-        token = resource.intent or {}
-        inside = diffs_of(resource, steps_in(token))
-        notes = token.get(NOTES, ())
-        return joined([_applied(git, resource, applied_ref), *inside], notes=notes)
+        token = read_back(resource, resource.intent, CheckoutToken)
+        inside = diffs_of(resource, token.submodules)
+        return joined([_applied(git, resource, applied_ref), *inside], notes=token.notes)
 
     def _discard(self, resource: PlanResource) -> None:
         """Remove the files and their repository as far as they are there."""
-        remove_sandbox(self._sandboxes, Path(resource.sandbox_path))
-        remove_sandbox(self._sandboxes, Path(folder_of(resource).path))
+        throw_away(self._sandboxes, resource.sandbox_path)
+        throw_away(self._sandboxes, folder_of(resource).path)
+        throw_away(self._sandboxes, beside(resource.sandbox_path))
 
 
 def left_behind(
-    git: Git, trees: GitTrees, resource: PlanResource, looked: Looked
+    git: Git, trees: "GitTrees", resource: PlanResource, looked: "Looked"
 ) -> tuple[str, ...]:
     """What is in the sandbox and cannot be applied: ignored files and whole repositories."""
-    brought = resource.include
-    ignored = list(ignored_files(git, trees, looked.folder.tree, brought))
+    from cleveragents.infrastructure.sandbox.git.diff import ignored_files
+    from cleveragents.infrastructure.sandbox.git.trees import text_of
+    from cleveragents.infrastructure.sandbox.project_view.layer_changes import without_untouched
+
+    brought = (*resource.include, *copied_folders(resource.sandbox_path))
+    found = ignored_files(git, trees, looked.folder.tree, brought)
+    ignored = without_untouched(resource.sandbox_path, list(found))
     for one in looked.inside:
         top = f"{one.path}/"
         inner = [item.removeprefix(top) for item in brought if item.startswith(top)]
@@ -151,6 +217,8 @@ def left_behind(
 
 
 def _applied(git: Git, resource: PlanResource, applied_ref: str) -> ResourceDiff:
+    from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees
+
     if applied_ref.startswith("tree:"):
         old, _, new = applied_ref.removeprefix("tree:").partition("..")
         return diff_of_trees(git, old, new)
@@ -161,5 +229,41 @@ def _applied(git: Git, resource: PlanResource, applied_ref: str) -> ResourceDiff
 
 def _repository(resource: PlanResource) -> Git | None:
     """The repository itself, for references; None if it is gone."""
-    git_dir = str(resource.details["git_dir"])
-    return Git(git_dir, {"GIT_DIR": git_dir}) if Path(git_dir).is_dir() else None
+    git_dir = details_of(resource).git_dir
+    return Git(git_dir, {"GIT_DIR": git_dir}) if os.path.isdir(git_dir) else None
+
+
+def _make_submodules(resource: PlanResource) -> None:
+    """Of a sandbox that has just been made: at the commit that the base names, on no branch.
+    Raises SandboxError."""
+    for module in submodules_of(resource):
+        _make_submodule(resource, module)
+
+
+def _make_submodule(resource: PlanResource, module: Submodule) -> None:
+    from cleveragents.infrastructure.files.durable_files import make_folder
+    from cleveragents.infrastructure.sandbox.git.repository.furnish import (
+        active,
+        check_out,
+        furnish,
+        put,
+    )
+    from cleveragents.infrastructure.sandbox.git.repository.ref_files import ProjectRefs, put_refs
+
+    user = in_repository(resource.location, module)
+    repository = user.directory
+    if not os.path.isdir(repository):
+        raise SandboxError(
+            f"the submodule {module.path} of {resource.location} is not there any more",
+            f"git -C {resource.location} submodule update --init --recursive",
+        )
+    make_folder(resource.sandbox_path, module.path)
+    folder = borrowing_folder(resource, module)
+    names = [inner.name for inner in inside(resource, module.path)]
+    place = os.path.relpath(folder.sandbox, folder.path)
+    settings = furnish(folder, user, repository, {"core.worktree": place, **active(names)})
+    put(folder, "HEAD", module.commit.encode() + b"\n")
+    theirs = ProjectRefs.read(user)
+    put_refs(folder.path, theirs.refs, theirs.peeled, synced=False)
+    folder.write_pointer(synced=False)
+    check_out(submodule_git(resource, module), module.commit, repository, settings)

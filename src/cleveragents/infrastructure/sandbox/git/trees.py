@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from cleveragents.domain.errors import FileEncodingError, SandboxError
 from cleveragents.domain.overlaps import belongs_elsewhere
+from cleveragents.infrastructure.files.data_folder import make_private
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.pipes import refuse_pipes
 
@@ -125,7 +126,7 @@ class GitTrees:
 
     @contextmanager
     def folder(self) -> Generator[Path, None, None]:
-        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(str(self._scratch))
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix="git-") as name:
             yield Path(name)
 

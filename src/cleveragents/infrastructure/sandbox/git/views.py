@@ -6,24 +6,27 @@ is looked for in the sandbox too. So all of this is held inside (ADR 0046).
 """
 
 import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
-from cleveragents.infrastructure.sandbox.git.inside import GitInside, InsideSession, View
-from cleveragents.infrastructure.sandbox.git.lfs import lend, lfs_in
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, quoted
-from cleveragents.infrastructure.sandbox.git.repository.own_repository import (
+from cleveragents.infrastructure.sandbox.git.repository.own_place import (
     folder_of,
     objects_of,
     require_sandbox,
 )
-from cleveragents.infrastructure.sandbox.git.trees import GitTrees, TreesInside, nul_ended
+
+if TYPE_CHECKING:  # a snapshot hardly ever asks git anything
+    from pathlib import Path
+
+    from cleveragents.infrastructure.sandbox.git.inside import GitInside, InsideSession
+    from cleveragents.infrastructure.sandbox.git.trees import GitTrees
 
 # Objects that go with the room need not survive anything.
 _PASSING = {**UNSYNCED, "core.looseCompression": "0"}
@@ -33,8 +36,8 @@ class GitView(Struct, frozen=True, kw_only=True):
     """Git inside; `trees` and `room` are where it may write."""
 
     git: Git
-    trees: GitTrees
-    room: Path
+    trees: "GitTrees"
+    room: "Path"
 
     def over(self, user: Git) -> "GitView":
         """The same inside, with a look at a checkout of the user's."""
@@ -47,7 +50,7 @@ class GitViews:
     """Also knows the sandboxes that this process has made: as long as nobody has written to the
     index of one, it says what the base commit holds."""
 
-    def __init__(self, inside: GitInside) -> None:
+    def __init__(self, inside: "Callable[[], GitInside]") -> None:
         self._inside = inside
         self._made: dict[str, tuple[int, int, int] | None] = {}
 
@@ -62,6 +65,8 @@ class GitViews:
         """Those of the paths that the project itself ignores."""
         if not paths:
             return frozenset()
+        from cleveragents.infrastructure.sandbox.git.trees import nul_ended
+
         with self.of_files(resource) as view:
             asked = view.git.run(
                 "check-ignore", "-z", "--stdin", input=nul_ended(list(paths)), check=False
@@ -74,8 +79,10 @@ class GitViews:
 
         Raises SandboxMissingError.
         """
+        from cleveragents.infrastructure.sandbox.git.lfs import lend
+
         require_sandbox(resource)
-        with self._inside.opened(_view(resource, resource.sandbox_path)) as inside:
+        with self._opened(resource, resource.sandbox_path) as inside:
             lend(Git(resource.location), objects_of(resource), inside.room)
             env = {
                 **_checkout(resource.location, objects_of(resource)),
@@ -87,8 +94,10 @@ class GitViews:
     def of_checkout(self, resource: PlanResource, user: Git, *writable: str) -> Generator[GitView]:
         """Over a checkout of the user's in which files of the plan may be already. It cannot write
         there but in the folders `writable`."""
+        from cleveragents.infrastructure.sandbox.git.lfs import lend
+
         objects = user.text("rev-parse", "--path-format=absolute", "--git-path", "objects")
-        with self._inside.opened(_view(resource, user.directory, *writable)) as inside:
+        with self._opened(resource, user.directory, *writable) as inside:
             lend(user, objects, inside.room)
             yield _held(inside, user.directory, _checkout(user.directory, objects))
 
@@ -98,7 +107,7 @@ class GitViews:
         written."""
         args = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
         objects = os.path.realpath(user.text(*args))
-        with self._inside.opened(_view(resource, user.directory, objects)) as inside:
+        with self._opened(resource, user.directory, objects) as inside:
             place = user.env.get("GIT_DIR") or os.path.join(user.directory, ".git")
             yield Git(user.directory, {"GIT_DIR": place}, inside.start)
 
@@ -111,12 +120,28 @@ class GitViews:
         folder = folder_of(resource)
         folder.make(objects_of(resource))
         folder.clear()
-        with self._inside.opened(_view(resource, resource.sandbox_path, folder.path)) as inside:
+        with self._opened(resource, resource.sandbox_path, folder.path) as inside:
             own = _own_repository(resource, folder)
             yield Git(resource.sandbox_path, own, inside.start, UNSYNCED)
 
+    def _opened(
+        self, resource: PlanResource, folder: str, *writable: str
+    ) -> "AbstractContextManager[InsideSession]":
+        from cleveragents.infrastructure.sandbox.git.inside import View
 
-def _held(inside: InsideSession, folder: str, env: Mapping[str, str]) -> GitView:
+        view = View(
+            confinement=resource.confinement,
+            plan_id=resource.plan_id,
+            folder=folder,
+            writable=writable,
+        )
+        return self._inside().opened(view)
+
+
+def _held(inside: "InsideSession", folder: str, env: Mapping[str, str]) -> GitView:
+    from cleveragents.infrastructure.sandbox.git.lfs import lfs_in
+    from cleveragents.infrastructure.sandbox.git.trees import TreesInside
+
     room = inside.room
     (room / "objects").mkdir()
     own = {"GIT_INDEX_FILE": str(room / "index"), "GIT_OBJECT_DIRECTORY": str(room / "objects")}
@@ -135,15 +160,6 @@ def _checkout(folder: str, objects: str) -> dict[str, str]:
 def alternate(path: str) -> str:
     """As the variable takes it: in quotes only if need be, since not all readers know them."""
     return quoted(path) if os.pathsep in path or path.startswith('"') else path
-
-
-def _view(resource: PlanResource, folder: str, *writable: str) -> View:
-    return View(
-        confinement=resource.confinement,
-        plan_id=resource.plan_id,
-        folder=folder,
-        writable=writable,
-    )
 
 
 def _own_repository(resource: PlanResource, folder: GitFolder) -> Mapping[str, str]:

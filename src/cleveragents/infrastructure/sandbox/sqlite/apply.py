@@ -1,8 +1,12 @@
-"""Bringing a plan's database back: into the user's own one, in one transaction of SQLite's,
-and only if that has not changed since the plan began.
+"""Bringing a plan's database into the user's own one, in one transaction of SQLite's.
 
-What is brought is a copy of the snapshot, proven by its hash and found healthy inside. Here SQLite
-moves its pages and looks at nothing but their header (ADR 0053).
+What is brought is a copy of the snapshot, proven by its hash and found healthy inside, and only if
+the user's has not changed since the plan began. Here SQLite moves its pages and looks at nothing
+but their header (ADR 0053).
+In which order: a journal that our own killed run has left is rolled back; SQLite's backup begins to
+write, by which it has the lock; under it, before the commit, the old content is compared.
+Why: only then nobody can write any more, and it is not too late. What is not guaranteed: the lock
+for a database of one page, compared just before; equal bytes after a revert, as a counter goes up.
 """
 
 import os
@@ -19,8 +23,10 @@ from cleveragents.domain.errors import (
     ApplyRefusedError,
 )
 from cleveragents.domain.resource import PlanResource
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.sandbox.folder.diff import stored
+from cleveragents.infrastructure.sandbox.own_state import read_back, to_plain
 from cleveragents.infrastructure.sandbox.sqlite.compare import (
     copy_without_log,
     pages_of,
@@ -37,7 +43,8 @@ from cleveragents.infrastructure.sandbox.sqlite.read import (
     private_folder,
     uses_wal,
 )
-from cleveragents.infrastructure.sandbox.sqlite.sandbox import DatabaseSnapshots
+from cleveragents.infrastructure.sandbox.sqlite.sandbox import DatabaseToken
+from cleveragents.infrastructure.snapshots.pages.engine import PagesEngine
 from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
 from cleveragents.infrastructure.sqlite.side_files import (
     JOURNAL,
@@ -63,7 +70,7 @@ class SqliteApply:
     def __init__(
         self,
         scratch_dir: str,
-        snapshots: DatabaseSnapshots,
+        snapshots: PagesEngine,
         diff: Callable[[PlanResource], ResourceDiff],
         workers: DatabaseWorkers,
     ) -> None:
@@ -82,15 +89,16 @@ class SqliteApply:
             _refuse_closed(resource)
             with _reported(resource), self._copy(resource, base) as copy:
                 self._refuse_moved_on(resource, copy)
+        token = DatabaseToken(
+            changes=bool(changes), state=state.state_hash, result=state.ref, diff=stored(diff)
+        )
         return PreparedApply(
             resource_id=resource.resource_id,
-            token={
-                "kind": "replace" if changes else "nothing",
-                "state": state.state_hash,
-                "result": state.ref,
-                "diff": stored(diff),
-            },
+            token=to_plain(token),
             diff=diff,
+            target="the whole database, which nobody else has changed since the plan was made"
+            if changes
+            else "nothing to bring",
             snapshots=tuple(ref for ref in (base, state.ref) if ref),
             alone=tuple(
                 shown(os.fsencode(resource.location + suffix)) for suffix in ("", *SIDE_FILES)
@@ -98,36 +106,37 @@ class SqliteApply:
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
-        state = str(prepared.token["state"])
-        if prepared.token["kind"] == "nothing":
-            return f"sqlite:{state}"
-        if self._snapshots.capture(resource).state_hash != state:
+        token = read_back(resource, prepared.token, DatabaseToken)
+        if not token.changes:
+            return f"sqlite:{token.state}"
+        if self._snapshots.capture(resource).state_hash != token.state:
             raise ApplyRefusedError(
                 f"the sandbox of `{resource.name}` changed after the apply was prepared",
                 f"agents plan apply {resource.plan_id}",
             )
-        self._roll_back_ours(resource, prepared)
+        self._roll_back_ours(resource, token)
         _refuse_closed(resource)
         with (
             _reported(resource),
-            self._copied(resource, prepared.token["result"]) as result,
+            self._copied(resource, token.result) as result,
         ):
             if not self._holds(resource, result):
                 with self._copy(resource, resource.base_snapshot or "") as base:
                     self._write(resource, result, base)
-        return f"sqlite:{state}"
+        return f"sqlite:{token.state}"
 
     def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
         """By SQLite as well, and so all pages but the change counter, which may only go up:
         whoever has the database open tells by it that pages have changed."""
-        if prepared.token["kind"] == "nothing" or not os.path.isfile(resource.location):
+        token = read_back(resource, prepared.token, DatabaseToken)
+        if not token.changes or not os.path.isfile(resource.location):
             return ()
-        self._roll_back_ours(resource, prepared)
+        self._roll_back_ours(resource, token)
         _refuse_planted(resource)
         with (
             _reported(resource),
             self._copied(resource, resource.base_snapshot or "") as before,
-            self._copy(resource, prepared.token["result"]) as result,
+            self._copy(resource, token.result) as result,
         ):
             if self._holds(resource, before):
                 return ()
@@ -139,7 +148,7 @@ class SqliteApply:
                 return (resource.location,)
         return ()
 
-    def _roll_back_ours(self, resource: PlanResource, prepared: PreparedApply) -> None:
+    def _roll_back_ours(self, resource: PlanResource, token: DatabaseToken) -> None:
         """Finish with a journal that a crash has left in the middle of our writing: only who may
         write can, and whoever reads before that is refused.
 
@@ -156,18 +165,18 @@ class SqliteApply:
             if owner_named(copy):
                 return
             _roll_back(copy)
-            ends = (resource.base_snapshot or "", str(prepared.token["result"]))
+            ends = (resource.base_snapshot or "", token.result)
             if any(self._has(resource, ref, copy) for ref in ends):
                 _roll_back(path)
 
     def _has(self, resource: PlanResource, ref: str, path: str) -> bool:
         """Whether the snapshot is the database at `path`."""
-        with self._copy(resource, ref) as wanted, _opened(path) as present:
+        with self._copy(resource, ref) as wanted, opened(path, _READ) as present:
             return same_content(present, wanted)
 
     def _has_ours(self, resource: PlanResource, before: str, result: int) -> bool:
         with (
-            _opened(before) as old,
+            opened(before, _READ) as old,
             consistent_file(resource.location, self._scratch) as present,
         ):
             return shares_change(present, old, result)
@@ -182,7 +191,7 @@ class SqliteApply:
             return
         # An empty database has no page that could be written; it is a file without content.
         path = resource.location
-        with _opened(path) as raw, closing(open_database(path, "mode=rw")) as target:
+        with opened(path, _READ) as raw, closing(open_database(path, "mode=rw")) as target:
             target.execute("BEGIN EXCLUSIVE")
             if not same_content(raw, result):
                 raise _conflict(resource)
@@ -191,7 +200,7 @@ class SqliteApply:
     def _holds(self, resource: PlanResource, path: str) -> bool:
         """Whether the user's database is the one at `path`."""
         with (
-            _opened(path) as wanted,
+            opened(path, _READ) as wanted,
             consistent_file(resource.location, self._scratch) as present,
         ):
             return same_content(present, wanted)
@@ -213,7 +222,7 @@ class SqliteApply:
             self._in_mode(content, wal=wal) as copy,
             closing(open_database(copy, "immutable=1")) as source,
             # The file is closed after the connection, whose locks would end with it.
-            _opened(path) as raw,
+            opened(path, _READ) as raw,
             closing(_target(path)) as target,
         ):
             check = _WalCheck(path, self._scratch) if wal else _FileCheck(raw)
@@ -253,7 +262,7 @@ class SqliteApply:
 
     @contextmanager
     def _copy(self, resource: PlanResource, ref: str) -> Generator[int]:
-        with self._copied(resource, ref) as path, _opened(path) as copy:
+        with self._copied(resource, ref) as path, opened(path, _READ) as copy:
             yield copy
 
     @contextmanager
@@ -308,7 +317,7 @@ class _WalCheck:
         with private_folder(self._scratch) as folder:
             copy = os.path.join(folder, "copy.db")
             copy_in_use(self._path, copy, time.monotonic() + BUSY_SECONDS)
-            with _opened(copy) as present:
+            with opened(copy, _READ) as present:
                 return same_content(present, base)
 
 
@@ -355,7 +364,7 @@ def _refuse_planted(resource: PlanResource) -> None:
 
 
 def _is_being_written(path: str) -> bool:
-    with _opened(path) as fd:
+    with opened(path, _READ) as fd:
         return lock_of(fd, RESERVED, RESERVED)
 
 
@@ -386,12 +395,3 @@ def _conflict(resource: PlanResource) -> ApplyConflictError:
         "start again on the database as it is now with `agents plan use`; "
         f"the plan's own result stays in {resource.sandbox_path}",
     )
-
-
-@contextmanager
-def _opened(path: str) -> Generator[int]:
-    fd = os.open(path, _READ)
-    try:
-        yield fd
-    finally:
-        os.close(fd)

@@ -3,6 +3,7 @@
 import os
 
 from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
+from cleveragents.infrastructure.files.descriptors import opened
 
 _STEP = 1024 * 1024
 _JOURNAL_MODE = 18
@@ -46,25 +47,16 @@ def shares_change(present: int, old: int, new: int) -> bool:
 
 def pages_of(path: str) -> int:
     """How many there are, going by the size of the file."""
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with opened(path, os.O_RDONLY | os.O_CLOEXEC) as fd:
         return os.fstat(fd).st_size // _page_size(fd)
-    finally:
-        os.close(fd)
 
 
 def copy_without_log(source: str, target: str) -> None:
     """A new file with the same pages, whose header does not ask for a write-ahead log."""
-    one = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        two = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            copy_bytes(one, two, os.fstat(one).st_size)
-            os.pwrite(two, b"\1\1", _JOURNAL_MODE)
-        finally:
-            os.close(two)
-    finally:
-        os.close(one)
+    new = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with opened(source, os.O_RDONLY | os.O_CLOEXEC) as one, opened(target, new, 0o600) as two:
+        copy_bytes(one, two, os.fstat(one).st_size)
+        os.pwrite(two, b"\1\1", _JOURNAL_MODE)
 
 
 def _page_size(fd: int) -> int:

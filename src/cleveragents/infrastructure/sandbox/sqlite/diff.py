@@ -2,7 +2,8 @@
 
 SQLite tells it, inside (`infrastructure/sqlite/inside_compare.py`, and `inside_rows.py` for rows:
 it compares them itself, and only those that are shown come into memory): what a step left there is
-only bytes here.
+only bytes here. How long a comparison may take is in `worker.py` there, how much memory in
+`inside.py`.
 """
 
 import os
@@ -10,6 +11,7 @@ import stat
 from collections.abc import Sequence
 
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.sandbox.sqlite.compare import same_content
 from cleveragents.infrastructure.sqlite.answers import DatabaseDifference, RefusedInsideError
@@ -69,12 +71,5 @@ def _is_file(path: str) -> bool:
 
 
 def _same_bytes(old: str, new: str) -> bool:
-    one = os.open(old, _READ)
-    try:
-        two = os.open(new, _READ)
-        try:
-            return same_content(one, two)
-        finally:
-            os.close(two)
-    finally:
-        os.close(one)
+    with opened(old, _READ) as one, opened(new, _READ) as two:
+        return same_content(one, two)

@@ -17,6 +17,8 @@ from contextlib import closing, contextmanager, suppress
 from urllib.parse import quote
 
 from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
+from cleveragents.infrastructure.files.data_folder import make_private
+from cleveragents.infrastructure.files.descriptors import opened
 
 MAGIC = b"SQLite format 3\0"
 BUSY_SECONDS = 30.0
@@ -54,14 +56,12 @@ def uses_wal(path: str) -> bool:
         return file.read(20)[18:] == b"\2\2"
 
 
-def probe(path: str) -> str:
-    """Really open it; gives back the journal mode. Raises sqlite3.Error."""
+def probe(path: str) -> None:
+    """Really open it. Raises sqlite3.Error."""
     # Immutable, for opening a write-ahead log that nobody has open would leave files behind.
     idle_wal = uses_wal(path) and not os.path.exists(path + "-shm")
     with closing(open_database(path, "immutable=1" if idle_wal else "mode=ro")) as db:
         db.execute("PRAGMA schema_version").fetchone()
-        mode = str(db.execute("PRAGMA journal_mode").fetchone()[0])
-    return "wal" if idle_wal else mode
 
 
 def copy_database(path: str, target: str) -> None:
@@ -109,7 +109,7 @@ def copy_in_use(path: str, target: str, deadline: float) -> None:
 def consistent_file(path: str, scratch_dir: str) -> Generator[int]:
     """An open file that holds what the database holds: itself where that can be held still."""
     if not uses_wal(path):
-        with _opened(path) as fd, closing(open_database(path, "mode=ro")) as db:
+        with opened(path, _READ) as fd, closing(open_database(path, "mode=ro")) as db:
             db.execute("BEGIN")
             db.execute("PRAGMA schema_version").fetchone()
             yield fd
@@ -117,13 +117,13 @@ def consistent_file(path: str, scratch_dir: str) -> Generator[int]:
     with private_folder(scratch_dir) as folder:
         copy = os.path.join(folder, "copy.db")
         copy_database(path, copy)
-        with _opened(copy) as fd:
+        with opened(copy, _READ) as fd:
             yield fd
 
 
 @contextmanager
 def private_folder(scratch_dir: str) -> Generator[str]:
-    os.makedirs(scratch_dir, mode=0o700, exist_ok=True)
+    make_private(scratch_dir)
     with tempfile.TemporaryDirectory(dir=scratch_dir, prefix="sqlite-") as folder:
         yield folder
 
@@ -132,7 +132,7 @@ def _copy_idle(path: str, fd: int, target: str) -> None:
     """Nobody has it open: the files are all there is, as long as that stays so."""
     before = _marks(path)
     _copy_file(fd, target)
-    with suppress(FileNotFoundError), _opened(path + "-wal") as log:
+    with suppress(FileNotFoundError), opened(path + "-wal", _READ) as log:
         _copy_file(log, target + "-wal")
     if os.path.exists(path + "-shm") or _marks(path) != before:
         raise SourceMovedError
@@ -176,15 +176,6 @@ def _remove(target: str) -> None:
     for suffix in ("", "-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
             os.unlink(target + suffix)
-
-
-@contextmanager
-def _opened(path: str) -> Generator[int]:
-    fd = os.open(path, _READ)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
 
 
 @contextmanager

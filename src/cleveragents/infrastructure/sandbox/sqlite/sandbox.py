@@ -5,26 +5,30 @@ The user's database and the folder around it are only read here.
 
 import hashlib
 import os
+import shutil
 import sqlite3
 import stat
 from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+
+from msgspec import Struct
 
 from cleveragents.domain.action import ResourceSpec
-from cleveragents.domain.changes import FileChange, ResourceDiff
+from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import ResourceError, SandboxError, SandboxMissingError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
-from cleveragents.infrastructure.sandbox.folder.diff import recalled
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.sandbox.location import (
     is_there,
     make_parent,
     own_folder,
     remove_sandbox,
+    throw_away,
 )
+from cleveragents.infrastructure.sandbox.own_state import read_back
 from cleveragents.infrastructure.sandbox.sqlite.diff import diff_of_databases
 from cleveragents.infrastructure.sandbox.sqlite.read import (
     MAGIC,
@@ -34,23 +38,20 @@ from cleveragents.infrastructure.sandbox.sqlite.read import (
     private_folder,
     probe,
 )
-from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, place_of
+from cleveragents.infrastructure.snapshots.pages.engine import PagesEngine
+from cleveragents.infrastructure.sqlite.worker import DatabasePlace, DatabaseWorkers, place_of
 
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class DatabaseSnapshots(Protocol):
-    """The snapshots that diffs and applies are told from."""
+class DatabaseToken(Struct, frozen=True, kw_only=True):
+    """Of an apply: the snapshot that is brought, and the hash of its state. Without `changes`
+    nothing is written."""
 
-    def capture(self, resource: PlanResource) -> Snapshot: ...
-    def changes_between(
-        self, resource: PlanResource, old: str, new: str
-    ) -> tuple[FileChange, ...]: ...
-    def copy_of(
-        self, resource: PlanResource, ref: str, draft: str
-    ) -> AbstractContextManager[str]: ...
-    def copy_present(self, resource: PlanResource, target: int) -> int: ...
-    def strangers(self, resource: PlanResource) -> tuple[str, ...]: ...
+    changes: bool
+    state: str
+    result: str
+    diff: ResourceDiff
 
 
 class SqliteDatabases:
@@ -58,7 +59,7 @@ class SqliteDatabases:
         self,
         sandboxes_dir: str,
         scratch_dir: str,
-        snapshots: DatabaseSnapshots,
+        snapshots: PagesEngine,
         workers: DatabaseWorkers,
     ) -> None:
         self._sandboxes = Path(sandboxes_dir)
@@ -69,7 +70,7 @@ class SqliteDatabases:
     def inspect(
         self,
         spec: ResourceSpec,
-        plan_id: PlanId,  # noqa: ARG002 - nothing is pinned
+        plan_id: PlanId | None,  # noqa: ARG002 - nothing is pinned
         *,
         include_uncommitted: bool,  # noqa: ARG002 - what is committed in a database is all of it
     ) -> ResourceInspection:
@@ -77,16 +78,13 @@ class SqliteDatabases:
         self._refuse_own(path)
         _refuse_other_content(path)
         try:
-            mode = probe(path)
+            probe(path)
         except sqlite3.Error as error:
             raise ResourceError(
                 f"{path} cannot be opened as a database: {error}",
                 f'look at it: sqlite3 {path} "PRAGMA quick_check"',
             ) from error
-        size = os.stat(path).st_size
-        return ResourceInspection(
-            location=path, base=_identity(path), details={"journal_mode": mode, "bytes": size}
-        )
+        return ResourceInspection(location=path, base=_identity(path))
 
     def _refuse_own(self, path: str) -> None:
         data = self._sandboxes.parent.resolve()
@@ -108,18 +106,18 @@ class SqliteDatabases:
     def check(self, resource: PlanResource) -> None:
         """Raises SandboxMissingError."""
         if not is_there(self._sandboxes, resource):
-            folder = str(own_folder(resource))
+            folder = own_folder(resource)
             raise SandboxMissingError(resource.name, folder, resource.store_id)
 
     def make_room(self, resource: PlanResource, how: Rebuilding) -> None:  # noqa: ARG002 - the file is all it has
-        folder = own_folder(resource)
+        folder = Path(own_folder(resource))
         remove_sandbox(self._sandboxes, folder)
         make_parent(folder)
         folder.mkdir(mode=0o700)
 
     def remove(self, resource: PlanResource) -> None:
         folder = Path(resource.sandbox_path).parent
-        remove_sandbox(self._sandboxes, folder)
+        throw_away(self._sandboxes, folder)
         with suppress(OSError):  # another sandbox of the plan may still be there
             folder.parent.rmdir()
 
@@ -151,12 +149,29 @@ class SqliteDatabases:
             with self._snapshots.copy_of(resource, ref, draft) as before:
                 return diff_of_databases(self._workers, before, place_of(resource))
 
+    def diff_between(self, resource: PlanResource, old: str, new: str) -> ResourceDiff:
+        """Both are made anew beside each other: what is compared may be written by whoever reads
+        it, and a base copy may not."""
+        with private_folder(self._scratch) as folder:
+            draft = os.path.join(folder, "before.db")
+            # By the name of the database, which people are told.
+            after = Path(folder, "after", Path(resource.sandbox_path).name)
+            after.parent.mkdir(mode=0o700)
+            with (
+                self._snapshots.copy_of(resource, old, draft) as one,
+                self._snapshots.copy_of(resource, new, str(after)) as two,
+            ):
+                if two != str(after):
+                    shutil.copyfile(two, after)
+                place = DatabasePlace(str(after), resource.confinement)
+                return diff_of_databases(self._workers, one, place)
+
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:  # noqa: ARG002 - what was applied is kept with the resource
-        return recalled((resource.intent or {})["diff"])
+        return read_back(resource, resource.intent, DatabaseToken).diff
 
 
 class DatabaseBranches:
-    def __init__(self, snapshots: DatabaseSnapshots) -> None:
+    def __init__(self, snapshots: PagesEngine) -> None:
         self._snapshots = snapshots
 
     def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
@@ -176,19 +191,14 @@ def copy_consistent(source: str, resource: PlanResource) -> None:
         _make_durable(path, os.stat(source).st_mode)
 
 
-def branch_consistent(
-    parent: PlanResource, resource: PlanResource, snapshots: DatabaseSnapshots
-) -> None:
+def branch_consistent(parent: PlanResource, resource: PlanResource, snapshots: PagesEngine) -> None:
     """The same from another sandbox, where a step may have written: that one is bytes to us."""
     path = Path(resource.sandbox_path)
     with _reported(resource):
         make_parent(path.parent)
         path.parent.mkdir(mode=0o700)
-        fd = os.open(path, _NEW, 0o600)
-        try:
+        with opened(path, _NEW, 0o600) as fd:
             mode = snapshots.copy_present(parent, fd)
-        finally:
-            os.close(fd)
         _make_durable(path, mode)
 
 
@@ -250,8 +260,5 @@ def _make_durable(path: Path, mode: int) -> None:
     """The user's permission bits, as far as we can still work; and on disk for good."""
     path.chmod(stat.S_IMODE(mode) | 0o600)
     for name, flags in ((path, os.O_RDONLY), (path.parent, os.O_RDONLY | os.O_DIRECTORY)):
-        fd = os.open(name, flags)
-        try:
+        with opened(name, flags) as fd:
             os.fsync(fd)
-        finally:
-            os.close(fd)

@@ -1,8 +1,17 @@
-"""The watched folders of one tree: which watch is which folder, and what was heard of them."""
+"""The watched folders of one tree: which watch is which folder, and what was heard of them.
+
+What: events become three sets: paths that were written to, paths with which anything else happened,
+and folders that are to be looked through as a whole.
+In which order: a file of our own is written, and the queue is read until its event comes: all that
+happened before is in front of it. A folder that goes loses its watch and those below it, at once:
+its name may be another folder's with the next event.
+What is not guaranteed: events, if more happen than the queue holds. Then, and whenever the queue
+does not answer, LostTrackError says that everything has to be compared.
+"""
 
 import errno
 import os
-import tempfile
+import time
 import weakref
 from typing import Protocol
 
@@ -164,7 +173,8 @@ class FolderWatches:
 
 def _nameless_file(folder: str) -> int:
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    fd, path = tempfile.mkstemp(prefix="cookie-", dir=folder)
+    path = f"{folder}/cookie-{os.getpid()}-{time.monotonic_ns()}"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     os.unlink(path)
     return fd
 

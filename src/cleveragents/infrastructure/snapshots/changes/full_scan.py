@@ -3,6 +3,11 @@
 A small tree is walked. A large one is listed as text by other processes and compared with the text
 that was kept (ADR 0015); only paths whose records differ are looked at one by one. One that is
 found unchanged is sifted from then on, which needs no listing (ADR 0036).
+In which order: by the stat index, if one is kept; by the listing, if one is kept; by a walk that
+gives up where the tree is not small; by a first listing; by a walk to the end. Whatever goes wrong
+on one way, the next begins from nothing, and the last one says what it is.
+What is not guaranteed: a moment for all of it. What changes behind the look is named next time, by
+its times or by a watch; what is named and has not changed costs one more look.
 """
 
 import time
@@ -30,6 +35,7 @@ from cleveragents.infrastructure.snapshots.changes.gnu_find import (
     list_with_find,
 )
 from cleveragents.infrastructure.snapshots.changes.listing import (
+    CHARACTERS,
     EXCLUDED,
     FILE,
     FOLDER,
@@ -51,7 +57,6 @@ from cleveragents.infrastructure.snapshots.changes.stat_index import (
     StatIndexDraft,
     draft,
 )
-from cleveragents.infrastructure.snapshots.changes.stat_index_scan import sift
 from cleveragents.infrastructure.snapshots.changes.subprocesses import CommandFailedError
 from cleveragents.infrastructure.snapshots.changes.tracker import (
     Candidates,
@@ -70,7 +75,7 @@ _GROWN = 0.2
 _SOON = 200_000
 # A tree of so many times more paths than a small one has is sifted.
 _SIFTED = 12
-_CAPTURED = FOLDER + FILE + LINKED + LINK
+_CAPTURED = FOLDER + FILE + LINKED + LINK + CHARACTERS
 
 
 class ScanResult(NamedTuple):
@@ -159,9 +164,11 @@ class _Quick(Struct, frozen=True):
     few: int
 
     def sifted(self, stat_index: StatIndex) -> ScanResult:
-        """Raises CannotSiftError, NotBelievedError or OSError."""
+        """Raises CannotSiftError, CommandFailedError or OSError."""
         if not self._has_times():
             raise CannotSiftError
+        from cleveragents.infrastructure.snapshots.changes.stat_index_scan import sift  # noqa: PLC0415 - large trees
+
         found = sift(self.anchor, self.exclude, self.known, self.watch, stat_index)
         doubtful = found.paths | self.known.touched()
         return ScanResult(self._differing(doubtful, {}, []), found.special, found.linked)
@@ -179,12 +186,13 @@ class _Quick(Struct, frozen=True):
             # What holds nothing but excluded paths is no folder, and may have become one.
             doubtful.update(*(_parents(path) for path in tuple(doubtful)))
         special, linked = _all_marked(listed, SPECIAL), _all_marked(listed, LINKED)
+        special |= {p for p in _all_marked(listed, CHARACTERS) if self._is_special(p)}
         for folder in _topmost(self.watch.unheard(p for p, mark in came.items() if mark == FOLDER)):
             inner = walk(self.anchor, self.exclude, folder, self.watch.folder)
             doubtful.update(inner.found)
             special.update(inner.special)
             linked |= linked_files(inner)
-        stale = not kept or len(doubtful) > _STALE
+        stale = not kept or len(doubtful) > _STALE or _is_worth_sharing_out(before, listed)
         plain = not (special or linked or self.exclude.patterns)
         return ScanResult(
             self._differing(doubtful, came, listed),
@@ -194,6 +202,10 @@ class _Quick(Struct, frozen=True):
             self._draft(listed, since_ns) if plain and not stale else None,
             frozenset(_all_marked(listed, EXCLUDED)),
         )
+
+    def _is_special(self, path: bytes) -> bool:
+        status = status_at(self.anchor, path)
+        return status is not None and status.kind is None
 
     def _has_times(self) -> bool:
         """Elsewhere the time of the last change may not mean what is needed."""
@@ -221,8 +233,7 @@ class _Quick(Struct, frozen=True):
             self.watch.folders(self.anchor.folder(b""), marked(text, FOLDER))
 
         # Of a large tree the end is too far away for anything to be found out now.
-        small = sum(len(part.text) for part in before.parts) < _SOON
-        meanwhile = self.watch.complete if small else _nothing
+        meanwhile = self.watch.complete if _size(before) < _SOON else _nothing
         return list_with_find(self.anchor, self.exclude, before, prepare, meanwhile)
 
     def _against_known(self, listed: list[Listed]) -> tuple[dict[bytes, bytes], set[bytes]]:
@@ -290,15 +301,29 @@ def _records_now(listed: Iterable[Listed]) -> list[bytes]:
     return [record for part in listed for record in records(part.now)]
 
 
+def _is_worth_sharing_out(before: TreeListing, listed: list[Listed]) -> bool:
+    """What is new at the tops takes a process of its own each time, which costs more than to write
+    a text down again that is not long."""
+    return _has_new_tops(before, listed) and _size(before) < _SOON
+
+
 def _outline_now(before: TreeListing, listed: list[Listed]) -> TreeListing:
     """In the same parts, as long as these are all, and about what they were."""
-    size = sum(len(part.text) for part in before.parts)
+    size = _size(before)
     grown = abs(sum(len(part.now) for part in listed) - size) > size * _GROWN
-    # What is new at the tops comes last.
-    count = len(before.parts)
-    if grown or any(part.now for part in listed[count:]):
+    if grown or _has_new_tops(before, listed):
         return listing_of(_records_now(listed))
-    return TreeListing(before.spine, tuple(Part(p.before.tops, p.now) for p in listed[:count]))
+    kept = listed[: len(before.parts)]
+    return TreeListing(before.spine, tuple(Part(part.before.tops, part.now) for part in kept))
+
+
+def _has_new_tops(before: TreeListing, listed: list[Listed]) -> bool:
+    """They come last."""
+    return any(part.now for part in listed[len(before.parts) :])
+
+
+def _size(listing: TreeListing) -> int:
+    return sum(len(part.text) for part in listing.parts)
 
 
 def _mere_holders(listed: list[Listed]) -> set[bytes]:

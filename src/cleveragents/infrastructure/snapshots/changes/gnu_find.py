@@ -1,13 +1,14 @@
 """Listing a tree with GNU find, several of them at once, where that can be done exactly."""
 
 import os
-import shutil
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.processes.on_path import program_on_path
 from cleveragents.infrastructure.snapshots.changes.listing import (
+    CHARACTERS,
     EXCLUDED,
     FILE,
     FOLDER,
@@ -54,7 +55,7 @@ def list_with_find(
     `prepare` is called with the old text of each part before that is listed, `meanwhile` once
     while nobody here has anything to do.
     """
-    program, conditions = shutil.which("find"), expression(exclude)
+    program, conditions = program_on_path("find"), expression(exclude)
     if program is None or conditions is None:
         raise CannotListError
     try:
@@ -90,6 +91,7 @@ def expression(exclude: Excludes) -> list[bytes] | None:
     words += [b"-type", b"f", b"-links", b"1", b"-printf", FORMATS[FILE], b"-o"]
     words += [b"-type", b"f", b"-printf", FORMATS[LINKED], b"-o"]
     words += [b"-type", b"l", b"-printf", FORMATS[LINK], b"-o"]
+    words += [b"-type", b"c", b"-printf", FORMATS[CHARACTERS], b"-o"]
     return [*words, b"-printf", FORMATS[SPECIAL]]
 
 

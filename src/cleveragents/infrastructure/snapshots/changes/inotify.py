@@ -36,6 +36,7 @@ FOLDER_EVENTS = (
 
 _HEADER = struct.Struct("iIII")
 _BUFFER = 256 * 1024
+_CLOSING: set[threading.Thread] = set()
 
 
 class Event(NamedTuple):
@@ -80,7 +81,16 @@ class Inotify:
     def close(self) -> None:
         """By a thread of its own: the kernel takes 10 to 300 ms to let go of what was watched."""
         if self._close.detach():
-            threading.Thread(target=os.close, args=(self._fd,), daemon=True).start()
+            closing = threading.Thread(target=os.close, args=(self._fd,), daemon=True)
+            _CLOSING.add(closing)
+            closing.start()
+
+
+def wait_until_closed() -> None:
+    """Until the kernel has let go of all that was closed, and no thread of it is left."""
+    for closing in list(_CLOSING):
+        closing.join()
+        _CLOSING.discard(closing)
 
 
 def _events(data: bytes) -> list[Event]:

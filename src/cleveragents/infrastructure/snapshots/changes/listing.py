@@ -3,12 +3,13 @@
 Records end with a NUL. The first byte says what the path is, the fields are those that change
 whenever it does, and `./` begins the path itself, because no field holds a slash:
 
-    FOLDER MODE            all there is to it
+    FOLDER MODE INO        another folder may say something else of what a layer has below it
     FILE MODE INO DEV SIZE CTIME      a file with one name
     LINKED MODE INO DEV SIZE CTIME    a file with several names
     LINK INO DEV CTIME
     EXCLUDED
     SPECIAL                a socket, pipe or device
+    CHARACTERS INO DEV CTIME          a character device: a whiteout of a layer, or special
 
 The time of the last change of an inode moves with everything that moves the other times, and
 nobody can set it.
@@ -21,19 +22,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from cleveragents.infrastructure.files.entry import Kind, ManifestRow, parent_of
+from cleveragents.infrastructure.files.layers.overlay_marks import OPAQUE
 
 FILE, LINK = b"f", b"l"
 # Bytes that hardly any path holds: looking for one of them takes a hundredth of what looking for
 # the beginning of a record would.
-FOLDER, LINKED, EXCLUDED, SPECIAL = b"\1", b"\2", b"\3", b"\4"
+FOLDER, LINKED, EXCLUDED, SPECIAL, CHARACTERS = b"\1", b"\2", b"\3", b"\4", b"\5"
 # As `find -printf` wants them.
 FORMATS = {
-    FOLDER: FOLDER + b"%m %p\\0",
+    FOLDER: FOLDER + b"%m %i %p\\0",
     FILE: FILE + b"%m %i %D %s %C@ %p\\0",
     LINKED: LINKED + b"%m %i %D %s %C@ %p\\0",
     LINK: LINK + b"%i %D %C@ %p\\0",
     EXCLUDED: EXCLUDED + b"%p\\0",
     SPECIAL: SPECIAL + b"%p\\0",
+    CHARACTERS: CHARACTERS + b"%i %D %C@ %p\\0",
 }
 WHOLE = b"."
 MOST_TOPS = 2000
@@ -84,18 +87,21 @@ def marked(text: bytes, mark: bytes) -> Iterator[bytes]:
 def record_of(seen: ManifestRow) -> bytes | None:
     """As the path would be written down while it is what was seen; None if nothing is certain."""
     if seen.kind == Kind.DIR:
-        return b"%b%o ./%b" % (FOLDER, seen.mode, seen.path)
+        if seen.mode & OPAQUE:
+            return None  # of which a listing does not tell
+        return b"%b%o %d ./%b" % (FOLDER, seen.mode, seen.ino, seen.path)
     if seen.ctime_ns < 0:
         return None
     when = b"%d.%09d0" % divmod(seen.ctime_ns, _SECOND)
-    if seen.kind == Kind.LINK:
-        return b"%b%d %d %b ./%b" % (LINK, seen.ino, seen.dev, when, seen.path)
+    if seen.kind in (Kind.LINK, Kind.WHITEOUT):
+        mark = LINK if seen.kind == Kind.LINK else CHARACTERS
+        return b"%b%d %d %b ./%b" % (mark, seen.ino, seen.dev, when, seen.path)
     fields = (FILE, seen.mode, seen.ino, seen.dev, seen.size, when, seen.path)
     return b"%b%o %d %d %d %b ./%b" % fields
 
 
 def folder_record(path: bytes, found: os.stat_result) -> bytes:
-    return b"%b%o ./%b\0" % (FOLDER, stat.S_IMODE(found.st_mode), path)
+    return b"%b%o %d ./%b\0" % (FOLDER, stat.S_IMODE(found.st_mode), found.st_ino, path)
 
 
 def listing_of(found: Iterable[bytes]) -> TreeListing:

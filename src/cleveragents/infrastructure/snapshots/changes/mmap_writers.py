@@ -4,6 +4,12 @@ What is written through a shared memory mapping is told by nothing until both th
 descriptor that it was made with are closed. Processes that were there before the first look and
 had no mapping then are not looked at again, unless they are ours: those that work on a sandbox are
 started by the plan, and few of them outlive their step.
+In which order: who lives; what each has mapped for writing; what ours have open for writing. What
+is mapped now, or was at the last look, is read again. So is what is only open, unless the file
+system tells of mapped writes and its status has not moved. All stay named until they are stored.
+What is not guaranteed: processes that we may not look into, strangers from before the first look
+that map a file of the sandbox later, and files of a layer that were copied up, which have another
+inode for whoever has them mapped.
 """
 
 import ctypes
@@ -16,7 +22,11 @@ from contextlib import suppress
 from io import FileIO
 from typing import NamedTuple
 
+from cleveragents.infrastructure.files.filesystems import tells_of_mapped_writes
+from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+from cleveragents.infrastructure.files.walk import status_at
 from cleveragents.infrastructure.processes.process_tree import descendants
+from cleveragents.infrastructure.snapshots.changes.tracker import ManifestView
 
 _ESCAPES = ((b"\\012", b"\n"), (b"\\134", b"\\"))
 # PROCMAP_QUERY (Linux 6.11): the next mapping of one kind, while the text lists all of them.
@@ -84,7 +94,7 @@ class LiveMappings:
         living = alive - self._older
         mapped = {file for process in living for file in mapped_by(process)}
         ours = living & self._ours
-        opened = {file for process in ours for file in opened_by(process, self._prefix)}
+        opened = {file for process in ours for file in opened_by(process)}
         return MmapWriters(
             mapped=self._below(mapped),
             opened=self._below(opened) - self._below(mapped),
@@ -99,9 +109,20 @@ class LiveMappings:
         self._judged = alive
 
     def _below(self, files: Collection[Written]) -> frozenset[bytes]:
-        prefix = self._prefix
-        paths = (file.path for file in files)
-        return frozenset(path.removeprefix(prefix) for path in paths if path.startswith(prefix))
+        return frozenset(path for file in files if (path := self._named(file)) is not None)
+
+    def _named(self, file: Written) -> bytes | None:
+        """A step sees its sandbox at the project's own path, and so the kernel names files by that:
+        what an ending of it leads to in the sandbox is the same file, if its inode is."""
+        if file.path.startswith(self._prefix):
+            return file.path.removeprefix(self._prefix)
+        parts = file.path.split(b"/")[1:]
+        for first in range(len(parts)):
+            path = b"/".join(parts[first:])
+            with suppress(OSError, ValueError):
+                if os.lstat(self._prefix + path).st_ino == file.inode:
+                    return path
+        return None
 
 
 def _alive() -> set[str]:
@@ -124,8 +145,8 @@ def mapped_by(process: str) -> set[Written]:
         return set()  # over, or not ours to look at
 
 
-def opened_by(process: str, prefix: bytes) -> set[Written]:
-    """What it has open for writing, of the files whose real paths begin so."""
+def opened_by(process: str) -> set[Written]:
+    """The files that it has open for writing."""
     folder = f"{_PROCESSES}/{process}/fd"
     try:
         numbers = os.listdir(folder)
@@ -136,7 +157,7 @@ def opened_by(process: str, prefix: bytes) -> set[Written]:
         with suppress(OSError):  # closed since then
             place = f"{folder}/{number}"
             path = os.fsencode(os.readlink(place))
-            if path.startswith(prefix) and _is_for_writing(process, number):
+            if path.startswith(b"/") and _is_for_writing(process, number):
                 found.add(Written(path, os.stat(place).st_ino))
     return found
 
@@ -191,3 +212,52 @@ def _unescaped(path: bytes) -> bytes:
     for escaped, plain in _ESCAPES:
         path = path.replace(escaped, plain)
     return path
+
+
+class QuietWrites:
+    """Which known paths of a tree a living process may have changed without a sign of it.
+
+    For one tree as long as this process works on it, however often it is compared anew: who
+    came after the first look stays known. `mapped` are the paths that were found mapped for writing
+    by the last look.
+    """
+
+    def __init__(self, root: bytes, bystanders: ProcessesWithoutMappings) -> None:
+        self._root = root
+        self._bystanders = bystanders
+        self._mappings: LiveMappings | None = None
+        self.mapped: frozenset[bytes] = frozenset()
+        self._pending: set[bytes] = set()
+
+    def begin(self) -> LiveMappings:
+        """Find out who is there already; takes a while at the first time."""
+        if self._mappings is None:
+            self._mappings = LiveMappings(self._root, self._bystanders)
+        return self._mappings
+
+    def look(
+        self, anchor: RootedFolder, known: ManifestView, linked: Collection[bytes]
+    ) -> set[bytes]:
+        """Those since the last `acknowledge`. `linked` are files with several names, of
+        which another one may be mapped."""
+        before, writers = self.mapped, self.begin().now()
+        twins = {p for p in linked if (s := known.seen.get(p)) and s.ino in writers.inodes}
+        self.mapped = writers.mapped | twins
+        # What is written while it is mapped need not show in its status, and may have been written
+        # until it was not mapped any more. That somebody maps it does, where the file system is
+        # told when he begins to write.
+        doubtful = self.mapped | before
+        opened = writers.opened - doubtful
+        if opened and tells_of_mapped_writes(anchor.folder(b"")):
+            opened = {path for path in opened if _differs(anchor, known, path)}
+        self._pending |= {path for path in doubtful | opened if path in known.seen}
+        return set(self._pending)
+
+    def acknowledge(self) -> None:
+        """What was found is stored."""
+        self._pending.clear()
+
+
+def _differs(anchor: RootedFolder, known: ManifestView, path: bytes) -> bool:
+    seen, status = known.seen.get(path), status_at(anchor, path)
+    return seen is None or status is None or not seen.still_is(status)

@@ -6,13 +6,12 @@ with the manifest (`CERTAIN`): a change since then shows in its status.
 
 import hashlib
 import os
-import shutil
 import struct
 from collections.abc import Iterable, Sequence
-from importlib import resources
 from typing import Any, NamedTuple
 
 from cleveragents.infrastructure.files.entry import NEVER, RACY_NS, Kind
+from cleveragents.infrastructure.processes.on_path import program_on_path
 from cleveragents.infrastructure.snapshots.changes.subprocesses import ParallelCommands
 
 _HEADER = struct.Struct(">4sII")
@@ -73,7 +72,7 @@ class CannotSiftError(Exception):
 
 def compare(programs: ParallelCommands, index: bytes) -> None:
     """Begin to compare the files of an index. Raises CannotSiftError or OSError."""
-    git = shutil.which("git")
+    git = program_on_path("git")
     if git is None:
         raise CannotSiftError
     told = os.memfd_create("index")
@@ -92,7 +91,7 @@ def paths_in(answer: bytes) -> list[bytes]:
 
 
 def _empty() -> str:
-    return str(resources.files(__package__ or "").joinpath("empty.git"))
+    return os.path.join(os.path.dirname(__file__), "empty.git")
 
 
 _NEVER = -1

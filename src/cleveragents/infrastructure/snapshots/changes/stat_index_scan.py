@@ -4,6 +4,10 @@ Git compares the status of every file with one that was written down for it, on 
 compare that of every folder: as long as it stands, nothing came to it or went from it. So nothing
 has to be listed but the folders that changed. When a file may be skipped: `stat_index.CERTAIN`;
 what makes one path unchanged: `files/entry.py`.
+In which order: folders are watched, then git is asked, then we look at folders ourselves, while it
+works, and into those that changed. Watched first, what changes during the look is heard of.
+What is not guaranteed: an answer. Where too much has changed, or git says anything unexpected, all
+of it is listed anew, which is faster then.
 """
 
 import os
@@ -45,7 +49,7 @@ def sift(
     watch: Watch,
     stat_index: StatIndex,
 ) -> Sifted:
-    """Raises CannotSiftError, NotBelievedError or OSError."""
+    """Raises CannotSiftError, CommandFailedError or OSError."""
     root = anchor.folder(b"")
     with ParallelCommands(root) as programs:
         changed: list[bytes] = []

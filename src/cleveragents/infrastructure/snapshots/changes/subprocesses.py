@@ -62,7 +62,7 @@ class ParallelCommands:
         self._running.append(process)
 
     def answers(self) -> list[bytes]:
-        """In the order in which they were started. Raises NotBelievedError."""
+        """In the order in which they were started. Raises CommandFailedError."""
         os.close(self._trouble_end)
         self._trouble_end = -1
         # Comes back when all of them have ended.

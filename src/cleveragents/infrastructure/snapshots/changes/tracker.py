@@ -1,4 +1,4 @@
-"""The question which paths may have changed since the last snapshot."""
+"""The port by which a snapshot asks which paths may have changed, and what it gives and gets."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Protocol

@@ -1,6 +1,13 @@
 """What is known of one watched tree between two looks at it: the paths that may differ.
 
 The invariant: outside of the pending paths, the tree is as the base says.
+In which order: the queue is read to its end; paths that were told of are looked at; then folders
+that came, went or moved are looked through, until looking brings up no more of them; only then is
+what was heard forgotten. Paths stay pending until their snapshot is committed (`acknowledge`).
+Why: events tell of the past, and only what is there after the last of them counts. In a new folder
+something may have happened before it was watched, so it is listed after that.
+What is not guaranteed: writes through memory, which no event tells of (`mmap_writers.py`), and
+files with several names, which may be written under one outside: those are compared every time.
 """
 
 import errno
@@ -15,7 +22,7 @@ from cleveragents.infrastructure.snapshots.changes.folder_watches import (
     LostTrackError,
 )
 from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL, full_scan
-from cleveragents.infrastructure.snapshots.changes.quiet_writes import QuietWrites
+from cleveragents.infrastructure.snapshots.changes.mmap_writers import QuietWrites
 from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ManifestView
 
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR)

@@ -1,4 +1,12 @@
-"""Finding changes by watching: which trees are watched, and what to do where that fails."""
+"""Finding changes by watching: which trees are watched, and what to do where that fails.
+
+A tree is compared whole when it is first asked about, with its folders watched before they are
+listed, so that nothing falls between the two; from then on the kernel tells. After any doubt, that
+is a full queue, a folder that cannot be watched, or another known state than was acknowledged, it
+is compared whole again: to look too much costs time, to look too little loses a file.
+What is not guaranteed: watches. Where the system gives none, or the file system is not local, every
+checkpoint compares the whole tree, and says so.
+"""
 
 import os
 from collections.abc import Callable, Collection, Mapping
@@ -15,8 +23,11 @@ from cleveragents.infrastructure.snapshots.changes.folder_watches import (
     open_watches,
 )
 from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL, full_scan
-from cleveragents.infrastructure.snapshots.changes.mmap_writers import ProcessesWithoutMappings
-from cleveragents.infrastructure.snapshots.changes.quiet_writes import QuietWrites
+from cleveragents.infrastructure.snapshots.changes.inotify import wait_until_closed
+from cleveragents.infrastructure.snapshots.changes.mmap_writers import (
+    ProcessesWithoutMappings,
+    QuietWrites,
+)
 from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ManifestView, NoWatch
 from cleveragents.infrastructure.snapshots.changes.watched_tree import WatchedTree
 
@@ -25,15 +36,21 @@ _ALWAYS = "compares the whole tree at every checkpoint: {}"
 
 
 class Watcher:
-    """The ChangeTracker. A tree is compared whole at first, and after any doubt (ADR 0014)."""
+    """The ChangeTracker. A tree is compared whole at first, and after any doubt (ADR 0014).
+
+    `watching` is False where nobody looks twice: then each look compares the whole tree.
+    """
 
     def __init__(
         self,
         scratch_dir: str,
         open_watches: Callable[[str], FolderWatches] = open_watches,
         small: int = SMALL,
+        *,
+        watching: bool = True,
     ) -> None:
         self._small = small
+        self._watching = watching
         self._scratch_dir = scratch_dir
         self._open_watches = open_watches
         self._trees: dict[bytes, WatchedTree] = {}
@@ -45,6 +62,8 @@ class Watcher:
     def candidates(
         self, anchor: RootedFolder, exclude: Excludes, known: ManifestView
     ) -> Candidates:
+        if not self._watching:
+            return self._compare(anchor, exclude, known)
         tree = self._tree(anchor.root)
         notes: tuple[str, ...] = ()
         if tree is not None and tree.is_of(anchor, exclude, known):
@@ -67,10 +86,8 @@ class Watcher:
         return replace(self._compare(anchor, exclude, known), notes=notes)
 
     def _compare(self, anchor: RootedFolder, exclude: Excludes, known: ManifestView) -> Candidates:
-        look, quiet = (
-            full_scan(anchor, exclude, known, NoWatch(), self._small),
-            self._quiet_in(anchor),
-        )
+        quiet = self._quiet_in(anchor)
+        look = full_scan(anchor, exclude, known, _Meanwhile(quiet), self._small)
         paths = look.paths | quiet.look(anchor, known, look.linked)
         return replace(look._replace(paths=paths).candidates(), mapped=quiet.mapped)
 
@@ -97,6 +114,16 @@ class Watcher:
         tree = self._trees.pop(root, None)
         if tree is not None:
             tree.close()
+
+    def stop(self) -> None:
+        """Nothing is watched any more; the next look at a tree compares it whole."""
+        for root in [*self._trees]:
+            self.release(root)
+
+    def close(self) -> None:
+        """The same, and wait until the kernel has done its part."""
+        self.stop()
+        wait_until_closed()
 
     def _tree(self, root: bytes) -> WatchedTree | None:
         if self._pid != os.getpid():
@@ -126,3 +153,13 @@ class Watcher:
         except BaseException:
             watches.close()
             raise
+
+
+class _Meanwhile(NoWatch):
+    """Finds out who is there while others list the tree, as a watch does too."""
+
+    def __init__(self, quiet: QuietWrites) -> None:
+        self._quiet = quiet
+
+    def complete(self) -> None:
+        self._quiet.begin()

@@ -1,5 +1,7 @@
-"""The private copy of a file as it was at its first snapshot; pages that never changed are
-read from here and stored nowhere else."""
+"""The private copy of a database file as it was at its first snapshot.
+
+Pages that never changed are read from here, and stored nowhere else.
+"""
 
 import os
 from collections.abc import Generator
@@ -8,6 +10,7 @@ from contextlib import contextmanager, suppress
 from cleveragents.domain.errors import SnapshotDamagedError, StoreFullError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK,
     PAGE,
@@ -41,7 +44,7 @@ class BaseFile:
         draft = self.path + ".new"
         self._refuse_beyond_limit(size)
         try:
-            with _opened(draft, _NEW) as target:
+            with opened(draft, _NEW, 0o600) as target:
                 copy_bytes(source, target, size)
                 os.fsync(target)
             os.rename(draft, self.path)
@@ -50,13 +53,13 @@ class BaseFile:
                 os.unlink(draft)
             what = f"the first snapshot of `{self._resource}` cannot be stored"
             raise refused(what, self.path, error) from error
-        with _opened(self._folder, os.O_RDONLY | os.O_DIRECTORY) as folder:
+        with opened(self._folder, os.O_RDONLY | os.O_DIRECTORY, 0o600) as folder:
             os.fsync(folder)
 
     def put(self, page: int, data: bytes) -> None:
         """One page that is damaged; durable when this returns."""
         try:
-            with _opened(self.path, _MENDED) as base:
+            with opened(self.path, _MENDED, 0o600) as base:
                 os.pwrite(base, data, page * PAGE)
                 os.fsync(base)
         except OSError as error:
@@ -125,12 +128,3 @@ def forget_bases(folder: str, plan_id: str) -> None:
         for name in os.listdir(folder):
             if name.startswith(f"{plan_id}.") and name.endswith((_SUFFIX, _SUFFIX + ".new")):
                 os.unlink(os.path.join(folder, name))
-
-
-@contextmanager
-def _opened(path: str, flags: int) -> Generator[int]:
-    fd = os.open(path, flags, 0o600)
-    try:
-        yield fd
-    finally:
-        os.close(fd)

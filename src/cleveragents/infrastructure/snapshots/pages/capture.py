@@ -1,4 +1,14 @@
-"""Taking a snapshot of a database file: the pages that differ from the newest one."""
+"""Taking a snapshot of a database file: the pages that differ from the newest one.
+
+In which order: the marks, which tell without reading that nothing changed; the locks of SQLite; the
+fast hash of every block; the pages of those that differ, of which new ones are stored; the marks
+once more. If they have moved, all of it is undone to a savepoint and tried again, a few times. The
+first snapshot copies the file whole instead (`base_copy.py`), and hashes the copy.
+Why: a fast hash finds the blocks, and only a strong one names a page in the store. A block whose
+bytes have another fast hash when they are read was written in between, whatever the locks say.
+What is not guaranteed: a snapshot, if somebody writes all the time past SQLite's locks; that is an
+error. Pages of bytes are compared, not rows: what journals hold is folded into the file before.
+"""
 
 import os
 import secrets

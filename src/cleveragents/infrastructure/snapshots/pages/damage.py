@@ -1,4 +1,4 @@
-"""Proving that snapshots of a database can be restored: its pages in one walk (`proof`)."""
+"""Proving that snapshots of a database can be restored: its pages in one walk (`..damage`)."""
 
 from collections.abc import Collection, Iterator, Mapping
 

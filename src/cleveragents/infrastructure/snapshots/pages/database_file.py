@@ -19,6 +19,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.closed_files import open_closed
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
 from cleveragents.infrastructure.sqlite.messages import BUSY, NO_DATABASE
@@ -129,11 +130,8 @@ class DatabaseFile:
         self.sync_folder()
 
     def sync_folder(self) -> None:
-        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
+        with opened(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC) as folder:
             os.fsync(folder)
-        finally:
-            os.close(folder)
 
     def _open(self, flags: int) -> int:
         fd = self._opened(flags | _FLAGS)
@@ -151,11 +149,8 @@ class DatabaseFile:
         except PermissionError:
             if flags & os.O_RDWR:
                 raise
-        folder = os.open(self.folder, _FOLDER)  # its owner may have closed it to himself
-        try:
+        with opened(self.folder, _FOLDER) as folder:  # its owner may have closed it to himself
             return open_closed(folder, os.fsencode(self.name), flags)
-        finally:
-            os.close(folder)
 
     @contextmanager
     def _folded(self) -> Generator[tuple[str, ...]]:

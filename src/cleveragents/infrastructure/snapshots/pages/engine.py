@@ -101,15 +101,15 @@ class PagesEngine:
             return page_damages(session, snapshots)
 
     def verify_restorable(
-        self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
+        self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
         del paths
         with self._reading(resource) as session:
             state, head = session.snapshot(ref), session.state()
             if state.kind is head.kind is Kind.FILE:
-                wrong = wrong_hash(session, state, expected, checked_way_back(session, state))
+                wrong = wrong_hash(session, state, state_hash, checked_way_back(session, state))
             else:
-                whole = Expected(ref=ref, state_hash=expected)
+                whole = Expected(ref=ref, state_hash=state_hash)
                 wrong = page_damages(session, [whole]).get(whole)
             if wrong is not None:
                 raise wrong

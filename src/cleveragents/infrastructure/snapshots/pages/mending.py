@@ -1,5 +1,7 @@
-"""Pages that are damaged in the store while the database still has them: they are stored anew
-before they go, as `mending` does it for files."""
+"""Pages damaged in the store that the database still has: stored anew before they go.
+
+For files, `tree/restore/mending.py` does the same.
+"""
 
 import os
 from collections.abc import Mapping

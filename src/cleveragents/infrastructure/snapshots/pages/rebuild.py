@@ -1,9 +1,16 @@
-"""Writing a snapshot of a database file as a new file, from the base copy and its versions."""
+"""Writing a snapshot of a database file as a new file, from the base copy and its versions.
+
+In which order: the base copy, the length, the pages that differ from the base; then all of it is
+read back and has to come to the sum of the snapshot; mode and sync are last. Whoever calls puts the
+file in its place, so that a file which is not whole is never there.
+What is not guaranteed: that the draft is gone after an error; the next one clears it away.
+"""
 
 import os
 
 from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.infrastructure.files.copy.clone_bytes import copy_bytes
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.files.tree_hash import SUM_MODULUS
 from cleveragents.infrastructure.snapshots.pages.history import FileState
 from cleveragents.infrastructure.snapshots.pages.layout import (
@@ -22,8 +29,7 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def build_file(session: PageSession, state: FileState, path: str) -> bytes:
     """Make the file at `path`, durable and proven; gives back its fast hashes."""
-    fd = os.open(path, _NEW, 0o600)
-    try:
+    with opened(path, _NEW, 0o600) as fd:
         if session.known.base_size:
             copy_bytes(session.base_pages.fd, fd, session.known.base_size)
         os.ftruncate(fd, state.size)
@@ -31,8 +37,6 @@ def build_file(session: PageSession, state: FileState, path: str) -> bytes:
         fast = _proven(session, state, fd)
         os.fchmod(fd, state.mode)
         os.fsync(fd)
-    finally:
-        os.close(fd)
     return fast
 
 

@@ -1,6 +1,13 @@
 """Bringing a database file back to a snapshot: compare, check, write what differs, prove.
 
 Killed anywhere, it can be done again: what is on disk is compared anew each time.
+In which order: SQLite's locks are taken; what differs now is found; everything that will be written
+is read and proven; head, drift and changes have to come to the target's sum; pages that go and are
+damaged in the store are stored anew; journals go; pages, length and mode are written and synced;
+what was written is read back. What is no plain file of its own is replaced whole, by one rename.
+Why: journals go before the first page, or SQLite would roll pages of another state into the file.
+What is not guaranteed: a file that is old or new at any moment. In between it is neither, and only
+the locks keep others from reading it; after a kill, the next restore has to come first.
 """
 
 import os

@@ -39,10 +39,12 @@ def _values(shared: int, width: int, rows: int) -> str:
 
 
 def in_sizes(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
-    """All of them, some at a time; the last one comes more than once to make up a size."""
+    """All of them, some at a time; the last one comes more than once to make up a size, as long as
+    that does not more than double the work."""
     start = 0
     while rest := len(values) - start:
-        size = next((size for size in _SIZES if size >= rest), _SIZES[-1])
+        size = next((size for size in _SIZES if rest <= size <= 2 * rest), 0)
+        size = size or max(size for size in _SIZES if size <= rest)
         some = values[start : start + size]
         start += len(some)
         yield [*some, *repeat(some[-1], size - len(some))]

@@ -2,6 +2,11 @@
 
 What is stored is there for all resources of a plan. What git keeps is there for those that have
 its repository: a checkout, and the branches of it that child plans work on, which have its name.
+Git's keeping is asked first, as what other resources have stored since may be damaged where that is
+not; then the small and the large table of numbers. Large files are chunks, each a content of its
+own, and a list of these under the hash of the whole. Every piece that is read is proven by its
+hash, and a list by the hash over all of it, with its last piece.
+What is not guaranteed: that a content is whole because it is there. Only `check` and a read know.
 """
 
 import hashlib
@@ -14,6 +19,7 @@ from msgspec import Struct
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.read_path import CHUNK
+from cleveragents.infrastructure.snapshots.store.batching import in_sizes
 from cleveragents.infrastructure.snapshots.store.content_writer import (
     TABLES,
     Codec,
@@ -100,14 +106,18 @@ class ContentStore:
         The pieces must be used up before the next one is asked for. Raises SnapshotDamagedError at
         the latest with the last piece.
         """
-        in_git: list[_InGit] = []
-        for key, name in wanted.items():
-            row = self._row(key, name)
-            if isinstance(row, _InGit):
-                in_git.append(row)
-            else:
-                yield key, self._pieces(row, name)
-        for batch in _batches(in_git):
+        # First of git: what others have stored since then may be damaged where this is not.
+        in_git = self._in_git(list(wanted))
+        missing = [key for key in wanted if key not in in_git]
+        for table in TABLES:
+            found: set[bytes] = set()
+            for row in self._stored(table, missing):
+                found.add(row.hash)
+                yield row.hash, self._pieces(row, wanted[row.hash])
+            missing = [key for key in missing if key not in found]
+        if missing:
+            raise self._damaged(wanted[missing[0]], "is missing")
+        for batch in _batches(list(in_git.values())):
             yield from self._read_git(batch, wanted)
 
     def check(self, wanted: Mapping[bytes, str]) -> None:
@@ -206,23 +216,26 @@ class ContentStore:
             self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", (number, *row))
         return bool(numbers)
 
-    def _row(self, key: bytes, name: str) -> _Row | _InGit:
-        # First of git: what others have stored since then may be damaged where this is not.
-        found = self.db.execute(
-            "SELECT hash, size, oid FROM git_contents WHERE resource=? AND hash=?",
-            (self.resource, key),
-        ).fetchone()
-        if found is not None:
-            return _InGit(*found)
-        for table in TABLES:
-            found = self.db.execute(
+    def _in_git(self, keys: Sequence[bytes]) -> dict[bytes, _InGit]:
+        found: dict[bytes, _InGit] = {}
+        for some in in_sizes(keys):
+            rows = self.db.execute(
+                "SELECT hash, size, oid FROM git_contents"
+                f" WHERE resource=? AND hash IN ({_marks(some)})",
+                (self.resource, *some),
+            )
+            found.update((row[0], _InGit(*row)) for row in rows)
+        return found
+
+    def _stored(self, table: str, keys: Sequence[bytes]) -> Iterator[_Row]:
+        """Those that have a number there. One at a time, since each may be large."""
+        for some in in_sizes(keys):
+            rows = self.db.execute(
                 f"SELECT c.hash, c.size, c.codec, c.data FROM {table} i"
-                " JOIN contents c ON c.id=i.id WHERE i.hash=?",
-                (key,),
-            ).fetchone()
-            if found is not None:
-                return _Row(*found)
-        raise self._damaged(name, "is missing")
+                f" JOIN contents c ON c.id=i.id WHERE i.hash IN ({_marks(some)})",
+                some,
+            )
+            yield from map(_Row._make, rows)
 
     def _pieces(self, row: _Row, name: str) -> Iterator[bytes]:
         if row.codec != Codec.CHUNKS:
@@ -240,11 +253,8 @@ class ContentStore:
             raise self._damaged(name, "lacks a part")
 
     def _chunk(self, key: bytes, name: str) -> bytes:
-        row = self._row(key, name)
-        if isinstance(row, _Row):
-            return self._unpacked(row, name)
-        # A file of the base commit happens to be what this part of a large one is.
-        return b"".join(piece for _, each in self._read_git([row], {key: name}) for piece in each)
+        # A file of the base commit may happen to be what this part of a large one is.
+        return b"".join(piece for _, each in self.read({key: name}) for piece in each)
 
     def _unpacked(self, row: _Row, name: str) -> bytes:
         data = row.data or b""
@@ -272,6 +282,10 @@ class ContentStore:
 
     def _damaged(self, name: str, what: str) -> SnapshotDamagedError:
         return SnapshotDamagedError(self.resource, f"the content of {name!r} {what}")
+
+
+def _marks(keys: Sequence[bytes]) -> str:
+    return ",".join("?" * len(keys))
 
 
 def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:

@@ -1,4 +1,12 @@
-"""Contents on their way into the store: put off, compressed beside other work, numbered."""
+"""Contents on their way into the store: put off, compressed beside other work, numbered.
+
+In which order: contents gather under their hashes; `begin` compresses them all in the background;
+`store` gives numbers to those that are not there yet, and writes them in the order of the numbers.
+Why: many at once cost a fraction of one by one, and numbers that go up fill the table at its end,
+where hashes would lie anywhere. To ask beforehand which are new would take longer than to compress.
+What is not guaranteed: anything before `store`, which its caller does inside the transaction of
+the snapshot that needs them. More than a batch in memory is stored on the way.
+"""
 
 import os
 import sqlite3

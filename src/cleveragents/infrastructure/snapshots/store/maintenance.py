@@ -4,11 +4,13 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 
-from cleveragents.application.ports.store import StoreShare
+from cleveragents.application.ports.maintenance import StoreShare
 from cleveragents.domain.ids import PlanId
+from cleveragents.infrastructure.files.installed.disk_usage import bytes_below
+from cleveragents.infrastructure.files.installed.trash import Trash
 from cleveragents.infrastructure.snapshots.store.disk_limits import size_of
 
 _ULID_LENGTH = 26
@@ -31,21 +33,41 @@ class SnapshotFiles:
     for days.
     """
 
-    def __init__(self, snapshots_dir: str, scratch_dir: str, is_busy: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        snapshots_dir: str,
+        scratch_dir: str,
+        is_busy: Callable[[], bool],
+        sandboxes_dir: str = "",
+        database: str = "",
+    ) -> None:
         self._snapshots = snapshots_dir
         self._scratch = scratch_dir
         self._is_busy = is_busy
+        self._sandboxes = sandboxes_dir
+        self._database = database
+        self._trash = Trash(os.path.dirname(scratch_dir))
 
     @property
     def location(self) -> str:
         return self._snapshots
 
     def shares(self) -> Sequence[StoreShare]:
+        return [self._share(plan, size) for plan, size in sorted(self.snapshot_bytes().items())]
+
+    def snapshot_bytes(self) -> Mapping[str, int]:
         sizes: dict[str, int] = {}
         for entry in _entries(self._snapshots):
             plan = entry.name[:_ULID_LENGTH]
             sizes[plan] = sizes.get(plan, 0) + size_of(entry)
-        return [self._share(plan, size) for plan, size in sorted(sizes.items())]
+        return sizes
+
+    def sandbox_bytes(self) -> Mapping[str, int]:
+        return {entry.name: bytes_below(entry.path) for entry in _entries(self._sandboxes)}
+
+    def database_bytes(self) -> int:
+        folder, name = os.path.split(self._database)
+        return sum(size_of(entry) for entry in _entries(folder) if entry.name.startswith(name))
 
     def problems(self, plan_id: PlanId) -> Sequence[str]:
         """What SQLite itself finds wrong with the plan's file; empty if nothing is."""
@@ -60,11 +82,19 @@ class SnapshotFiles:
         return [str(row[0]) for row in rows if row[0] != "ok"]
 
     def leftovers(self) -> Sequence[str]:
-        return [entry.path for entry in self._abandoned()]
+        return [*(entry.path for entry in self._abandoned()), *self._trash.stuck()]
 
     def sweep(self) -> int:
-        """Remove what crashes left behind: old temporary files."""
-        return sum(_remove(entry) for entry in self._abandoned())
+        """Remove what crashes left behind: old temporary files, and what was thrown away."""
+        freed = 0
+        if self._trash.stuck():
+            freed = self._trash.size()
+            self._trash.empty_now()
+            freed -= self._trash.size()
+        return freed + sum(_remove(entry) for entry in self._abandoned())
+
+    def trash_bytes(self) -> int:
+        return self._trash.size()
 
     def strangers(self, known: Callable[[], Collection[str]]) -> Sequence[str]:
         stored = _entries(self._snapshots)
@@ -111,7 +141,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as found:
             return list(found)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 

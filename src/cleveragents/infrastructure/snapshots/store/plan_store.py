@@ -1,4 +1,13 @@
-"""A plan's snapshot file: where it is, its tables, its transactions, and its errors."""
+"""A plan's snapshot file: where it is, its tables, its transactions, and its errors.
+
+What: one SQLite file for each plan and its children, with a write-ahead log that is synced at every
+commit. A transaction that writes begins as such, so that two of them wait for each other instead of
+failing in the middle; within one process they wait in line.
+In which order: the file is made with modes for its owner only, then the tables, in one transaction
+that looks again whether somebody else was faster. Room of deleted rows is given back by a call of
+its own, after the commit that deleted them (`compact`).
+What is not guaranteed: that a connection is good after an error. It is closed, never given back.
+"""
 
 import errno
 import os

@@ -1,4 +1,12 @@
-"""What nothing needs any more: versions that no kept snapshot sees, contents that nothing names."""
+"""What nothing needs any more: versions that no kept snapshot sees, contents that nothing names.
+
+In which order: recent rows are poured into the large tables; snapshots go, and versions that no
+kept one sees; then contents that nothing names; then the chunk lists of those; then the chunks that
+only these named.
+Why: a chunk is named by its list, so that it is free only after that. One transaction of the caller
+holds it all, and a kill leaves everything as it was.
+What is not guaranteed: that the file gets smaller. `PlanStore.compact` sees to that afterwards.
+"""
 
 import sqlite3
 from collections.abc import Collection

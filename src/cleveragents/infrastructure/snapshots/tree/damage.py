@@ -1,4 +1,4 @@
-"""Proving that snapshots of a tree can be restored: its paths in one walk (see `proof`)."""
+"""Proving that snapshots of a tree can be restored: its paths in one walk (see `..damage`)."""
 
 from collections.abc import Collection, Iterator, Mapping
 

@@ -14,6 +14,7 @@ Change = tuple[bytes, TreeEntry | None, TreeEntry | None]
 """A path, and its two states, which are not the same: a Difference for those who need no names."""
 # Other than a member of Kind, it need not be looked up for each of thousands.
 _FOLDER = int(Kind.DIR)
+_WHITEOUT = int(Kind.WHITEOUT)
 
 
 class PathDifference(NamedTuple):
@@ -42,6 +43,11 @@ def file_changes(
     old_parents, new_parents = _parents(changes)
     told: list[FileChange] = []
     for path, old, new in sorted(changes, key=itemgetter(0)):
+        if _is_whiteout(old) or _is_whiteout(new):
+            # Of a layer: what is below is gone, or shows again, or something is in its place.
+            kind = ChangeKind.DELETED if _is_whiteout(new) else ChangeKind.ADDED
+            told.append(FileChange(path=shown(path), kind=kind))
+            continue
         was, is_ = old is not None, new is not None
         if _is_folder(old):
             was = not (path in old_parents or (_is_folder(new) and old_has(path)))
@@ -79,6 +85,10 @@ def _exact(path: bytes) -> str:
 
 def _is_folder(state: TreeEntry | None) -> bool:
     return state is not None and state.kind == _FOLDER
+
+
+def _is_whiteout(state: TreeEntry | None) -> bool:
+    return state is not None and state.kind == _WHITEOUT
 
 
 def _kind(*, was: bool, is_: bool) -> ChangeKind:

@@ -1,29 +1,35 @@
-"""Snapshots of file trees: capture, restore, verify, compare and prune, one file per plan."""
+"""Snapshots of file trees: capture, restore, verify, compare and prune, one file per plan.
+
+Of these, a command does one or two, and loads what they take (ADR 0077).
+A capture, in its order: the tracker names the paths that may differ; each is read, and its bytes
+are put off; versions, manifest and the snapshot's row are written; the bytes that are new follow;
+all of it is committed; only then the tracker is told that these changes are known.
+Why: told before the commit, it would not name them again, and a failed commit would lose them. The
+bytes are compressed beside the rows, and are in the same transaction.
+What is not guaranteed: one instant for the whole tree. Each file is read while it holds still, or
+read again; between two files somebody may write, so callers see to it that nobody does.
+"""
 
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import Expected, Restored
+from cleveragents.application.ports.runtime import Restored
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource, Rebuilding
-from cleveragents.infrastructure.files.copy.copy_proof import CopyProof
 from cleveragents.infrastructure.files.entry import Entry, shown
 from cleveragents.infrastructure.files.read_path import examine_file, examine_mapped, read_path
 from cleveragents.infrastructure.snapshots.boots import boots_of
-from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ChangeTracker
-from cleveragents.infrastructure.snapshots.damage import Damages
 from cleveragents.infrastructure.snapshots.gc_pause import gc_paused
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
-from cleveragents.infrastructure.snapshots.store.sweep import sweep, used_bytes
-from cleveragents.infrastructure.snapshots.tree.damage import tree_damages
 from cleveragents.infrastructure.snapshots.tree.diff import (
     Change,
     PathDifference,
@@ -31,26 +37,24 @@ from cleveragents.infrastructure.snapshots.tree.diff import (
     footprint,
     total_after,
 )
-from cleveragents.infrastructure.snapshots.tree.extra_state import ExtraState
 from cleveragents.infrastructure.snapshots.tree.history import Versions
-from cleveragents.infrastructure.snapshots.tree.inherit import inherited, wait_until_old
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta, Manifest, enter, number_of
-from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
-from cleveragents.infrastructure.snapshots.tree.restore.mending import mend_files
-from cleveragents.infrastructure.snapshots.tree.restore.partial import (
-    Chosen,
-    restore_chosen,
-    unknown_names,
-)
-from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging, staging
-from cleveragents.infrastructure.snapshots.tree.restore.whole import TreeRestored, restore
-from cleveragents.infrastructure.snapshots.tree.restore.writer import TreeWriter
 from cleveragents.infrastructure.snapshots.tree.session import (
     Recorded,
     Session,
     open_sandbox,
     open_session,
 )
+
+if TYPE_CHECKING:
+    from cleveragents.application.ports.runtime import Expected
+    from cleveragents.infrastructure.files.copy.copy_proof import CopyProof
+    from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ChangeTracker
+    from cleveragents.infrastructure.snapshots.damage import Damages
+    from cleveragents.infrastructure.snapshots.tree.extra_state import ExtraState
+    from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
+    from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
+    from cleveragents.infrastructure.snapshots.tree.restore.whole import TreeRestored
 
 
 class _Tree(Struct, frozen=True, kw_only=True):
@@ -66,8 +70,8 @@ class TreeEngine:
         self,
         snapshots_dir: str,
         scratch_dir: str,
-        side_of: Callable[[PlanResource], ExtraState],
-        tracker: ChangeTracker,
+        side_of: "Callable[[PlanResource], ExtraState]",
+        tracker: "ChangeTracker",
         connections: Connections,
     ) -> None:
         self._snapshots_dir = snapshots_dir
@@ -107,8 +111,10 @@ class TreeEngine:
         return Snapshot(ref=ref, state_hash=row.state_hash, sandbox_ref=row.sandbox_ref)
 
     def inherit_snapshot(
-        self, parent: PlanResource, child: PlanResource, copied: Mapping[bytes, CopyProof]
+        self, parent: PlanResource, child: PlanResource, copied: "Mapping[bytes, CopyProof]"
     ) -> Snapshot:
+        from cleveragents.infrastructure.snapshots.tree.inherit import inherited, wait_until_old
+
         if copied:
             wait_until_old(copied)
             with self._working(child) as session:
@@ -121,6 +127,8 @@ class TreeEngine:
         return self.capture(child)
 
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
+        from cleveragents.infrastructure.snapshots.tree.restore.whole import restore
+
         with (
             self._in_doubt(resource),
             self._working(resource) as session,
@@ -150,6 +158,11 @@ class TreeEngine:
         return Restored(snapshot=snapshot, changes=())
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
+        from cleveragents.infrastructure.snapshots.tree.restore.partial import (
+            Chosen,
+            restore_chosen,
+        )
+
         with (
             self._in_doubt(resource),
             self._working(resource) as session,
@@ -162,7 +175,7 @@ class TreeEngine:
         return self._restored(session, outcome, changes)
 
     def _restored(
-        self, session: Session, outcome: TreeRestored, changes: tuple[FileChange, ...]
+        self, session: Session, outcome: "TreeRestored", changes: tuple[FileChange, ...]
     ) -> Restored:
         row = outcome.recorded.row
         self._acknowledge(session, outcome.recorded)
@@ -178,6 +191,8 @@ class TreeEngine:
     def compare(
         self, resource: PlanResource, ref: str, paths: Collection[str] = ()
     ) -> tuple[FileChange, ...]:
+        from cleveragents.infrastructure.snapshots.tree.restore.partial import Chosen
+
         with self.reading(resource) as reader:
             versions, target = reader.session.versions, reader.session.snapshot(ref)
             back = [PathDifference(path, new, old) for path, old, new in reader.since(ref)]
@@ -186,24 +201,30 @@ class TreeEngine:
     def unknown_paths(
         self, resource: PlanResource, ref: str, paths: Collection[str]
     ) -> Mapping[str, str | None]:
+        from cleveragents.infrastructure.snapshots.tree.restore.partial import unknown_names
+
         with self.reading(resource) as reader:
             target = reader.session.snapshot(ref)
             return unknown_names(reader.session, target, reader.now(), paths)
 
-    def damages(self, resource: PlanResource, snapshots: Collection[Expected]) -> Damages:
+    def damages(self, resource: PlanResource, snapshots: "Collection[Expected]") -> "Damages":
+        from cleveragents.infrastructure.snapshots.tree.damage import tree_damages
+
         with self.reading(resource) as reader:
             return tree_damages(reader, snapshots)
 
     def verify_restorable(
-        self, resource: PlanResource, ref: str, expected: str, paths: Collection[str] = ()
+        self, resource: PlanResource, ref: str, state_hash: str, paths: Collection[str] = ()
     ) -> None:
+        from cleveragents.infrastructure.snapshots.tree.restore.partial import Chosen
+
         with self.reading(resource) as reader:
             target = reader.session.snapshot(ref)
             newest = reader.session.head or target
             back = reader.between(str(newest.seq), ref)
             chosen = Chosen.named(paths)
             entries = {item.path: item.new for item in back if item.path in chosen}
-            reader.refuse_damage(target, expected, total_after(newest.total, back), entries)
+            reader.refuse_damage(target, state_hash, total_after(newest.total, back), entries)
             if not paths:
                 reader.refuse_damaged_side(target)
 
@@ -213,8 +234,10 @@ class TreeEngine:
             return _changes(versions, reader.between(old, new), target.seq)
 
     @contextmanager
-    def reading(self, resource: PlanResource) -> Generator[TreeReader]:
+    def reading(self, resource: PlanResource) -> "Generator[TreeReader]":
         """A look at the snapshots of the tree and at the sandbox; nothing is written."""
+        from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
+
         with self._store(resource).reading() as db:
             yield TreeReader(self._session(db, resource))
 
@@ -222,30 +245,40 @@ class TreeEngine:
         self,
         resource: PlanResource,
         wanted: Mapping[bytes, Entry | None],
-        fill: Callable[[Staging], None],
+        fill: "Callable[[Staging], None]",
     ) -> None:
         """Make these paths of the sandbox what they are wanted to be; nothing is recorded.
 
         `fill` puts the contents of the files into the staging folder.
         """
+        from cleveragents.infrastructure.snapshots.tree.restore.in_place import fit_in_place
+        from cleveragents.infrastructure.snapshots.tree.restore.writer import TreeWriter
+
         with self.reading(resource) as reader:
             exclude = reader.session.exclude
-        self._mend(resource, wanted)
+        present = self._mend(resource, wanted)
         with self._staging(resource) as staged, open_sandbox(resource, open_up=True) as anchor:
+            changes = (PathDifference(path, present.get(path), wanted[path]) for path in wanted)
+            staged.hold(fit_in_place(anchor, changes))
             fill(staged)
             try:
                 TreeWriter(anchor, staged, exclude).apply(wanted)
             except OSError as error:
                 raise RestoreFailedError(resource.name, str(error)) from error
 
-    def _mend(self, resource: PlanResource, going: Collection[bytes]) -> None:
-        """Whatever is about to go is stored whole, as the newest snapshot says."""
+    def _mend(self, resource: PlanResource, going: Collection[bytes]) -> Mapping[bytes, Entry]:
+        """Whatever is about to go, as the newest snapshot says, and it is stored whole."""
+        from cleveragents.infrastructure.snapshots.tree.restore.mending import mend_files
+
         with self._working(resource) as session, open_sandbox(resource) as anchor:
             seen = session.manifest.seen.prefetch(going)
             present = {path: found.entry for path in going if (found := seen.get(path))}
             mend_files(session, anchor, present)
+        return present
 
     def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+        from cleveragents.infrastructure.snapshots.store.sweep import sweep, used_bytes
+
         store = self._store(resource)
         with store.writing() as db:
             before = used_bytes(db)
@@ -316,10 +349,12 @@ class TreeEngine:
             self.release(resource)
             raise
 
-    def _staging(self, resource: PlanResource) -> AbstractContextManager[Staging]:
+    def _staging(self, resource: PlanResource) -> "AbstractContextManager[Staging]":
+        from cleveragents.infrastructure.snapshots.tree.restore.staging import staging
+
         return staging(self._scratch_dir, resource)
 
-    def _captured(self, session: Session) -> tuple[Delta, Candidates]:
+    def _captured(self, session: Session) -> "tuple[Delta, Candidates]":
         with open_sandbox(session.resource) as anchor:
             found = self._tracker.candidates(anchor, session.exclude, session.known)
             put, files = session.contents.put_file, session.likely_files(found.paths)

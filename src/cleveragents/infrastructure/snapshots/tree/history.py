@@ -1,14 +1,21 @@
 """The history of a tree: each path's versions by number, and the snapshots over them.
 
-The state of a path at k is its version with the greatest seq up to k; nothing is ever rewritten.
+The state of a path at k is its version with the greatest seq up to k; nothing is ever rewritten. So
+a snapshot costs what changed, and one that has gone leaves the others as they are: only versions
+that no kept snapshot sees are deleted. What differs between two snapshots is found among the paths
+with a version in between, however large the tree is.
+What is not guaranteed: anything about bytes. A version names a content by its hash, and whether
+that is there and whole is asked of the content store.
 """
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import Entry, entry_of
+from cleveragents.infrastructure.snapshots.store.batching import in_sizes
 from cleveragents.infrastructure.snapshots.store.recent_rows import compact
 from cleveragents.infrastructure.snapshots.store.sweep import HistoryTables, keep_snapshots
 
@@ -75,6 +82,17 @@ class Versions(Struct, frozen=True):
             if row is not None:
                 return entry_of(row) if row[1] else None
         return None
+
+    def at_all(self, paths: Collection[bytes], seq: int) -> dict[bytes, Entry]:
+        """The same for many; one that is not there then is left out."""
+        rows: dict[bytes, tuple[Any, ...]] = {}
+        missing = list(paths)
+        for table, order in (("recent_paths", "generation"), ("versions", "seq")):
+            for some in in_sizes(missing):
+                found = self.db.execute(*_last_of(table, order, self.tree, seq, some))
+                rows.update((row[0], row) for row in found)
+            missing = [path for path in missing if path not in rows]
+        return {path: entry_of(row) for path, row in rows.items() if row[1]}
 
     def state(self, seq: int, below: bytes | None = None) -> Iterator[Entry]:
         """All entries at `seq` in path order, or those below one folder."""
@@ -143,3 +161,16 @@ class Versions(Struct, frozen=True):
             identity=identity,
             sandbox_ref=sandbox_ref,
         )
+
+
+def _last_of(
+    table: str, order: str, tree: int, seq: int, paths: Sequence[bytes]
+) -> tuple[str, Sequence[object]]:
+    """Of each path the last row up to `seq`."""
+    until = "tree=? AND path=it AND seq BETWEEN 1 AND ?"
+    return (
+        f"WITH wanted(it) AS (VALUES {','.join(('(?)',) * len(paths))})"
+        f" SELECT {_COLUMNS} FROM wanted CROSS JOIN {table} ON {until} AND {order}="
+        f"(SELECT MAX({order}) FROM {table} WHERE {until})",
+        (*paths, tree, seq, tree, seq),
+    )

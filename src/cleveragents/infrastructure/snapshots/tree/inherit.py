@@ -1,4 +1,13 @@
-"""What a child's tree can take over from its parent's: entries of which a copy is proven."""
+"""What a child's tree can take over from its parent's: entries of which a copy is proven.
+
+In which order: many copies are left until a change would show in their times (a few are read again
+instead); each entry of the parent whose original had exactly the marks that it is known by is taken
+over, with the copy's marks; the sum over the parent's tree loses what is left out; then the child
+is captured as any tree is.
+Why: an original that was what its entry says when it was copied has given the copy that content, so
+that nothing has to be read again. The capture after it looks at all that was left out.
+What is not guaranteed: that anything is inherited. What cannot be proven is read, and no more.
+"""
 
 import sqlite3
 import time

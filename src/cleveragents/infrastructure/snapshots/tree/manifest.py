@@ -1,4 +1,14 @@
-"""What is known of a sandbox as it is now: its manifest, mirror of the newest snapshot."""
+"""What is known of a sandbox as it is now: its manifest, mirror of the newest snapshot.
+
+What: a row per path, with its state and the marks by which a later look tells that it is the same.
+A row is asked of the small table first, and of the large one if that has none: what the small one
+says is newer (`recent_rows.py`). A path that is gone has a row that says so, or an older one would
+be believed. What was read is kept until the next transaction, since others may write in between.
+`generation` moves with every save, so that a process sees that another one has saved since; the one
+in memory moves on after the commit, and not before.
+What is not guaranteed: that marks hold. A row whose time is NEVER promises nothing, and after a
+restart of the machine no row is believed until the tree was read (`boots.py`).
+"""
 
 import sqlite3
 from collections.abc import Collection, Container, ItemsView, Iterator, Mapping, Sequence
@@ -12,8 +22,7 @@ from cleveragents.infrastructure.snapshots.changes.listing import TreeListing
 from cleveragents.infrastructure.snapshots.changes.stat_index import StatIndexDraft
 from cleveragents.infrastructure.snapshots.store.batching import in_sizes, insert_all
 from cleveragents.infrastructure.snapshots.store.recent_rows import STATE, fits_recent
-from cleveragents.infrastructure.snapshots.tree.listing_store import ListingStore
-from cleveragents.infrastructure.snapshots.tree.stat_index_store import StatIndexStore
+from cleveragents.infrastructure.snapshots.tree.listing_store import ListingStore, StatIndexStore
 
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid, ctime_ns, ino, dev"
 

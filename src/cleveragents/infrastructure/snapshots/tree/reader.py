@@ -47,9 +47,9 @@ class TreeReader(Struct, frozen=True):
         versions = self.session.versions
         one, two = self.session.snapshot(old).seq, self.session.snapshot(new).seq
         paths = versions.touched(min(one, two), max(one, two))
+        before, after = versions.at_all(paths, one), versions.at_all(paths, two)
         return _differing(
-            PathDifference(path, versions.at(path, one), versions.at(path, two))
-            for path in sorted(paths)
+            PathDifference(path, before.get(path), after.get(path)) for path in sorted(paths)
         )
 
     def since(self, old: str) -> list[PathDifference]:
@@ -60,10 +60,9 @@ class TreeReader(Struct, frozen=True):
         newest = session.head.seq if session.head else start
         paths = session.versions.touched(start, newest) | now.now.keys()
         session.manifest.seen.prefetch(paths)
+        before = session.versions.at_all(paths, start)
         return _differing(
-            PathDifference(
-                path, session.versions.at(path, start), now.entry(path, session.manifest.seen)
-            )
+            PathDifference(path, before.get(path), now.entry(path, session.manifest.seen))
             for path in sorted(paths)
         )
 

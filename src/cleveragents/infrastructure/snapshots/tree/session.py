@@ -23,7 +23,7 @@ from cleveragents.infrastructure.snapshots.tree.extra_state import (
 )
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow, Versions
 from cleveragents.infrastructure.snapshots.tree.inherit import Inherited
-from cleveragents.infrastructure.snapshots.tree.listing_store import ListingStore
+from cleveragents.infrastructure.snapshots.tree.listing_store import ListingStore, StatIndexStore
 from cleveragents.infrastructure.snapshots.tree.manifest import (
     Delta,
     Manifest,
@@ -32,7 +32,6 @@ from cleveragents.infrastructure.snapshots.tree.manifest import (
     Saved,
     number_of,
 )
-from cleveragents.infrastructure.snapshots.tree.stat_index_store import StatIndexStore
 
 
 class Recorded(Struct, frozen=True, kw_only=True):

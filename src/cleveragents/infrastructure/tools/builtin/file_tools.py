@@ -5,7 +5,7 @@ import errno
 import os
 import shutil
 import stat
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import IO, Any
 
@@ -20,7 +20,7 @@ _MOST_EDITED = 256 << 20
 
 def read(root: str, arguments: Arguments, most: int) -> ToolResult:
     with (
-        _reporting(arguments["path"]),
+        reporting(arguments["path"]),
         place(root, arguments["path"]) as where,
         _opened(where) as file,
     ):
@@ -38,7 +38,7 @@ def read(root: str, arguments: Arguments, most: int) -> ToolResult:
 def write(root: str, arguments: Arguments) -> ToolResult:
     data = arguments["content"].encode()
     with (
-        _reporting(arguments["path"]),
+        reporting(arguments["path"]),
         place(root, arguments["path"], make_parents=True) as where,
     ):
         _write(where, data)
@@ -47,7 +47,7 @@ def write(root: str, arguments: Arguments) -> ToolResult:
 
 def edit(root: str, arguments: Arguments) -> ToolResult:
     old, new = arguments["old"].encode(), arguments["new"].encode()
-    with _reporting(arguments["path"]), place(root, arguments["path"]) as where:
+    with reporting(arguments["path"]), place(root, arguments["path"]) as where:
         data = _to_edit(where)
         found = data.count(old) if old else 0
         if found == 0:
@@ -59,7 +59,7 @@ def edit(root: str, arguments: Arguments) -> ToolResult:
 
 
 def delete(root: str, arguments: Arguments) -> ToolResult:
-    with _reporting(arguments["path"]), place(root, arguments["path"]) as where:
+    with reporting(arguments["path"]), place(root, arguments["path"]) as where:
         mode = os.stat(where.name, dir_fd=where.folder, follow_symlinks=False).st_mode
         if not stat.S_ISDIR(mode):
             os.unlink(where.name, dir_fd=where.folder)
@@ -73,7 +73,7 @@ def delete(root: str, arguments: Arguments) -> ToolResult:
 def move(root: str, arguments: Arguments) -> ToolResult:
     path, target = arguments["path"], arguments["to"]
     with (
-        _reporting(path),
+        reporting(path),
         place(root, path) as source,
         place(root, target, make_parents=True) as goal,
     ):
@@ -85,9 +85,13 @@ def move(root: str, arguments: Arguments) -> ToolResult:
 
 def list_files(root: str, arguments: Arguments, most: int) -> ToolResult:
     start = arguments.get("path", ".")
-    with _reporting(start):
+    with reporting(start):
         deep = arguments.get("recursive", False)
         names = sorted(_walk(root, start)) if deep else _listing(root, start)
+    return listed(names, most)
+
+
+def listed(names: Sequence[str], most: int) -> ToolResult:
     data = "\n".join(map(_shown, names)).encode()
     if len(data) <= most:
         return ToolResult(output=data.decode(), values={"count": len(names)})
@@ -116,7 +120,7 @@ def run(tool: str, root: str, arguments: Arguments, most: int) -> ToolResult:
 
 
 @contextmanager
-def _reporting(path: str) -> Generator[None]:
+def reporting(path: str) -> Generator[None]:
     try:
         yield
     except OSError as error:

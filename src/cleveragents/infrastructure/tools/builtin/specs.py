@@ -2,179 +2,167 @@
 
 from cleveragents.domain.action import Parameter, ToolSpec
 
-_RESOURCE = Parameter(name="resource", required=False, description="which resource it works on")
-_PATH = Parameter(name="path", description="a path in the resource")
-_TIMEOUT = Parameter(name="timeout", type="number", required=False, description="seconds")
-_SQL_PARAMETERS = Parameter(
-    name="parameters",
-    type="list or map",
-    required=False,
-    description="values for `?` as a list, for `:name` as a map",
-)
-
+_AT_ITS_PATH = ("{path}",)
 # As what a tool reads: all of the resource that it works on.
 _ALL_OF_IT = (".",)
 
 
+def _needed(name: str, description: str) -> Parameter:
+    return Parameter(name=name, description=description)
+
+
+def _optional(name: str, description: str, type_: str = "string") -> Parameter:
+    return Parameter(name=name, type=type_, required=False, description=description)
+
+
 def _flag(name: str, description: str) -> Parameter:
-    return Parameter(name=name, type="boolean", required=False, description=description)
+    return _optional(name, description, "boolean")
+
+
+_RESOURCE = _optional("resource", "which resource it works on")
+_PATH = _needed("path", "a path in the resource")
+_TIMEOUT = _optional("timeout", "seconds", "number")
+_SQL_PARAMETERS = _optional(
+    "parameters", "values for `?` as a list, for `:name` as a map", "list or map"
+)
+
+
+def _reading(
+    name: str, description: str, *parameters: Parameter, reads: tuple[str, ...]
+) -> ToolSpec:
+    return ToolSpec(
+        name=name,
+        description=description,
+        reads=reads,
+        parameters=(_RESOURCE, *parameters),
+        idempotent=True,
+    )
+
+
+def _writing(
+    name: str,
+    description: str,
+    *parameters: Parameter,
+    reads: tuple[str, ...] | None,
+    idempotent: bool = False,
+) -> ToolSpec:
+    return ToolSpec(
+        name=name,
+        description=description,
+        reads=reads,
+        parameters=(_RESOURCE, *parameters),
+        writes=True,
+        idempotent=idempotent,
+    )
 
 
 BUILT_IN = (
-    ToolSpec(
-        name="file.read",
-        description="Read a file",
-        reads=("{path}",),
-        parameters=(_RESOURCE, _PATH),
-        idempotent=True,
-    ),
-    ToolSpec(
-        name="file.write",
-        description="Write a whole file, making its folders",
+    _reading("file.read", "Read a file", _PATH, reads=_AT_ITS_PATH),
+    _writing(
+        "file.write",
+        "Write a whole file, making its folders",
+        _PATH,
+        _needed("content", "the new content"),
         reads=(),
-        parameters=(_RESOURCE, _PATH, Parameter(name="content", description="the new content")),
-        writes=True,
         idempotent=True,
     ),
-    ToolSpec(
-        name="file.edit",
-        description="Replace a piece of text in a file",
-        reads=("{path}",),
-        parameters=(
-            _RESOURCE,
-            _PATH,
-            Parameter(name="old", description="the text to replace; it must be there exactly once"),
-            Parameter(name="new", description="what to put in its place"),
-            _flag("all", "replace every occurrence"),
-        ),
-        writes=True,
+    _writing(
+        "file.edit",
+        "Replace a piece of text in a file",
+        _PATH,
+        _needed("old", "the text to replace; it must be there exactly once"),
+        _needed("new", "what to put in its place"),
+        _flag("all", "replace every occurrence"),
+        reads=_AT_ITS_PATH,
     ),
-    ToolSpec(
-        name="file.delete",
-        description="Delete a file, a link or a folder",
-        reads=("{path}",),
-        parameters=(_RESOURCE, _PATH, _flag("recursive", "delete a folder with what is in it")),
-        writes=True,
+    _writing(
+        "file.delete",
+        "Delete a file, a link or a folder",
+        _PATH,
+        _flag("recursive", "delete a folder with what is in it"),
+        reads=_AT_ITS_PATH,
     ),
-    ToolSpec(
-        name="file.move",
-        description="Move or rename a file or folder",
+    _writing(
+        "file.move",
+        "Move or rename a file or folder",
+        _PATH,
+        _needed("to", "the new path"),
+        _flag("overwrite", "replace what is there"),
         reads=("{path}", "{to}"),
-        parameters=(
-            _RESOURCE,
-            _PATH,
-            Parameter(name="to", description="the new path"),
-            _flag("overwrite", "replace what is there"),
-        ),
-        writes=True,
     ),
-    ToolSpec(
-        name="file.list",
-        description="List a folder",
-        reads=("{path}",),
-        parameters=(
-            _RESOURCE,
-            Parameter(name="path", required=False, description="a folder; default: the top"),
-            _flag("recursive", "list everything below it"),
-        ),
-        idempotent=True,
+    _reading(
+        "file.list",
+        "List a folder",
+        _optional("path", "a folder; default: the top"),
+        _flag("recursive", "list everything below it"),
+        reads=_AT_ITS_PATH,
     ),
-    ToolSpec(
-        name="file.search",
-        description="Find lines that match a regular expression",
-        reads=("{path}",),
-        parameters=(
-            _RESOURCE,
-            Parameter(name="pattern", description="a regular expression"),
-            Parameter(name="path", required=False, description="a file or folder to search in"),
-            _TIMEOUT,
-        ),
-        idempotent=True,
+    _reading(
+        "file.search",
+        "Find lines that match a regular expression",
+        _needed("pattern", "a regular expression"),
+        _optional("path", "a file or folder to search in"),
+        _TIMEOUT,
+        reads=_AT_ITS_PATH,
     ),
-    ToolSpec(
-        name="sql.execute",
-        description="Change a database: all statements in one transaction, or none",
+    _writing(
+        "sql.execute",
+        "Change a database: all statements in one transaction, or none",
+        _needed("sql", "one statement, or several with `;` between them"),
+        _SQL_PARAMETERS,
+        _TIMEOUT,
         reads=_ALL_OF_IT,
-        parameters=(
-            _RESOURCE,
-            Parameter(name="sql", description="one statement, or several with `;` between them"),
-            _SQL_PARAMETERS,
-            _TIMEOUT,
-        ),
-        writes=True,
     ),
-    ToolSpec(
-        name="sql.query",
-        description="Read from a database",
+    _reading(
+        "sql.query",
+        "Read from a database",
+        _needed("sql", "one statement that only reads"),
+        _SQL_PARAMETERS,
+        _optional("limit", "rows; 1000", "number"),
+        _TIMEOUT,
         reads=_ALL_OF_IT,
-        parameters=(
-            _RESOURCE,
-            Parameter(name="sql", description="one statement that only reads"),
-            _SQL_PARAMETERS,
-            Parameter(name="limit", type="number", required=False, description="rows; 1000"),
-            _TIMEOUT,
-        ),
-        idempotent=True,
     ),
-    ToolSpec(
-        name="shell",
-        description="Run a command line with /bin/sh in the sandbox",
-        parameters=(
-            _RESOURCE,
-            Parameter(name="command", description="what /bin/sh -c gets"),
-            _TIMEOUT,
-        ),
-        writes=True,
+    _writing(
+        "shell",
+        "Run a command line with /bin/sh in the sandbox",
+        _needed("command", "what /bin/sh -c gets"),
+        _TIMEOUT,
+        reads=None,
     ),
-    ToolSpec(
-        name="git.status",
-        description="Show which files of a checkout differ from its last commit",
+    _reading(
+        "git.status",
+        "Show which files of a checkout differ from its last commit",
         reads=_ALL_OF_IT,
-        parameters=(_RESOURCE,),
-        idempotent=True,
     ),
-    ToolSpec(
-        name="git.diff",
-        description="Show the changes of tracked files as a patch",
+    _reading(
+        "git.diff",
+        "Show the changes of tracked files as a patch",
+        _optional("path", "only below this path"),
+        _optional("against", "a commit; default: the index"),
+        _flag("staged", "what is in the index, against the last commit"),
         reads=_ALL_OF_IT,
-        parameters=(
-            _RESOURCE,
-            Parameter(name="path", required=False, description="only below this path"),
-            Parameter(name="against", required=False, description="a commit; default: the index"),
-            _flag("staged", "what is in the index, against the last commit"),
-        ),
-        idempotent=True,
     ),
-    ToolSpec(
-        name="git.commit",
-        description="Commit everything in the sandbox's own repository; hooks do not run",
+    _writing(
+        "git.commit",
+        "Commit everything in the sandbox's own repository; hooks do not run",
+        _needed("message", "the message of the commit"),
+        _optional("paths", "only these; default: all", "list"),
+        _optional("author", "Name <address>"),
+        _flag("allow_empty", "also if nothing has changed"),
         reads=_ALL_OF_IT,
-        parameters=(
-            _RESOURCE,
-            Parameter(name="message", description="the message of the commit"),
-            Parameter(
-                name="paths", type="list", required=False, description="only these; default: all"
-            ),
-            Parameter(name="author", required=False, description="Name <address>"),
-            _flag("allow_empty", "also if nothing has changed"),
-        ),
-        writes=True,
     ),
     ToolSpec(
         name="http.request",
         description="Ask a web server; needs `confinement: {network: true}`",
         reads=(),
         parameters=(
-            Parameter(name="url", description="http:// or https://"),
-            Parameter(name="method", required=False, description="default: GET"),
-            Parameter(
-                name="headers",
-                type="map",
-                required=False,
-                description="`${NAME}` stands for a variable that `confinement` passes on",
+            _needed("url", "http:// or https://"),
+            _optional("method", "default: GET"),
+            _optional(
+                "headers", "`${NAME}` stands for a variable that `confinement` passes on", "map"
             ),
-            Parameter(name="body", required=False, description="text to send"),
-            Parameter(name="json", type="any", required=False, description="sent as JSON"),
+            _optional("body", "text to send"),
+            _optional("json", "sent as JSON", "any"),
             _flag("any_status", "an answer of 400 or more is no error"),
             _TIMEOUT,
         ),

@@ -1,6 +1,12 @@
 """The order of an apply into a folder: stage everything, keep the old, change, or put back.
 
 What was there before stays in the stage until the apply is settled, so that it can be taken back.
+In which order: what is there now is old, new, or ends it; new files are staged; old ones are kept
+by a link; all that is durable; the journal says which paths change; `PathUpdate` changes them.
+Why: what can fail for want of room fails before a change, and from the journal on every path can
+be brought to either end. What was not kept whole comes back from the snapshots.
+What is not guaranteed: that all paths change at one instant. What somebody has changed on top of
+ours stays when it is taken back, and is told.
 """
 
 import os

@@ -4,14 +4,14 @@ Only paths that the plan changed are looked at and written; everything else keep
 """
 
 import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Protocol
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
-from cleveragents.domain.checkpoint import Snapshot
+from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import (
     ApplyConflictError,
     ApplyEditsKeptError,
@@ -32,25 +32,28 @@ from cleveragents.infrastructure.sandbox.folder.apply.carry_out import (
 from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
 from cleveragents.infrastructure.sandbox.folder.apply.project_state import ProjectState
 from cleveragents.infrastructure.sandbox.folder.diff import diff_of, stored
+from cleveragents.infrastructure.sandbox.own_state import read_back, to_plain
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes, without_strayed
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 
 
-class FolderSnapshots(Protocol):
-    """What is needed of the engine that takes the snapshots of folders."""
+class FolderToken(Struct, frozen=True, kw_only=True):
+    """Two snapshots, and so all that has to be written; what differs and `stays` is left out."""
 
-    def capture(self, resource: PlanResource) -> Snapshot: ...
-    def reading(self, resource: PlanResource) -> AbstractContextManager[TreeReader]: ...
+    base: str
+    result: str
+    stays: tuple[bytes, ...]
+    diff: ResourceDiff
 
 
 class FolderApply:
-    def __init__(self, snapshots: FolderSnapshots) -> None:
+    def __init__(self, snapshots: TreeEngine) -> None:
         self._snapshots = snapshots
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:  # noqa: ARG002 - a folder has no branches and no commits
-        """The token names two snapshots, and so everything that has to be written."""
         base = base_of(resource)
         result = self._snapshots.capture(resource).ref
         with self._snapshots.reading(resource) as reader:
@@ -61,35 +64,37 @@ class FolderApply:
             diff = diff_of(differences, reader.content, reader.content, rest)
             diff = replace(diff, notes=tuple(strayed_notes(resource, strayed)))
         stays = {item.path for item in found} - {item.path for item in differences}
-        token = {
-            "base": base,
-            "result": result,
-            "stays": [path.hex() for path in sorted(stays)],
-            "diff": stored(diff),
-        }
+        token = FolderToken(base=base, result=result, stays=tuple(sorted(stays)), diff=stored(diff))
         return PreparedApply(
-            resource_id=resource.resource_id, token=token, diff=diff, snapshots=(base, result)
+            resource_id=resource.resource_id,
+            token=to_plain(token),
+            diff=diff,
+            snapshots=(base, result),
+            target="into the folder; files that the plan has not changed stay as they are",
         )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
-        result = prepared.token["result"]
+        token = read_back(resource, prepared.token, FolderToken)
         with self._snapshots.reading(resource) as reader:
-            differences = _named_by(reader, prepared.token)
+            differences = _named_by(reader, token)
             if differences:
-                work = CarryOut(resource, reader, differences, ApplyJournal(resource, result))
+                journal = ApplyJournal(resource, token.result)
+                work = CarryOut(resource, reader, differences, journal)
                 with _reported(resource, "could not be changed and is as it was"):
                     work.run()
-            return "folder:" + reader.state_hash(result)
+            return "folder:" + reader.state_hash(token.result)
 
     def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
-        journal = ApplyJournal(resource, prepared.token["result"])
+        token = read_back(resource, prepared.token, FolderToken)
+        journal = ApplyJournal(resource, token.result)
         with self._snapshots.reading(resource) as reader:
-            work = CarryOut(resource, reader, _named_by(reader, prepared.token), journal)
+            work = CarryOut(resource, reader, _named_by(reader, token), journal)
             with _reported(resource, "could not be put back"):
                 return tuple(shown(path) for path in work.revert())
 
     def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
-        finish(resource, ApplyJournal(resource, prepared.token["result"]))
+        token = read_back(resource, prepared.token, FolderToken)
+        finish(resource, ApplyJournal(resource, token.result))
 
 
 def base_of(resource: PlanResource) -> str:
@@ -127,9 +132,9 @@ def without_holders(
         ]
 
 
-def _named_by(reader: TreeReader, token: Mapping[str, Any]) -> list[PathDifference]:
-    stays = {bytes.fromhex(text) for text in token["stays"]}
-    found = reader.between(token["base"], token["result"])
+def _named_by(reader: TreeReader, token: FolderToken) -> list[PathDifference]:
+    stays = set(token.stays)
+    found = reader.between(token.base, token.result)
     return [item for item in found if item.path not in stays]
 
 

@@ -1,4 +1,4 @@
-"""The question what the user's folder holds at the paths that an apply changes."""
+"""What the user's folder holds at the paths that an apply changes: old, new, or neither."""
 
 from collections.abc import Mapping
 

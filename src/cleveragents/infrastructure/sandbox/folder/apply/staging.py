@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.infrastructure.files.copy.one_file import copy_one
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
 from cleveragents.infrastructure.files.read_path import hash_only, read_path
 from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS, RootedFolder
@@ -76,11 +77,8 @@ class FolderStage(StageFolder):
                 os.unlink(name, dir_fd=self.fd)
         os.rmdir(self.path)
         # Whoever records that it is over must not find it again after a power cut.
-        project = os.open(os.path.dirname(self.path), FOLDER_FLAGS)
-        try:
+        with opened(os.path.dirname(self.path), FOLDER_FLAGS) as project:
             os.fsync(project)
-        finally:
-            os.close(project)
 
     def _write(self, names: list[bytes], pieces: Iterable[bytes]) -> None:
         first, *others = names

@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from cleveragents.domain.resource import PlanResource
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.lfs import bring_contents
 from cleveragents.infrastructure.sandbox.git.views import GitView, GitViews
@@ -57,8 +58,5 @@ class Bringing(Struct, frozen=True, kw_only=True):
 def _count(pack: Path) -> int:
     """Of its objects. Raises OSError if it is anything but a file."""
     # "PACK", version, number of objects: four bytes each.
-    fd = os.open(pack, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
+    with opened(pack, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC) as fd:
         return int.from_bytes(os.read(fd, _HEADER)[8:], "big")
-    finally:
-        os.close(fd)

@@ -2,10 +2,11 @@
 
 Every part may be repeated with the same token after a crash, and ends in the same state. What was
 there before is kept until the apply is settled, so that all of it can be taken back.
+In which order: submodules, innermost first; repositories of new ones; the project. Taking back goes
+the other way round. So a commit of the project never names one that is not there.
+What is not guaranteed: that a revert brings everything back. If the user has built on the result,
+it stays with the submodules that it names; that is told, and nothing of the user's is lost.
 """
-
-from collections.abc import Mapping
-from typing import Any
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.resource import PlanResource
@@ -15,6 +16,7 @@ from cleveragents.infrastructure.sandbox.git.apply.switch import (
     CheckoutSwitch,
     Means,
 )
+from cleveragents.infrastructure.sandbox.git.apply.token import ApplyWay, CheckoutToken
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import (
     applied_pin,
@@ -23,32 +25,27 @@ from cleveragents.infrastructure.sandbox.git.repository.pins import (
     value_of,
 )
 from cleveragents.infrastructure.sandbox.git.repository.ref_locks import change_ref
-from cleveragents.infrastructure.sandbox.git.submodules.carry_out import SubmoduleSteps, steps_in
-from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import (
-    NewRepositories,
-    new_in,
-)
+from cleveragents.infrastructure.sandbox.git.submodules.carry_out import SubmoduleSteps
+from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import NewRepositories
 
 
 class GitCarryOut:
     """One resource with the token of its apply."""
 
     def __init__(
-        self, git: Git, means: Means, resource: PlanResource, token: Mapping[str, Any]
+        self, git: Git, means: Means, resource: PlanResource, token: CheckoutToken
     ) -> None:
         self._git, self._means = git, means
         self._resource = resource
-        self._kind = str(token["kind"])
-        self._head = str(token["head"])
-        self._ref = str(token.get("ref", ""))
-        self._commit = str(token.get("commit", ""))
-        self._submodules = SubmoduleSteps(means, resource, steps_in(token))
-        self._new = NewRepositories(resource, new_in(token))
+        self._way, self._head = token.way, token.head
+        self._ref, self._commit = token.ref, token.commit
+        self._submodules = SubmoduleSteps(means, resource, token.submodules)
+        self._new = NewRepositories(resource, token.new_submodules)
 
     def run(self) -> str:
         """Gives back what the result is called. If it raises, everything is as it was."""
         # They were first: if the project is there, they are, or have gone on since.
-        if self._kind == "commit" and self._switch().is_done():
+        if self._way is ApplyWay.COMMIT and self._switch().is_done():
             return self._run()
         with self._submodules.carried_out():
             self._new.bring()
@@ -73,46 +70,46 @@ class GitCarryOut:
         self._new.finish()
 
     def _run(self) -> str:
-        match self._kind:
-            case "nothing":
+        match self._way:
+            case ApplyWay.NOTHING:
                 pin(self._git, applied_pin(self._resource), self._head)
                 return self._head
-            case "branch":
+            case ApplyWay.BRANCH:
                 self._make_branch()
                 return self._commit
-            case "commit":
+            case ApplyWay.COMMIT:
                 self._switch().run()
                 return self._commit
-            case _:
+            case ApplyWay.TREE:
                 return self._change_files()
 
     def _take_back(self) -> tuple[str, ...]:
-        match self._kind:
-            case "nothing":
+        match self._way:
+            case ApplyWay.NOTHING:
                 delete_ref(self._git, applied_pin(self._resource))
                 return ()
-            case "branch":
+            case ApplyWay.BRANCH:
                 return self._remove_branch()
-            case "commit":
+            case ApplyWay.COMMIT:
                 return self._switch().revert()
-            case _:
+            case ApplyWay.TREE:
                 kept = self._switch().revert()
                 delete_ref(self._git, applied_pin(self._resource))
                 return kept
 
     def _result_stays(self) -> bool:
-        match self._kind:
-            case "nothing":
+        match self._way:
+            case ApplyWay.NOTHING:
                 return False
-            case "branch" | "commit":
+            case ApplyWay.BRANCH | ApplyWay.COMMIT:
                 there = value_of(self._git, self._ref) is not None
                 args = ("merge-base", "--is-ancestor", self._commit, self._ref)
                 return there and self._git.succeeds(*args)
-            case _:
+            case ApplyWay.TREE:
                 return value_of(self._git, HEAD) != self._head
 
     def _switch(self) -> CheckoutSwitch:
-        if self._kind == "commit":
+        if self._way is ApplyWay.COMMIT:
             course = CheckoutChange(
                 head=self._head,
                 old=self._head,

@@ -1,13 +1,19 @@
 """Preparing an apply: the merge of a sandbox into the user's checkout, computed and checked.
 
 Nothing of the user's changes here: objects are added, and one reference of ours that keeps them.
+In which order: the sandbox as a tree; its submodules, as the project's commit is to name theirs;
+the merge with what the project is now; the objects of the result; what is in the way of it; the
+commit, a reference that keeps it, and the token that says all this to `carry_out.py`.
+Why: git merges inside, over a step's bytes, so that only a result without conflicts comes over, as
+objects named by their hashes. Who is refused has nothing in their repository but these.
+What is not guaranteed: that the project stays so. Carrying out looks again, and refuses if not.
 """
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
@@ -20,23 +26,17 @@ from cleveragents.infrastructure.sandbox.git.apply.readiness import (
     staged,
 )
 from cleveragents.infrastructure.sandbox.git.apply.switch import Means
-from cleveragents.infrastructure.sandbox.git.apply.user_commit import (
-    UserCommit,
-    unsigned_note,
-    user_commit,
-)
+from cleveragents.infrastructure.sandbox.git.apply.token import ApplyWay, CheckoutToken
+from cleveragents.infrastructure.sandbox.git.apply.user_commit import unsigned_note, user_commit
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import FileUpdate
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
-from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees, joined
+from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees, empty_folders, joined
 from cleveragents.infrastructure.sandbox.git.merge import merged_tree
+from cleveragents.infrastructure.sandbox.git.repository.details import details_of
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git.repository.ref_locks import change_ref
 from cleveragents.infrastructure.sandbox.git.sandbox import left_behind
-from cleveragents.infrastructure.sandbox.git.submodules.carry_out import (
-    NOTES,
-    diffs_of,
-    users_submodule,
-)
+from cleveragents.infrastructure.sandbox.git.submodules.carry_out import diffs_of, users_submodule
 from cleveragents.infrastructure.sandbox.git.submodules.contents import look
 from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import clear_workshop
 from cleveragents.infrastructure.sandbox.git.submodules.prepare import SubmoduleApply
@@ -50,9 +50,8 @@ from cleveragents.infrastructure.sandbox.git.trees import (
     tree_changes,
 )
 from cleveragents.infrastructure.sandbox.git.views import GitView, GitViews
+from cleveragents.infrastructure.sandbox.own_state import read_back, to_plain
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes
-
-_UNSIGNED = "unsigned"
 
 
 class _Merge(Struct, frozen=True, kw_only=True):
@@ -87,16 +86,24 @@ class GitApply:
             except BaseException:
                 clear_workshop(resource)
                 raise
+            rest = left_behind(held.git, held.trees, resource, looked)
+            empty = empty_folders(held.git, held.trees, looked.folder.tree, resource.cut_out)
             inside = diffs_of(resource, submodules.steps)
             diffs = (diff_of_trees(held.git, merge.ours, merge.result), *inside)
             notes = [*submodules.notes, *_left_folders(resource, options, merge)]
             notes += strayed_notes(resource, map(text_of, folder.strayed))
             notes += _notes_on_commit(options, merge, token)
-            told = {NOTES: notes} if notes else {}
+            token = replace(
+                token,
+                submodules=tuple(submodules.steps),
+                new_submodules=tuple(submodules.new),
+                notes=tuple(notes),
+            )
             return PreparedApply(
                 resource_id=resource.resource_id,
-                token={**token, **submodules.token, **told},
-                diff=joined(diffs, left_behind(held.git, held.trees, resource, looked), notes),
+                token=to_plain(token),
+                diff=joined(diffs, rest, notes, empty),
+                target=_target(token),
             )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
@@ -110,7 +117,8 @@ class GitApply:
             self._carrying_out(resource, prepared).finish()
 
     def _carrying_out(self, resource: PlanResource, prepared: PreparedApply) -> GitCarryOut:
-        return GitCarryOut(Git(resource.location), self._means, resource, prepared.token)
+        token = read_back(resource, prepared.token, CheckoutToken)
+        return GitCarryOut(Git(resource.location), self._means, resource, token)
 
     def _merge(
         self,
@@ -132,7 +140,7 @@ class GitApply:
         try:
             result = merged_tree(held, resource, ours, folder.tree)
         except ApplyConflictError as error:
-            if options.branch is not None and not resource.details.get("included_uncommitted"):
+            if options.branch is not None and not details_of(resource).included_uncommitted:
                 return _at_its_start(held, resource, folder)
             raise _with_what_helps(git, resource, head, ours, error) from error
         changes = tree_changes(held.git, ours, result)
@@ -140,30 +148,41 @@ class GitApply:
 
     def _token(
         self, git: Git, held: GitView, resource: PlanResource, options: ApplyOptions, merge: _Merge
-    ) -> dict[str, str]:
+    ) -> CheckoutToken:
+        head = merge.head
         if not merge.changes:
-            return {"kind": "nothing", "head": merge.head}
+            return CheckoutToken(way=ApplyWay.NOTHING, head=head)
         if options.branch is not None:
-            ref = _new_branch(git, options.branch, merge.head)
-            made = user_commit(git, merge.head, merge.result, options.message)
-            token = {"kind": "branch", "head": merge.head, "ref": ref, "commit": made.commit}
-            token |= _unsigned(made)
+            ref = _new_branch(git, options.branch, head)
+            token = _committed(git, ApplyWay.BRANCH, ref, merge, options)
         elif options.commit:
             refuse_unready(git, self._means.trees, resource.plan_id)
             ref = _current_branch(git, resource)
-            in_index = staged(git, merge.head, merge.result, merge.result, merge.changes)
+            in_index = staged(git, head, merge.result, merge.result, merge.changes)
             _refuse_overlaps(git, held, resource, merge, in_index)
-            made = user_commit(git, merge.head, merge.result, options.message)
-            token = {"kind": "commit", "head": merge.head, "ref": ref, "commit": made.commit}
-            token |= _unsigned(made)
+            token = _committed(git, ApplyWay.COMMIT, ref, merge, options)
         else:
             refuse_unready(git, self._means.trees, resource.plan_id)
             dirty = _uncommitted(git, resource, merge)
             _refuse_overlaps(git, held, resource, merge, dirty)
             commit = own_commit(git, merge.result, "applied without a commit", merge.ours)
-            token = {"kind": "tree", "head": merge.head, "commit": commit}
-        pin(git, self._pins.result(resource), token["commit"])
+            token = CheckoutToken(way=ApplyWay.TREE, head=head, commit=commit)
+        pin(git, self._pins.result(resource), token.commit)
         return token
+
+
+def _target(token: CheckoutToken) -> str:
+    """Where the result would go, and what becomes of work that nobody has committed."""
+    branch = text_of(os.fsencode(token.ref.removeprefix("refs/heads/")))
+    match token.way:
+        case ApplyWay.COMMIT:
+            return f"one commit on branch {branch}; what you have not committed stays as it is"
+        case ApplyWay.BRANCH:
+            return f"one commit on the new branch {branch}; your files and branch stay as they are"
+        case ApplyWay.TREE:
+            return "into the working tree, without a commit; what you have changed there stays"
+        case ApplyWay.NOTHING:
+            return "nothing to bring"
 
 
 def _at_its_start(held: GitView, resource: PlanResource, folder: FolderTree) -> _Merge:
@@ -185,26 +204,31 @@ def _with_what_helps(
         f"agents plan apply {plan_id} --branch NAME puts the result on a branch that begins where"
         " the plan did; then decide with git: git merge NAME"
     )
-    if resource.details.get("included_uncommitted"):  # where it began is no commit of the user's
+    if details_of(resource).included_uncommitted:  # where it began is no commit of the user's
         helps = f"take what you want of the plan's own version by hand: {resource.sandbox_path}"
     why = "commits since the plan was made change the same lines"
     return ApplyConflictError(plan_id, resource.name, error.files, why, helps)
 
 
-def _notes_on_commit(options: ApplyOptions, merge: _Merge, token: Mapping[str, str]) -> list[str]:
+def _notes_on_commit(options: ApplyOptions, merge: _Merge, token: CheckoutToken) -> list[str]:
     notes: list[str] = []
     if merge.apart and merge.changes:
         notes.append(
             f"{options.branch} begins at {merge.head[:12]}, where the plan did, as commits since"
             f" then change the same lines: git merge {options.branch}"
         )
-    if reason := token.get(_UNSIGNED):
-        notes.append(unsigned_note(reason, options.branch))
+    if token.unsigned:
+        notes.append(unsigned_note(token.unsigned, options.branch))
     return notes
 
 
-def _unsigned(made: UserCommit) -> dict[str, str]:
-    return {_UNSIGNED: made.unsigned} if made.unsigned else {}
+def _committed(
+    git: Git, way: ApplyWay, ref: str, merge: _Merge, options: ApplyOptions
+) -> CheckoutToken:
+    made = user_commit(git, merge.head, merge.result, options.message)
+    return CheckoutToken(
+        way=way, head=merge.head, ref=ref, commit=made.commit, unsigned=made.unsigned or ""
+    )
 
 
 def _bring(git: Git, over: Bringing, merge: _Merge) -> None:
@@ -300,7 +324,7 @@ def _uncommitted(git: Git, resource: PlanResource, merge: _Merge) -> set[bytes]:
     """Paths to be changed that hold uncommitted work which the plan does not know about."""
     dirty = differing(git, "diff-tree", "-r", merge.head, merge.ours)
     dirty |= differing(git, "diff-index", "--cached", merge.head)
-    if resource.details.get("included_uncommitted"):
+    if details_of(resource).included_uncommitted:
         dirty &= differing(git, "diff-tree", "-r", resource.base, merge.ours)
     return _touched(merge) & dirty
 

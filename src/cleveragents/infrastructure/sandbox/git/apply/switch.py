@@ -2,6 +2,13 @@
 
 Every part may be repeated after a crash, and ends in the same state. What was there before is
 kept until the apply is settled, so that all of it can be taken back.
+In which order: git's lock on the index; whether the branch is where it was; the files; the index;
+the reference, by a change that fails if it has moved.
+Why: the reference is what others see, and by it a repetition tells that all was done; so it comes
+when all else is there. The lock keeps other git commands out of the index for that time.
+Where only files are to change, there is no lock and no reference, and a repetition looks anew.
+What is not guaranteed: who edits files meanwhile is not kept out. Each file is compared before it
+is replaced, and one that was changed ends the apply, with the rest as it was.
 """
 
 import os

@@ -1,4 +1,11 @@
-"""The user's own index: git's lock on it, and switching it from one commit to another."""
+"""The user's own index: git's lock on it, and switching it from one commit to another.
+
+In which order: the lock, which comes signed by a link; a copy of the index as it was; the new one,
+made in private; a copy of that; files and folder synced; one rename.
+Why: by comparing the bytes with the two copies, whoever comes after a kill knows how far it got,
+and whether somebody has staged something since: then the same change is made backwards instead.
+What is not guaranteed: that index and reference are durable together; `catch_up` mends that.
+"""
 
 import filecmp
 import os

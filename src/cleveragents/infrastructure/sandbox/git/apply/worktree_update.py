@@ -1,5 +1,12 @@
-"""Which files of the user's working folder have to change from one tree to another, and changing
-them: git fills the new files and says what is there, `PathUpdate` moves them into place."""
+"""Which files of the user's working folder have to change between two trees, and changing them.
+
+In which order: git says what is there and fills the new files, inside; what is neither old nor new
+ends it; the old files are kept by a link, and all that is made durable; the note is written, from
+which on it can be taken back; `PathUpdate` moves the new ones into place.
+Why: filters of git may be programs of the plan from the first new file on, so that all of git's
+part is over before. A signature taken before git looks shows who has written since.
+What is not guaranteed: when the changes are durable; the index, or the end of the apply, does that.
+"""
 
 import os
 import stat

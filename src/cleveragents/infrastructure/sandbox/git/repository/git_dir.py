@@ -50,7 +50,7 @@ STASH_LOG = "logs/refs/stash"
 _SPLIT_INDEX = "sharedindex."
 # No resource has a dot in its name, so that this is never another resource's sandbox.
 REPOSITORY = ".git"
-_HEAD = re.compile(rb"(ref: [^\0\n]+|[0-9a-f]{40,64})\n?")
+_HEAD = rb"(ref: [^\0\n]+|[0-9a-f]{40,64})\n?"
 _INDEX = b"DIRC"
 _ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\n": b"\\n"}
 
@@ -95,7 +95,7 @@ class GitFolder(Struct, frozen=True):
         what a power cut or a program that went astray leaves. Nothing is proven by it."""
         index = self.read("index")
         return (
-            _HEAD.fullmatch(self.read("HEAD") or b"") is not None
+            re.fullmatch(_HEAD, self.read("HEAD") or b"") is not None
             and (index is None or index.startswith(_INDEX))
             and not any(self._is_empty(name) for name in self._never_empty())
         )

@@ -6,21 +6,21 @@ references, configuration. So no git command in a sandbox reaches what is the us
 
 import os
 from contextlib import suppress
-from pathlib import Path
 
-from cleveragents.domain.errors import ProjectMissingError, SandboxMissingError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
 from cleveragents.infrastructure.files.excludes import excludes
+from cleveragents.infrastructure.files.layers.known_layers import branch_layers
 from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
+from cleveragents.infrastructure.sandbox.git.repository.details import details_of
 from cleveragents.infrastructure.sandbox.git.repository.furnish import (
     active,
     check_out,
     furnish,
     put,
 )
-from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
+from cleveragents.infrastructure.sandbox.git.repository.own_place import folder_of, objects_of
 from cleveragents.infrastructure.sandbox.git.repository.pins import sandbox_branch
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
     ProjectRefs,
@@ -40,7 +40,7 @@ def make_repository(resource: PlanResource) -> None:
     branch = f"refs/heads/{sandbox_branch(resource)}"
     put(folder, "HEAD", f"ref: {branch}\n".encode())
     modules = active([module.name for module in inside(resource)])
-    settings = furnish(folder, project, str(resource.details["git_dir"]), modules)
+    settings = furnish(folder, project, details_of(resource).git_dir, modules)
     theirs, base = ProjectRefs.read(project), resource.base.encode()
     wanted, peeled = {**theirs.refs, branch.encode(): base}, {**theirs.peeled, base: base}
     put_refs(folder.path, wanted, peeled, synced=False)
@@ -68,23 +68,7 @@ def branch_repository(parent: PlanResource, child: PlanResource) -> None:
     write_refs(theirs.path, wanted, Git(child.location), synced=False)
     put(theirs, "HEAD", f"ref: {branch}\n".encode())
     theirs.write_pointer(synced=False)
-
-
-def folder_of(resource: PlanResource) -> GitFolder:
-    return GitFolder(resource.sandbox_path)
-
-
-def require_sandbox(resource: PlanResource) -> None:
-    """Raises SandboxMissingError if it is gone, and ProjectMissingError if the user's repository is
-    that it stands on.
-
-    Its own repository may be gone: a rollback puts that back.
-    """
-    path = Path(resource.sandbox_path)
-    if not os.path.isdir(objects_of(resource)):
-        raise ProjectMissingError(resource.name, resource.location)
-    if path.is_symlink() or not path.is_dir():
-        raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
+    branch_layers(parent.sandbox_path, child.sandbox_path)
 
 
 def _new_git(resource: PlanResource) -> Git:
@@ -105,8 +89,3 @@ def _project_over_sandbox(resource: PlanResource) -> Git:
         "GIT_INDEX_FILE": folder_of(resource).file("index"),
     }
     return Git(resource.sandbox_path, places, settings=UNSYNCED)
-
-
-def objects_of(resource: PlanResource) -> str:
-    """The folder of objects of the user's repository, from which a sandbox borrows."""
-    return os.path.join(str(resource.details["git_dir"]), "objects")

@@ -22,7 +22,7 @@ from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.ref_locks import change_ref
 
 OURS = "refs/cleveragents/"
-_PIN = re.compile(rf"{OURS}(?:([0-9a-z]+)/)?plan-([0-9A-HJKMNP-TV-Z]{{26}})/")
+_PIN = rf"{OURS}(?:([0-9a-z]+)/)?plan-([0-9A-HJKMNP-TV-Z]{{26}})/"
 
 
 def sandbox_branch(resource: PlanResource) -> str:
@@ -91,7 +91,7 @@ def all_pins(git: Git) -> list[FoundPin]:
     found: list[FoundPin] = []
     for line in (*filter(None, listing.split("\n")), *_broken(git)):
         ref, _, commit = line.partition(" ")
-        name = _PIN.match(ref)
+        name = re.match(_PIN, ref)
         if name is not None:  # what was applied without a commit is no pin of a plan
             pin = FoundPin(ref=ref, commit=commit, installation=name[1], plan_id=name[2])
             found.append(pin)

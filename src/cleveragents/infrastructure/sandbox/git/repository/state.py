@@ -2,6 +2,12 @@
 
 Objects that only the sandbox's own repository has are stored with the snapshot, as packs: a step
 may run a `git gc` there, or remove the repository altogether.
+Reading, in its order: a fingerprint of the files' marks, which tells without git that nothing has
+changed; files and references; what the index says; and if any of it differs, the ends that objects
+are reached from, then the index, as git still notes something in it for those, then the packs.
+Restoring, in its order: objects first (`prepare`), while nothing has changed yet; then locks and
+planted links go, and references, index, files and the `.git` are written.
+What is not guaranteed: that objects go back. What nothing names any more stays until git collects.
 """
 
 import hashlib
@@ -16,7 +22,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import put_file, remove
 from cleveragents.infrastructure.sandbox.git.command import OFFLINE, Git
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, StateFile, quoted
-from cleveragents.infrastructure.sandbox.git.repository.own_repository import folder_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import folder_of
 from cleveragents.infrastructure.sandbox.git.repository.packs import Packs, is_pack, places_in
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
     Refs,
@@ -57,7 +63,7 @@ class GitBlobs:
 
     def read(self, oids: Sequence[str]) -> Iterator[bytes | None]:
         request = "".join(f"{oid}\n" for oid in oids).encode("ascii")
-        output = memoryview(self._git.run("cat-file", "--batch", input=request).stdout)
+        output = memoryview(self._git.run("cat-file", "--batch", "--buffer", input=request).stdout)
         position = 0
         for oid in oids:
             # "<oid> blob <size>\n<bytes>\n", or "<oid> missing\n"

@@ -11,15 +11,14 @@ from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
+from cleveragents.infrastructure.sandbox.git.apply.token import NewRepository, SubmoduleStep
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.submodules.carry_out import (
-    SubmoduleStep,
     users_submodule,
 )
 from cleveragents.infrastructure.sandbox.git.submodules.contents import SubmoduleContents
 from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import (
     Content,
-    NewRepository,
     Workshop,
 )
 from cleveragents.infrastructure.sandbox.git.submodules.records import is_safe, repository_git

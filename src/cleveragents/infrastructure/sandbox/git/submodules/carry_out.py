@@ -5,12 +5,8 @@ that a commit of the project never names what is not there.
 """
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
-
-from msgspec import Struct
-from msgspec.structs import asdict
 
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import ApplyConflictError, ApplyEditsKeptError
@@ -21,6 +17,7 @@ from cleveragents.infrastructure.sandbox.git.apply.switch import (
     CheckoutSwitch,
     Means,
 )
+from cleveragents.infrastructure.sandbox.git.apply.token import SubmoduleStep
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees
 from cleveragents.infrastructure.sandbox.git.repository.pins import (
@@ -30,43 +27,6 @@ from cleveragents.infrastructure.sandbox.git.repository.pins import (
     value_of,
 )
 from cleveragents.infrastructure.sandbox.git.submodules.records import repository_git
-
-_TOKEN = "submodules"
-# In the same token: what is to be told once it is applied.
-NOTES = "notes"
-
-
-class SubmoduleStep(Struct, frozen=True, kw_only=True):
-    """What is done to the submodule at `path`, which stands at the commit `head`.
-
-    It goes to `commit`, and its files to those of the commit `files`. With a `repository` nothing
-    is checked out: that one has the commit, and keeps it.
-    """
-
-    path: str
-    head: str
-    commit: str
-    files: str
-    repository: str = ""
-
-    @property
-    def course(self) -> CheckoutChange:
-        moves = self.commit != self.head
-        return CheckoutChange(
-            head=self.head,
-            old=self.head,
-            files=self.files,
-            ref=HEAD if moves else "",
-            new=self.commit if moves else "",
-        )
-
-
-def to_token(steps: Sequence[SubmoduleStep]) -> Mapping[str, Any]:
-    return {_TOKEN: [asdict(step) for step in steps]} if steps else {}
-
-
-def steps_in(token: Mapping[str, Any]) -> Sequence[SubmoduleStep]:
-    return [SubmoduleStep(**item) for item in token.get(_TOKEN, ())]
 
 
 def users_submodule(resource: PlanResource, path: str) -> Git | None:
@@ -127,7 +87,7 @@ class SubmoduleSteps:
         pin(git, applied_pin(self._resource), step.files)
         if step.repository:
             return
-        if not step.course.ref and value_of(git, HEAD) != step.head:
+        if not _course(step).ref and value_of(git, HEAD) != step.head:
             raise self._moved(step)
         self._switch(git, step).run()
 
@@ -140,7 +100,7 @@ class SubmoduleSteps:
         return kept
 
     def _switch(self, git: Git, step: SubmoduleStep) -> CheckoutSwitch:
-        return CheckoutSwitch(git, self._means, self._resource, step.course, step.path)
+        return CheckoutSwitch(git, self._means, self._resource, _course(step), step.path)
 
     def _moved(self, step: SubmoduleStep) -> ApplyConflictError:
         return ApplyConflictError(
@@ -155,3 +115,14 @@ def _git_of(resource: PlanResource, step: SubmoduleStep) -> Git | None:
     if step.repository:
         return repository_git(step.repository) if os.path.isdir(step.repository) else None
     return users_submodule(resource, step.path)
+
+
+def _course(step: SubmoduleStep) -> CheckoutChange:
+    moves = step.commit != step.head
+    return CheckoutChange(
+        head=step.head,
+        old=step.head,
+        files=step.files,
+        ref=HEAD if moves else "",
+        new=step.commit if moves else "",
+    )

@@ -19,7 +19,7 @@ Stamp = tuple[int, int, int, int]
 
 _Parse = Callable[[str], str | None]
 _STATE_FOLDERS = frozenset({"refs", "info", "hooks", "rebase-merge", "rebase-apply", "sequencer"})
-_WORKTREE = re.compile(r'^\s*worktree\s*=\s*("(?:[^"\\]|\\.)*"|.+?)\s*$', re.MULTILINE)
+_WORKTREE = r'(?m)^\s*worktree\s*=\s*("(?:[^"\\]|\\.)*"|.+?)\s*$'
 _ESCAPED = {"n": "\n", "t": "\t", "b": "\b"}
 
 
@@ -108,6 +108,19 @@ def _known(folder: str, name: str, parse: _Parse, stamp: Stamp) -> str | None:
     return _read(folder, name, parse)
 
 
+def worktree_in(config: bytes) -> str | None:
+    """Where a repository's settings say that its files are."""
+    return _folder_in(config.decode("utf-8", "surrogateescape"))
+
+
+def with_worktree(config: bytes, place: str) -> bytes:
+    """The same settings, with the files there."""
+    escaped = place.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    text = config.decode("utf-8", "surrogateescape")
+    told = re.sub(_WORKTREE, lambda _: f'\tworktree = "{escaped}"', text, count=1)
+    return told.encode("utf-8", "surrogateescape")
+
+
 def _read(folder: str, name: str, parse: _Parse) -> str | None:
     return parse((read_file(folder, name) or b"").decode("utf-8", "surrogateescape"))
 
@@ -119,7 +132,7 @@ def _unquoted(value: str) -> str:
 
 
 def _folder_in(config: str) -> str | None:
-    found = _WORKTREE.search(config)
+    found = re.search(_WORKTREE, config)
     return _unquoted(found[1]) if found else None
 
 

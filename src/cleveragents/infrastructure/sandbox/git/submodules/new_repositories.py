@@ -7,40 +7,22 @@ brings each to where git looks for it, and one takes it back.
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from cleveragents.domain.errors import ApplyRefusedError
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
+from cleveragents.infrastructure.sandbox.git.apply.token import NewRepository
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import applied_pin, pin
 
-_TOKEN = "new_submodules"
 # Where git itself would fetch from without asking; a relative address is resolved by git.
 _ADDRESS = re.compile(r"(?:(?:https?|ssh|git|file)://|/|[\w.-]+@[\w.-]+:)[^\x00-\x20]+")
-
-
-class NewRepository(Struct, frozen=True, kw_only=True):
-    """Of the submodule at `path`: ready at `made`, to come to `place`."""
-
-    path: str
-    made: str
-    place: str
-
-
-def to_token(new: Sequence[NewRepository]) -> Mapping[str, Any]:
-    return {_TOKEN: [asdict(item) for item in new]} if new else {}
-
-
-def new_in(token: Mapping[str, Any]) -> Sequence[NewRepository]:
-    return [NewRepository(**item) for item in token.get(_TOKEN, ())]
 
 
 class Content(Struct, frozen=True, kw_only=True):

@@ -4,8 +4,7 @@ Nothing of the user's changes here: objects are added to the repositories of sub
 """
 
 import os
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -14,6 +13,7 @@ from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.apply.readiness import refuse_unready, staged
 from cleveragents.infrastructure.sandbox.git.apply.switch import HEAD, Means
+from cleveragents.infrastructure.sandbox.git.apply.token import NewRepository, SubmoduleStep
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import FileUpdate
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import value_of
@@ -23,16 +23,8 @@ from cleveragents.infrastructure.sandbox.git.submodules.added import (
     not_brought,
     refused,
 )
-from cleveragents.infrastructure.sandbox.git.submodules.carry_out import (
-    SubmoduleStep,
-    users_submodule,
-)
-from cleveragents.infrastructure.sandbox.git.submodules.carry_out import to_token as steps_token
+from cleveragents.infrastructure.sandbox.git.submodules.carry_out import users_submodule
 from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked, SubmoduleContents
-from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import NewRepository
-from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import (
-    to_token as new_token,
-)
 from cleveragents.infrastructure.sandbox.git.trees import own_commit, text_of, tree_changes
 
 
@@ -41,10 +33,6 @@ class PreparedSubmodules(Struct, frozen=True, kw_only=True):
 
     steps: Sequence[SubmoduleStep]
     new: Sequence[NewRepository]
-
-    @property
-    def token(self) -> Mapping[str, Any]:
-        return {**steps_token(self.steps), **new_token(self.new)}
 
     @property
     def notes(self) -> Sequence[str]:

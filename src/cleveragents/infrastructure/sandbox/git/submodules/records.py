@@ -7,46 +7,23 @@ records: what a step writes into `.gitmodules` or a `.git` does not lead us anyw
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import PurePosixPath
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import make_folder
 from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
+from cleveragents.infrastructure.sandbox.git.repository.details import Submodule, details_of
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
 
-_DETAIL = "submodules"
-_LINKS = re.compile(rb"(?:^|\0)160000 commit ([0-9a-f]+)\t([^\0]*)")
+_LINKS = rb"(?:^|\0)160000 commit ([0-9a-f]+)\t([^\0]*)"
 _TOLD = r"^submodule\..*\.(path|url)$"
-
-
-class Submodule(Struct, frozen=True, kw_only=True):
-    """`path` is below the top of the project, and `within` that of the submodule it is part of;
-    its repository has its `place` below the project's. The plan's base names `commit` for it."""
-
-    path: str
-    name: str
-    within: str
-    place: str
-    git_dir: str
-    commit: str
-
-    def repository(self, project: str) -> str:
-        """The folder of the user's repository of it."""
-        return os.path.join(project, self.git_dir)
-
-
-def to_details(found: Sequence[Submodule]) -> Mapping[str, Any]:
-    return {_DETAIL: [asdict(item) for item in found]} if found else {}
 
 
 def submodules_of(resource: PlanResource) -> Sequence[Submodule]:
     """Outer ones before those inside of them."""
-    return [Submodule(**item) for item in resource.details.get(_DETAIL, ())]
+    return details_of(resource).submodules
 
 
 def inside(resource: PlanResource, path: str = "") -> Sequence[Submodule]:
@@ -94,7 +71,7 @@ def submodule_git(resource: PlanResource, module: Submodule) -> Git:
 def links_in(git: Git, tree: str) -> dict[str, str]:
     """The commits that a tree names for its submodules; by path."""
     listed = git.run("ls-tree", "-r", "-z", "--full-tree", tree).stdout
-    return {os.fsdecode(path): commit.decode() for commit, path in _LINKS.findall(listed)}
+    return {os.fsdecode(path): commit.decode() for commit, path in re.findall(_LINKS, listed)}
 
 
 class Named(Struct, frozen=True, kw_only=True):
@@ -122,5 +99,5 @@ def named_in(git: Git, tree: str) -> dict[str, Named]:
 
 def is_safe(name: str) -> bool:
     """As git itself wants it: a path that stays below where it begins."""
-    parts = PurePosixPath(name).parts
-    return bool(parts) and parts[0] != "/" and ".." not in parts and "\n" not in name
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    return bool(parts) and name[0] != "/" and ".." not in parts and "\n" not in name

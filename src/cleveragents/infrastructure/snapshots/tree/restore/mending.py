@@ -1,5 +1,4 @@
-"""Contents that are damaged in the store while the sandbox still has them: they are stored
-anew before the sandbox's own copy goes.
+"""Contents damaged in the store that the sandbox still has: stored anew before its own copy goes.
 
 A safety group shares what was stored before, and nobody has read that since. So whatever is about
 to replace files reads first what is stored of them (ADR 0037).

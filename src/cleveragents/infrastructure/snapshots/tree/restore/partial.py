@@ -1,6 +1,13 @@
-"""Bringing back some paths of a sandbox and leaving everything else as it is."""
+"""Bringing back some paths of a sandbox and leaving everything else as it is.
 
-import difflib
+The order is that of a whole restore (`whole.py`), with less to prove: what was written is read
+back, but as the rest stays, there is no hash that the tree has to come to. The present comes first
+and is recorded with it, so that it is known what the rest is. Folders that a chosen path needs come
+along; one that is to go stays while something in it does. The git state is not touched.
+What is not guaranteed: that old and new fit together. What is brought back gets the present time,
+so that nobody takes what was built from other versions for up to date.
+"""
+
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
@@ -18,20 +25,17 @@ from cleveragents.infrastructure.snapshots.tree.restore.restored_times import (
     times_now,
 )
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
+from cleveragents.infrastructure.snapshots.tree.restore.sync_beside import first_sync_of
 from cleveragents.infrastructure.snapshots.tree.restore.whole import (
     TreeRestored,
     differences_to,
-    near,
+    make_ready,
     proven,
     replaced,
     told,
 )
 from cleveragents.infrastructure.snapshots.tree.restore.writer import TreeWriter
-from cleveragents.infrastructure.snapshots.tree.session import (
-    Session,
-    needed_contents,
-    open_sandbox,
-)
+from cleveragents.infrastructure.snapshots.tree.session import Session, open_sandbox
 
 # Comparing a mistyped name with more than this many would take longer than people wait.
 _MOST_NAMES = 20_000
@@ -98,13 +102,15 @@ def restore_chosen(
         wanted = {item.path: item.new for item in differences}
         notes = mend_files(session, anchor, replaced(session, delta, differences))
         with told(session):
-            staging.fill(session.contents, needed_contents(wanted), near(anchor, wanted))
+            make_ready(session, anchor, staging, differences)
             left = left_in_place(anchor, session.exclude, None) if wanted else []
             notes += may_be_stale(session.resource.name, left)
             # From here on the sandbox changes.
             times = times_now(wanted.values())
-            TreeWriter(anchor, staging, session.exclude, times).apply(wanted)
-    after = proven(session, delta, differences, tracker)
+            sync = first_sync_of(len(wanted))
+            TreeWriter(anchor, staging, session.exclude, times).apply(wanted, sync)
+    with told(session):
+        after = proven(session, delta, differences, tracker)
     recorded = session.record(after, session.read_extra_state())
     return TreeRestored(recorded=recorded, differences=differences, notes=notes)
 
@@ -135,6 +141,8 @@ def _closest(path: bytes, known: Iterator[bytes]) -> str | None:
     same_name = [name for name in names if name.rpartition("/")[2] == wanted.rpartition("/")[2]]
     if same_name:
         return same_name[0]
+    import difflib  # noqa: PLC0415 - only a name that nothing has needs it
+
     return next(iter(difflib.get_close_matches(wanted, names, n=1)), None)
 
 

@@ -1,8 +1,7 @@
-"""The files a restore is about to put in place: written and proven before anything changes."""
+"""The contents a restore is about to put in place: there and proven before anything changes."""
 
 import os
-import shutil
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import contextmanager, suppress
 
 from cleveragents.domain.errors import RestoreFailedError
@@ -15,23 +14,39 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Staging:
-    """A private folder outside of the sandbox with one file per content, named by its hash."""
+    """A private folder outside of the sandbox with one file per content, named by its hash.
+
+    `held` are contents in memory, for files that are written where they are.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.held: dict[bytes, bytes] = {}
+        self._in_memory: Collection[bytes] = frozenset()
+        self._made = 0
         self.fd = os.open(path, FOLDER_FLAGS)
 
     def close(self) -> None:
         os.close(self.fd)
 
+    def hold(self, keys: Collection[bytes]) -> None:
+        """These are kept in memory when they come."""
+        self._in_memory = keys
+
     def fill(
-        self, store: ContentStore, wanted: Mapping[bytes, str], near: Callable[[bytes], int | None]
+        self,
+        store: ContentStore,
+        wanted: Mapping[bytes, str],
+        near: Callable[[bytes], int | None],
     ) -> None:
         """Raises SnapshotDamagedError unless every content is there whole.
 
         `near` may give a folder of the sandbox that a content will go to.
         """
         for key, pieces in store.read(wanted):
+            if key in self._in_memory:
+                self.held[key] = b"".join(pieces)
+                continue
             fd = self._new(key.hex(), near(key))
             try:
                 for piece in pieces:
@@ -41,7 +56,20 @@ class Staging:
 
     def add(self, key: bytes, data: bytes) -> None:
         """A content that is in no store yet."""
-        fd = self._new(key.hex(), None)
+        if key in self._in_memory:
+            self.held[key] = data
+        else:
+            self._make(key.hex(), data, None)
+
+    def open_held(self, key: bytes, near: int) -> tuple[int, bytes]:
+        """A new file of a content in memory, and its name."""
+        self._made += 1
+        name = f"{key.hex()}-held-{self._made}"
+        self._make(name, self.held[key], near)
+        return os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self.fd), name.encode()
+
+    def _make(self, name: str, data: bytes, near: int | None) -> None:
+        fd = self._new(name, near)
         try:
             _write(fd, data)
         finally:
@@ -77,7 +105,7 @@ class Staging:
 def staging(scratch_dir: str, resource: PlanResource) -> Generator[Staging]:
     """What an earlier, killed restore left behind is cleared away first."""
     path = os.path.join(scratch_dir, f"restore-{resource.resource_id}")
-    shutil.rmtree(path, ignore_errors=True)
+    _remove(path)
     try:
         os.makedirs(path, mode=0o700)
         folder = Staging(path)
@@ -87,10 +115,22 @@ def staging(scratch_dir: str, resource: PlanResource) -> Generator[Staging]:
         yield folder
     finally:
         folder.close()
-        shutil.rmtree(path, ignore_errors=True)
+        _remove(path)
 
 
 def _write(fd: int, piece: bytes) -> None:
     view = memoryview(piece)
     while view:
         view = view[os.write(fd, view) :]
+
+
+def _remove(path: str) -> None:
+    """As far as that goes. There are only files in it, unless somebody else has been there."""
+    with suppress(OSError):
+        for name in os.listdir(path):
+            os.unlink(os.path.join(path, name))
+        os.rmdir(path)
+    if os.path.lexists(path):
+        import shutil  # noqa: PLC0415 - slow to load, and hardly ever needed
+
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,4 +1,14 @@
-"""Bringing a sandbox back to a snapshot: compare, prepare, write, prove."""
+"""Bringing a sandbox back to a snapshot: compare, prepare, write, prove.
+
+What: the paths that differ become what the snapshot says, and the git state with them.
+In which order: what differs now; whether these changes come to the snapshot's hash; what is about
+to go is whole in the store, or is stored anew; all contents are read and staged; the tree changes;
+all that was written is read back; the git state; the record, whose hash has to be the snapshot's.
+Why: all that can fail for a damaged store or a full disk fails before the first change. After that
+a kill leaves a mixture, which the next restore compares and finishes like any other state.
+What is not guaranteed: excluded paths. They and folders that hold nothing else stay as they are,
+unless a file or link comes in the place of such a folder.
+"""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +32,7 @@ from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference, total_after
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta
+from cleveragents.infrastructure.snapshots.tree.restore.in_place import fit_in_place
 from cleveragents.infrastructure.snapshots.tree.restore.mending import mend_files, mend_side
 from cleveragents.infrastructure.snapshots.tree.restore.restored_times import (
     left_in_place,
@@ -29,6 +40,10 @@ from cleveragents.infrastructure.snapshots.tree.restore.restored_times import (
     times_now,
 )
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
+from cleveragents.infrastructure.snapshots.tree.restore.sync_beside import (
+    durable_beside,
+    first_sync_of,
+)
 from cleveragents.infrastructure.snapshots.tree.restore.writer import TreeWriter
 from cleveragents.infrastructure.snapshots.tree.session import (
     Recorded,
@@ -68,7 +83,7 @@ def restore(
         wanted = {item.path: item.new for item in differences}
         notes = mend_files(session, anchor, replaced(session, delta, differences))
         with told(session):
-            staging.fill(session.contents, needed_contents(wanted), near(anchor, wanted))
+            make_ready(session, anchor, staging, differences)
         side = session.stored_side(target)
         stands = session.extra_state_is_unchanged(side)
         if not stands:
@@ -80,8 +95,9 @@ def restore(
         times = None if together and not left else times_now(wanted.values())
         # From here on the sandbox changes.
         with told(session):
-            TreeWriter(anchor, staging, exclude, times).apply(wanted)
-    after = proven(session, delta, differences, tracker)
+            TreeWriter(anchor, staging, exclude, times).apply(wanted, first_sync_of(len(wanted)))
+    with told(session):
+        after = proven(session, delta, differences, tracker)
     if not stands:
         session.side.write(side)
     recorded = session.record(after, None if stands else session.read_side_after(target))
@@ -98,7 +114,19 @@ def told(session: Session) -> Generator[None]:
         raise RestoreFailedError(session.resource.name, str(error)) from error
 
 
-def near(
+def make_ready(
+    session: Session,
+    anchor: RootedFolder,
+    staging: Staging,
+    differences: Sequence[PathDifference],
+) -> None:
+    """All contents are there and proven. Raises SnapshotDamagedError."""
+    wanted = {item.path: item.new for item in differences}
+    staging.hold(fit_in_place(anchor, differences))
+    staging.fill(session.contents, needed_contents(wanted), _near(anchor, wanted))
+
+
+def _near(
     anchor: RootedFolder, wanted: Mapping[bytes, Entry | None]
 ) -> Callable[[bytes], int | None]:
     """For each content a folder that it goes to; for a few it would not pay."""
@@ -135,10 +163,9 @@ def differences_to(session: Session, delta: Delta, target: SnapshotRow) -> list[
     newest = session.head.seq if session.head else target.seq
     paths = session.versions.touched(target.seq, newest) | delta.now.keys()
     session.manifest.seen.prefetch(paths)
+    then = session.versions.at_all(paths, target.seq)
     compared = (
-        PathDifference(
-            path, delta.entry(path, session.manifest.seen), session.versions.at(path, target.seq)
-        )
+        PathDifference(path, delta.entry(path, session.manifest.seen), then.get(path))
         for path in sorted(paths)
     )
     return [item for item in compared if not same_state(item.old, item.new)]
@@ -171,9 +198,12 @@ def refuse_wrong_sum(
 def proven(
     session: Session, delta: Delta, differences: Sequence[PathDifference], tracker: ChangeTracker
 ) -> Delta:
-    """Read back everything that was written, and compare it with what it had to become."""
+    """Read back everything that was written, and compare it with what it had to become.
+
+    Meanwhile all of it is made durable, unless it is already.
+    """
     now = dict(delta.now)
-    with open_sandbox(session.resource) as anchor:
+    with open_sandbox(session.resource) as anchor, durable_beside(anchor, len(differences)):
         tracker.look_again(anchor, session.known, {item.path for item in differences})
         for path, _, wanted in differences:
             look = examine_file if wanted and wanted.kind is Kind.FILE else read_path

@@ -1,4 +1,15 @@
-"""Changing a tree on disk so that some of its paths become what a snapshot says."""
+"""Changing a tree on disk so that some of its paths become what a snapshot says.
+
+In which order: each file is made ready outside, with mode, owner and time; what is in the way goes,
+deepest first; folders come, from the top; files and links take their places, each by one rename;
+folder modes come last, as one may close the folder to us. All of it is durable at the end, or for
+many paths once the caller has synced the file system.
+Where many files change, those that nobody has open are written where they are (`in_place.py`).
+Why: whoever opens a file gets the old one or the new one at any moment, and a folder is there
+before what is in it.
+What is not guaranteed: any order on disk before the end. A kill may leave a file half written, and
+a power cut every mixture of old, new and missing; whoever restores again finds it out by looking.
+"""
 
 import errno
 import os
@@ -6,11 +17,19 @@ import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from cleveragents.infrastructure.files.entry import Entry, Kind
+from cleveragents.infrastructure.files.entry import MODE_BITS, Entry, Kind
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.filesystems import sync_all
+from cleveragents.infrastructure.files.layers.overlay_marks import OPAQUE, make_whiteout, set_opaque
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
-from cleveragents.infrastructure.files.update.rooted_writer import FEW, RootedWriter, depth, sync_of
+from cleveragents.infrastructure.files.update.rooted_writer import (
+    FEW,
+    RootedWriter,
+    Sync,
+    depth,
+    sync_of,
+)
+from cleveragents.infrastructure.snapshots.tree.restore.in_place import InPlaceWriter
 from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 
 _LINK = b"link"
@@ -38,18 +57,20 @@ class TreeWriter:
         self._staged: dict[bytes, bytes] = {}
         self._files: list[int] = []
         self._many = False
+        self._in_place = InPlaceWriter(anchor)
 
-    def apply(self, wanted: Mapping[bytes, Entry | None]) -> None:
-        """All of it is durable at the end, and not before (ADR 0014)."""
+    def apply(self, wanted: Mapping[bytes, Entry | None], sync: Sync | None = None) -> None:
+        """All of it is durable at the end, unless `sync` says otherwise (ADR 0014)."""
         try:
-            self._apply(wanted)
+            self._apply(wanted, sync or sync_of(len(wanted)))
         finally:
             self._close_files()
 
-    def _apply(self, wanted: Mapping[bytes, Entry | None]) -> None:
+    def _apply(self, wanted: Mapping[bytes, Entry | None], sync: Sync) -> None:
         """Removals deepest first, folders from the top, files and links, folder modes last."""
         self._many = len(wanted) > FEW
-        self._stage([e for e in wanted.values() if e is not None and e.kind is Kind.FILE])
+        files = [e for e in wanted.values() if e is not None and e.kind is Kind.FILE]
+        self._stage([entry for entry in files if entry.hash not in self._staging.held])
         for path in sorted(filter(lambda p: _needs_room(wanted[p]), wanted), key=depth)[::-1]:
             self._clear(path, wanted[path])
         entries = [entry for entry in wanted.values() if entry is not None]
@@ -59,11 +80,14 @@ class TreeWriter:
         for entry in sorted(entries, key=lambda e: e.path):
             if entry.kind is Kind.FILE:
                 self._put_file(entry)
-            elif entry.kind is Kind.LINK:
-                self._put_link(entry)
+            elif entry.kind in (Kind.LINK, Kind.WHITEOUT):
+                self._put_small(entry)
         for fd in self._files:
             os.fsync(fd)
-        self._writer.finish({entry.path: entry.mode for entry in folders}, sync_of(len(wanted)))
+        for entry in folders:
+            set_opaque(self._anchor.folder(entry.path), wanted=bool(entry.mode & OPAQUE))
+        modes = {entry.path: entry.mode & MODE_BITS for entry in folders}
+        self._writer.finish(modes, sync)
 
     def _stage(self, files: Sequence[Entry]) -> None:
         """Give each its own file, outside of the sandbox, that only has to be moved."""
@@ -83,8 +107,11 @@ class TreeWriter:
 
     def _finish(self, fd: int, entry: Entry) -> None:
         os.fchmod(fd, self._own(fd, entry))
-        time = self._times.get(entry.mtime_ns, entry.mtime_ns)
+        time = self._time(entry)
         os.utime(fd, ns=(time, time))
+
+    def _time(self, entry: Entry) -> int:
+        return self._times.get(entry.mtime_ns, entry.mtime_ns)
 
     def _close_files(self) -> None:
         while self._files:
@@ -139,12 +166,26 @@ class TreeWriter:
         self._writer.touch(entry.path)
 
     def _put_file(self, entry: Entry) -> None:
-        staged = self._staged[entry.path]
+        staged = self._staged.get(entry.path)
+        if staged is None:
+            data = self._staging.held[entry.hash]
+            if self._in_place.write(entry, data, self._time(entry)):
+                return
+            staged = self._stage_held(entry)
         try:
             self._writer.move_in(staged, entry.path)
         except IsADirectoryError:
             self._clear(entry.path, entry)
             self._writer.move_in(staged, entry.path)
+
+    def _stage_held(self, entry: Entry) -> bytes:
+        """One that was to be written in place, and has to be replaced."""
+        fd, name = self._staging.open_held(entry.hash, self._anchor.place(entry.path)[0])
+        try:
+            self._finish(fd, entry)
+        finally:
+            os.close(fd)
+        return name
 
     def _own(self, fd: int, entry: Entry) -> int:
         """Give it to its owner where we may; the mode it may then have.
@@ -160,8 +201,12 @@ class TreeWriter:
             return entry.mode & ~_SPECIAL_BITS
         return entry.mode
 
-    def _put_link(self, entry: Entry) -> None:
-        os.symlink(entry.target, _LINK, dir_fd=self._staging.fd)
+    def _put_small(self, entry: Entry) -> None:
+        """A link, or a whiteout: all there is to it is its name in the staging folder."""
+        if entry.kind is Kind.LINK:
+            os.symlink(entry.target, _LINK, dir_fd=self._staging.fd)
+        else:
+            make_whiteout(_LINK, dir_fd=self._staging.fd)
         try:
             self._writer.move_in(_LINK, entry.path)
         except BaseException:

@@ -1,0 +1,107 @@
+"""`agents undo` and `agents redo`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cleveragents.cli import arguments
+from cleveragents.cli.app import App
+from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.views import everyday as views
+
+if TYPE_CHECKING:
+    from cleveragents.application.services.rollback.target import RollbackQuestion
+
+_MANY = click.option(
+    "-n",
+    "--changes",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="So many at once.",
+)
+_DRY_RUN = click.option("--dry-run", is_flag=True, help="Only show what would change.")
+_YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+
+
+class CountedCommand(AgentsCommand):
+    """It takes a count and no name: `undo 3` might be three steps, the third, or back to it."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        rest = super().parse_args(ctx, args)
+        if rest and not ctx.resilient_parsing:
+            word, name = self.name, rest[0]
+            raise click.UsageError(
+                f"`agents {word}` takes no name; so many at once: `agents {word} -n {name}`,"
+                f" to a certain state: `agents rewind {name}`",
+                ctx,
+            )
+        return rest
+
+
+@click.command(
+    cls=CountedCommand,
+    epilog=examples("agents undo", "agents undo -n 3", "agents undo --dry-run"),
+)
+@arguments.OF_PLAN
+@_MANY
+@_DRY_RUN
+@_YES
+@click.pass_obj
+def undo(app: App, plan_id: str | None, changes: int, *, dry_run: bool, yes: bool) -> None:
+    """Take back the last step that changed something; again: one further back.
+
+    What is there now becomes a checkpoint first, so nothing is lost: `agents redo` brings it back.
+    Files and databases of the sandboxes go back; your project is not touched. It asks only where
+    something outside the sandboxes would be taken back as well.
+    """
+    _go(app, plan_id, "undo", changes, dry_run=dry_run, yes=yes)
+
+
+@click.command(
+    cls=CountedCommand,
+    epilog=examples("agents redo", "agents redo -n 3"),
+)
+@arguments.OF_PLAN
+@_MANY
+@_DRY_RUN
+@_YES
+@click.pass_obj
+def redo(app: App, plan_id: str | None, changes: int, *, dry_run: bool, yes: bool) -> None:
+    """Bring back what was undone last; again: one further forward.
+
+    Nothing runs again: the files become what they were. Once something else was done there is
+    nothing to redo; what was undone before is still there, see `agents log --all`.
+    """
+    _go(app, plan_id, "redo", changes, dry_run=dry_run, yes=yes)
+
+
+def _go(
+    app: App, plan_id: str | None, word: str, changes: int, *, dry_run: bool, yes: bool
+) -> None:
+    # Not for `--help`.
+    from cleveragents.application.services.rollback.undo_service import Way  # noqa: PLC0415
+
+    way, wanted = Way(word), app.plan(plan_id)
+    project = app.project(wanted)
+    if dry_run:
+        app.show(views.foreseen(app.container.undo_service.preview(wanted, way, changes), project))
+        return
+
+    def confirm(question: "RollbackQuestion") -> bool:
+        """What the safety group holds is not lost; what is outside the sandboxes might be."""
+        if not question.effects.compensated:
+            return True
+        return app.confirm(
+            f"{word.capitalize()}, and take back what was done outside the sandboxes of {project}",
+            yes=yes,
+            show=lambda: views.outside(question.effects),
+        )
+
+    with app.working() as container:
+        moved = container.undo_service.go(wanted, way, changes, confirm)
+        safety, target = moved.result.undo_group.group_id, moved.result.group.group_id
+        tables = container.step_service.tables(wanted, safety, target)
+    app.report(views.moved(moved, project, tables))

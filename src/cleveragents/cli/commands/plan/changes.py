@@ -1,0 +1,99 @@
+"""`agents plan diff` and `agents plan apply`."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from cleveragents.cli import arguments
+from cleveragents.cli.app import App
+from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.views import plans as views
+from cleveragents.domain.apply import ApplyOptions
+from cleveragents.domain.plan import Plan
+
+if TYPE_CHECKING:
+    from cleveragents.application.services.apply.apply_service import ApplyQuestion
+
+
+@click.command(
+    cls=AgentsCommand,
+    epilog=examples("agents plan diff <PLAN_ID>", "agents plan diff --correction <CORRECTION_ID>"),
+)
+@arguments.PLAN
+@click.option(
+    "--correction", metavar="CORRECTION_ID", help="Compare with the state before a correction."
+)
+@click.pass_obj
+def diff(app: App, plan_id: str | None, correction: str | None) -> None:
+    """Show what applying the plan would change in the project."""
+    service = app.container.plan_diff_service
+    if correction is None:
+        wanted = app.plan(plan_id)
+        app.show(views.diff(wanted, service.diff(wanted)))
+        return
+    of = app.plan(plan_id) if plan_id else None
+    found = service.diff_of_correction(correction, of)
+    app.show(views.diff(found.plan_id, found.diffs))
+
+
+@click.command(
+    cls=AgentsCommand,
+    epilog=examples(
+        "agents plan diff latest && agents plan apply latest",
+        "agents plan apply --no-commit --yes <PLAN_ID>",
+        "agents plan apply --yes --branch agents/login <PLAN_ID>",
+    ),
+)
+@arguments.PLAN
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--no-commit", is_flag=True, help="Leave the changes in the working tree.")
+@click.option(
+    "--branch",
+    metavar="NAME",
+    type=arguments.AS_IT_IS,
+    help="Commit on a new branch; touch nothing else.",
+)
+@click.option("--message", "-m", metavar="TEXT", help="The commit message.")
+@click.option(
+    "--as-it-is",
+    is_flag=True,
+    help="Take what is there as the result, also after a rollback or if its program has failed.",
+)
+@click.pass_obj
+def apply(
+    app: App,
+    plan_id: str | None,
+    branch: str | None,
+    message: str | None,
+    *,
+    yes: bool,
+    no_commit: bool,
+    as_it_is: bool,
+) -> None:
+    """Bring the plan's result into the project: all of it, or nothing."""
+    if no_commit and branch:
+        raise click.UsageError("--no-commit and --branch exclude each other")
+    wanted = app.container.plan_finder.get(app.plan(plan_id))
+    options = ApplyOptions(
+        message=message or commit_message(wanted), branch=branch, commit=not no_commit
+    )
+    project = app.project(wanted.plan_id)
+
+    def confirm(question: "ApplyQuestion") -> bool:
+        return app.confirm(
+            views.apply_question(question, project),
+            yes=yes,
+            show=lambda: views.apply_preview(question, project),
+        )
+
+    with app.working() as container:
+        if as_it_is:
+            container.plan_resume_service.accept(wanted.plan_id)
+        result = container.apply_service.apply(wanted.plan_id, options, confirm)
+    app.report(views.applied(result, project))
+
+
+def commit_message(wanted: Plan) -> str:
+    """One line for the log, then the plan's own words."""
+    title = f"{wanted.action.name}: apply plan {wanted.plan_id}"
+    return f"{title}\n\n{wanted.action.description}"

@@ -1,0 +1,179 @@
+"""How a plan stands: its steps, its children, what has failed, and what to type next."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from cleveragents.application.services.subplans.queries import counting
+from cleveragents.cli.render.blocks import Block, Cell, CommandResult, Fields, Grid, Shown
+from cleveragents.cli.views import confinement, unchecked
+from cleveragents.cli.views.acting import acting_data, acting_rows
+from cleveragents.cli.views.children import child_data, child_grid
+from cleveragents.cli.views.conflicts import conflict_blocks, conflict_steps, overwritten
+from cleveragents.cli.views.failures import failure_block, failure_data, next_after_failure
+from cleveragents.cli.views.timelines import about
+from cleveragents.cli.views.words import count, picked, state_word, step_word, toned
+from cleveragents.domain.confinement import Enforcement
+from cleveragents.domain.places import place_of
+from cleveragents.domain.plan import Phase, Plan, State
+from cleveragents.domain.resource import SandboxStatus
+
+if TYPE_CHECKING:  # the services behind it are slow to import
+    from cleveragents.application.services.plans.plan_queries import PlanStatus
+
+
+def status(found: "PlanStatus", holds: Enforcement | None = None) -> CommandResult:
+    """`holds` is what this machine can do of the confinement that the action asks for."""
+    asked, data, rows = found.plan.action.confinement, dict(_status_data(found)), []
+    if holds is not None:
+        data["confinement"] = confinement.data(asked, holds)
+        rows = [confinement.row(asked, holds)]
+    return CommandResult(
+        data=data,
+        blocks=_status_blocks(found, rows),
+        messages=_next_steps(found),
+        # The question was answered, so that the exit code is 0; how the plan stands is told too.
+        status="error" if found.plan.state in (State.ERRORED, State.CONSTRAINED) else "ok",
+        warnings=[*_status_warnings(found), *(confinement.warnings(holds) if holds else ())],
+    )
+
+
+def executed(found: "PlanStatus", holds: Enforcement | None = None) -> CommandResult:
+    """A plan that has done all its steps; one that failed is an error instead."""
+    outcome = status(found, holds)
+    done = f"{found.plan.name} is {state_word(found.plan, abandoned=found.abandoned)}"
+    return replace(outcome, messages=[done, *outcome.messages])
+
+
+def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
+    plan = found.plan
+    data: dict[str, Any] = {
+        **picked(plan, "plan_id name phase state"),
+        "action": plan.action.name,
+        "attempt": plan.attempt,
+        "progress": [{"step": item.step, "status": item.status} for item in found.progress],
+        "timing": {
+            "started": plan.started_at,
+            "elapsed": round(found.elapsed.total_seconds(), 3),
+        },
+        "execution": {
+            "sandbox": ", ".join(sorted({r.status.value for r in found.resources})),
+            "tool_calls": found.tool_calls,
+            "files_modified": found.files_modified,
+            "child_plans": sum(1 for _ in counting(found.children)),
+            "checkpoints": found.checkpoints,
+        },
+        "sandboxes": [
+            {
+                "resource": r.name,
+                "type": r.type,
+                "strategy": r.kind.strategy,
+                "path": r.sandbox_path,
+                "status": r.status,
+            }
+            for r in found.resources
+        ],
+        "last_completed_step": plan.last_completed_step,
+        "last_checkpoint_id": plan.head,
+        **acting_data(found),
+        **unchecked.data(found.unchecked),
+    }
+    data |= cancel_data(plan)
+    if found.children:
+        data["children"] = [child_data(item) for item in found.children]
+    if plan.error is not None:
+        data["error"] = failure_data(plan.error)
+    return data
+
+
+def cancel_data(plan: Plan) -> Mapping[str, Any]:
+    return {"cancel_reason": plan.cancel_reason} if plan.state is State.CANCELLED else {}
+
+
+def _status_blocks(
+    found: "PlanStatus", further: Sequence[tuple[str, str | Cell]]
+) -> Sequence[Block]:
+    plan = found.plan
+    changed = count(found.files_modified, "file")
+    blocks: list[Block] = [
+        Grid(
+            plan.name,
+            ["#", "step", "status"],
+            _step_rows(found),
+            empty="no step yet",
+            facts=[*about(plan, found.resources, found.now, abandoned=found.abandoned), changed],
+            cut=("step",),
+        ),
+        Fields("", [*_facts(found), *further, *_sandboxes(found), *acting_rows(found)]),
+    ]
+    if any(counting(found.children)):
+        blocks.insert(1, child_grid(found.children))
+        blocks.extend(conflict_blocks(found.children))
+    if plan.error:
+        blocks.append(failure_block(plan.error))
+    return blocks
+
+
+def _facts(found: "PlanStatus") -> Iterator[tuple[str, Shown]]:
+    plan = found.plan
+    yield "project", place_of(found.resources) or "-"
+    if plan.attempt > 1:
+        yield "attempt", str(plan.attempt)
+    if plan.started_at is not None:
+        yield "took", f"{found.elapsed.total_seconds():.1f} s"
+    if found.checkpoints:
+        yield "checkpoints", str(found.checkpoints)
+        yield "stands on", plan.head or "-"
+    if found.owner:
+        yield "in use by", found.owner
+    if plan.cancel_reason:
+        yield "because", plan.cancel_reason
+
+
+def _sandboxes(found: "PlanStatus") -> Iterator[tuple[str, Shown]]:
+    """As long as there is something there."""
+    for resource in found.resources:
+        if resource.status is SandboxStatus.REMOVED:
+            continue
+        word = toned(resource.status)
+        told = f"{resource.status}, {resource.type}: {resource.sandbox_path}"
+        yield f"sandbox {resource.name}", Cell(told, word.tone if word.tone == "bad" else "plain")
+
+
+def _step_rows(found: "PlanStatus") -> Sequence[Sequence[str | Cell]]:
+    marked = {u.step_index for u in found.unchecked if u.plan_id == found.plan.plan_id}
+    rows: list[list[str | Cell]] = []
+    for index, item in enumerate(found.progress):
+        word = step_word(item.status)
+        status = Cell(f"{word}, unchecked", "warn") if index in marked else toned(word)
+        rows.append([str(index + 1), item.step, status])
+    return rows
+
+
+def _status_warnings(found: "PlanStatus") -> Sequence[str]:
+    warnings: list[str] = []
+    if found.abandoned:
+        command = "apply" if found.plan.phase is Phase.APPLY else "resume"
+        warnings.append(
+            "the process that worked on this plan is gone; "
+            f"go on with `agents plan {command} {found.plan.plan_id}`"
+        )
+    if found.plan.rollback_target is not None:
+        warnings.append("a rollback was interrupted; the next command that runs finishes it")
+    lost = overwritten(found.children)
+    return [*warnings, *lost, *unchecked.warnings(found.unchecked)]
+
+
+def _next_steps(found: "PlanStatus") -> Sequence[str]:
+    plan = found.plan
+    if plan.is_final or found.owner or found.abandoned:
+        return []
+    if plan.executed:
+        return [
+            f"look: agents plan diff {plan.plan_id}",
+            f"next: agents plan apply {plan.plan_id}",
+        ]
+    if plan.error is None:
+        return [f"next: agents plan execute {plan.plan_id}"]
+    return [*conflict_steps(plan.plan_id, found.children), *next_after_failure(plan)]

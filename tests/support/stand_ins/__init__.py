@@ -1,0 +1,1 @@
+"""Programs that call hooks as coding agents do: by their own settings, with their own messages."""
