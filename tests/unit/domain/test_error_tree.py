@@ -71,7 +71,7 @@ IN_CAPITALS = {
     "ModelKeyMissingError": ["KEY"],
     "NoPlanHereError": ["ACTION"],
     "PlaceRefusedError": ["PATH"],
-    "PlanNotFoundError": ["ACTION"],
+    "PlanNotFoundError": ["COMMAND", "ACTION"],
     "ProjectMissingError": ["NEW"],
     "SnapshotDamagedError": ["PLAN_ID"],
     "StoreFullError": ["SIZE"],
