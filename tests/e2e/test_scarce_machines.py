@@ -73,10 +73,11 @@ def test_too_little_memory(world: World) -> None:
         {"name": "edit it", "tool": "file.edit", "with": edit},
     )
 
-    answer = limited(world.agents, {"AS": 150 * MIB}, "plan", "execute", plan.id)
+    # A thread's stack and its own heap count, used or not: the command by itself has up to 200 MiB.
+    answer = limited(world.agents, {"AS": 280 * MIB}, "plan", "execute", plan.id)
 
     assert is_told(answer)
-    assert plan.status["state"] in ("errored", "queued")
+    assert plan.status["state"] == "errored"
     assert plan.status["last_completed_step"] == 0
     plan("resume").ok()
     with (plan.sandbox / "large").open("rb") as file:

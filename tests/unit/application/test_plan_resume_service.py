@@ -7,6 +7,7 @@ from service_world import CODE, DOCS, TWO_PLACES, ServiceWorld, after
 from cleveragents.domain.errors import (
     DatabaseBusyError,
     InterruptedPlanError,
+    OutOfResourcesError,
     PlanAppliedError,
     PlanCancelledError,
     PlanLockedError,
@@ -81,6 +82,19 @@ def test_a_snapshot_that_cannot_be_taken_stops_the_plan_before_its_next_write(
         world.run()
 
     assert world.files("docs") == after()
+    assert world.run().state is State.COMPLETE
+    assert world.files() == after("a", "c")
+
+
+def test_too_little_memory_for_a_snapshot_is_why_the_plan_stopped(world: ServiceWorld) -> None:
+    world.faults.fail("capture", *[None] * 2, MemoryError())
+
+    with pytest.raises(OutOfResourcesError):
+        world.run()
+
+    assert world.plan.state is State.ERRORED
+    assert world.plan.error is not None
+    assert world.plan.error.code == "out-of-resources"
     assert world.run().state is State.COMPLETE
     assert world.files() == after("a", "c")
 

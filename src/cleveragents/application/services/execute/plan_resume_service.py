@@ -43,7 +43,17 @@ from cleveragents.domain.events import SandboxCreating
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure, State
 from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.scarcity import Resource
 from cleveragents.domain.subplan import ChildPlan
+
+# Others have the database or the plan, or the executor has stored that the plan waits.
+_NOT_A_FAILURE = (
+    DatabaseBusyError,
+    DatabaseUnusableError,
+    PlanOvertakenError,
+    EffectUncertainError,
+    EffectDoneError,
+)
 
 
 class ResumePoint(Struct, frozen=True, kw_only=True):
@@ -111,13 +121,16 @@ class PlanResumeService:
             except KeyboardInterrupt:
                 doubtful = self._undo_running_step(plan_id)
                 raise InterruptedPlanError(plan_id, doubtful) from None
-            except (DatabaseBusyError, DatabaseUnusableError, PlanOvertakenError):
+            except _NOT_A_FAILURE:
                 raise
-            except (EffectUncertainError, EffectDoneError):
-                raise  # the executor has stored that the plan waits
             except PlanError as error:
                 self._fail(plan_id, error)
                 raise
+            except MemoryError as error:
+                # What it was needed for has been let go by now: there is enough to write this down.
+                lacking = Resource.MEMORY.lacking
+                self._fail(plan_id, lacking)
+                raise lacking from error
 
     def accept(self, plan_id: PlanId) -> Plan:
         """Take what is there as the result of a plan whose actor decides its steps: after a
