@@ -112,8 +112,8 @@ def test_one_step_of_a_new_plan_costs_what_is_promised(world: World, counter: Co
     assert plan.status["state"] == "complete"
     assert 0 < cost.writing <= cost.transactions <= 10
     assert 0 < cost.captures <= 3
-    # Four make the sandbox, and one asks which folders are ignored and become layers (ADR 0084).
-    assert 0 < len(cost.git) <= 5, cost.git
+    # Three make the sandbox, and one asks which folders are ignored and become layers (ADR 0084).
+    assert 0 < len(cost.git) <= 4, cost.git
 
 
 def test_each_further_step_costs_two_transactions_and_one_capture(

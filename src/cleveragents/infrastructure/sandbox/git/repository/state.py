@@ -22,6 +22,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import put_file, remove
 from cleveragents.infrastructure.sandbox.git.command import OFFLINE, Git
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, StateFile, quoted
+from cleveragents.infrastructure.sandbox.git.repository.index_file import listing_of
 from cleveragents.infrastructure.sandbox.git.repository.own_place import folder_of
 from cleveragents.infrastructure.sandbox.git.repository.packs import Packs, is_pack, places_in
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
@@ -93,8 +94,7 @@ class GitState:
         # Of the commit: only what that holds is kept for good. For the first snapshot of a sandbox
         # that was just made from it, that is what its index says, which is asked for in any case.
         if self._views.is_as_made(self._resource):
-            with self._views.of_state(self._resource) as git:
-                self._new_index = _listing(git)
+            self._new_index = self._list_new_index()
             known = _blobs_in(self._new_index)
         else:
             known = _blobs_of(self._project, self._resource.base)
@@ -209,6 +209,14 @@ class GitState:
             return known["index"]
         listing = _listing(git) if self._new_index is None else self._new_index
         return hashlib.sha256(listing).hexdigest()
+
+    def _list_new_index(self) -> bytes:
+        """Mostly without git: no step can have written to it."""
+        known = listing_of(self._folder.read("index") or b"", len(self._resource.base) // 2)
+        if known is not None:
+            return known
+        with self._views.of_state(self._resource) as git:
+            return _listing(git)
 
     def _has_index_of(self, stored: StoredSide) -> bool:
         """Byte for byte. One that is split says only half of it."""
