@@ -40,6 +40,13 @@ def test_no_screen_shows_an_id_that_nobody_would_type(day: list[Shown]) -> None:
     assert [shown.page.typed for shown in day if ULID.search(shown.text)] == []
 
 
+def test_steps_that_ran_before_ones_eyes_are_not_listed_again(day: list[Shown]) -> None:
+    ran = [shown for shown in day if "plan execute" in shown.page.typed]
+    assert ran
+    for shown in ran:
+        assert shown.text.count("lower the price ") == 1, shown.text
+
+
 def test_what_is_kept_in_the_docs_is_what_is_on_the_screens(day: list[Shown]) -> None:
     kept = (ROOT / "docs/evidence/day.txt").read_text("utf-8")
     assert kept == "\n\n".join(text for shown in day for text in shown.texts) + "\n", AGAIN

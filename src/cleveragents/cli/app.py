@@ -189,6 +189,11 @@ class App:
         return self.is_for_people and pager.watched() and os.environ.get("TERM") != "dumb"
 
     @property
+    def has_listed_steps(self) -> bool:
+        """Whether whoever reads the answer has each step of the plan before their eyes already."""
+        return sys.stdout.isatty() and self.progress.lists_all_steps
+
+    @property
     def has_colours(self) -> bool:
         return not os.environ.get("NO_COLOR")
 

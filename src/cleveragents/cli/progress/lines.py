@@ -34,6 +34,11 @@ NEEDED_CHARACTERS = "✓✗…·⠋"
 class Progress(Protocol):
     """An event sink that must be closed, also when the command fails."""
 
+    @property
+    def lists_all_steps(self) -> bool:
+        """Whether each step of the plan that ended last, and how it ended, stays on the screen."""
+        ...
+
     def emit(self, event: Event) -> None: ...
 
     def close(self) -> None: ...
@@ -58,6 +63,10 @@ class LineProgress:
         self._waits = waits
         self._runs = False  # then its steps are what there is to tell
         self._waiting: Waiting | None = None
+
+    @property
+    def lists_all_steps(self) -> bool:
+        return False  # a line for each event is no list
 
     def emit(self, event: Event) -> None:
         told = event.event if isinstance(event, ChildReported) else event

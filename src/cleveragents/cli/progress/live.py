@@ -54,6 +54,11 @@ class LiveProgress:
         self._view = PlanView()
         self._live: Live | None = None
         self._waiting = Waiting(stderr, moving=os.environ.get("TERM") != "dumb")
+        self._lists_all_steps = False
+
+    @property
+    def lists_all_steps(self) -> bool:
+        return self._lists_all_steps
 
     def emit(self, event: Event) -> None:
         told = event.event if isinstance(event, ChildReported) else event
@@ -76,6 +81,7 @@ class LiveProgress:
         if self._live is None:
             return
         self._view = self._view.interrupted()
+        self._lists_all_steps = 0 < len(self._view.steps) <= self._room()
         self._live.stop()
         self._live = None
         self._view = PlanView()
@@ -129,8 +135,7 @@ class LiveProgress:
         return table
 
     def _steps(self, view: PlanView) -> Table:
-        size = max(_FEWEST_STEPS, min(_MOST_STEPS, self._console.height - _OTHER_LINES))
-        shown = view.window(size)
+        shown = view.window(self._room())
         rows = [self._row(index, view.steps[index]) for index in range(shown.first, shown.end)]
         if shown.first:
             rows.insert(0, _left_out(f"{shown.first} before"))
@@ -146,6 +151,9 @@ class LiveProgress:
         for row in rows:
             table.add_row(*row)
         return table
+
+    def _room(self) -> int:
+        return max(_FEWEST_STEPS, min(_MOST_STEPS, self._console.height - _OTHER_LINES))
 
     def _row(self, index: int, step: StepView) -> "_Row":
         name = _one(step.name, style("dim") if step.state in _QUIET else "")

@@ -27,11 +27,13 @@ Shown = str | Cell
 
 
 class Fields(Struct, frozen=True):
-    """Facts about one thing, as names and values. A `framed` block is a panel where there are
-    any; a frame is for what must not be overlooked, and lists have none."""
+    """Facts about one thing, as names and values; `facts` without names stand beside the title. A
+    `framed` block is a panel where there are any; a frame is for what must not be overlooked, and
+    lists have none."""
 
     title: str
     rows: Sequence[tuple[str, Shown]]
+    facts: Sequence[Shown] = ()
     framed: bool = False
 
 
@@ -109,7 +111,7 @@ def tone_of(shown: Shown) -> Tone:
 
 
 def facts_of(block: Block) -> Sequence[Shown]:
-    return block.facts if isinstance(block, Grid | Tree) else ()
+    return () if isinstance(block, Code) else block.facts
 
 
 def is_list(block: Block) -> bool:

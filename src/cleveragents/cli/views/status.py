@@ -39,11 +39,18 @@ def status(found: "PlanStatus", holds: Enforcement | None = None) -> CommandResu
     )
 
 
-def executed(found: "PlanStatus", holds: Enforcement | None = None) -> CommandResult:
-    """A plan that has done all its steps; one that failed is an error instead."""
+def executed(
+    found: "PlanStatus", holds: Enforcement | None = None, *, listed: bool = False
+) -> CommandResult:
+    """A plan that has done all its steps; one that failed is an error instead. Steps that are
+    `listed` just above are not listed again."""
     outcome = status(found, holds)
     done = f"{found.plan.name} is {state_word(found.plan, abandoned=found.abandoned)}"
-    return replace(outcome, messages=[done, *outcome.messages])
+    blocks = outcome.blocks
+    if listed and not found.unchecked:
+        blocks = [block for block in blocks if not (isinstance(block, Grid) and block.facts)]
+        blocks.insert(0, Fields(found.plan.name, [], facts=_known(found)))
+    return replace(outcome, blocks=blocks, messages=[done, *outcome.messages])
 
 
 def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
@@ -95,14 +102,13 @@ def _status_blocks(
     found: "PlanStatus", further: Sequence[tuple[str, str | Cell]]
 ) -> Sequence[Block]:
     plan = found.plan
-    changed = count(found.files_modified, "file")
     blocks: list[Block] = [
         Grid(
             plan.name,
             ["#", "step", "status"],
             _step_rows(found),
             empty="no step yet",
-            facts=[*about(plan, found.resources, found.now, abandoned=found.abandoned), changed],
+            facts=_known(found),
             cut=("step",),
         ),
         Fields("", [*_facts(found), *further, *_sandboxes(found), *acting_rows(found)]),
@@ -113,6 +119,11 @@ def _status_blocks(
     if plan.error:
         blocks.append(failure_block(plan.error))
     return blocks
+
+
+def _known(found: "PlanStatus") -> Sequence[Shown]:
+    changed = count(found.files_modified, "file")
+    return [*about(found.plan, found.resources, found.now, abandoned=found.abandoned), changed]
 
 
 def _facts(found: "PlanStatus") -> Iterator[tuple[str, Shown]]:

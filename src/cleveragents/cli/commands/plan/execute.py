@@ -49,7 +49,8 @@ def run(
         service = container.plan_resume_service
         finished(service.run(plan_id, choice, resolution, rebuild=rebuild))
     found = app.container.plan_queries.status(plan_id)
-    app.report(views.executed(found, app.container.held_by(found.plan.action.confinement)))
+    holds = app.container.held_by(found.plan.action.confinement)
+    app.report(views.executed(found, holds, listed=app.has_listed_steps))
 
 
 def finished(plan: Plan) -> Plan:
