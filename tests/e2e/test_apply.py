@@ -226,6 +226,10 @@ def test_a_conflict_leaves_the_project_as_it_was_and_names_the_files(
     assert "new.txt" not in answer.error["message"]
     assert project.fingerprint() == before
     assert (plan.status["phase"], plan.status["state"]) == ("apply", "constrained")
+    said = world.agents("--format", "plain", "plan", "status").ok().out
+    assert "change the same lines): src/app.py" in " ".join(said.split())
+    assert "--branch NAME" in said
+    assert "next: agents plan apply" not in said  # which would be refused again
     plan.rollback("start").ok()  # constrained is not the end
     assert plan.status["state"] == "queued"
 

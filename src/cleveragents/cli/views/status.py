@@ -181,10 +181,9 @@ def _next_steps(found: "PlanStatus") -> Sequence[str]:
     if plan.is_final or found.owner or found.abandoned:
         return []
     if plan.executed:
-        return [
-            f"look: agents plan diff {plan.plan_id}",
-            f"next: agents plan apply {plan.plan_id}",
-        ]
+        # The same apply would be refused again.
+        further = plan.error.hint if plan.error else f"next: agents plan apply {plan.plan_id}"
+        return [f"look: agents plan diff {plan.plan_id}", further]
     if plan.error is None:
         return [f"next: agents plan execute {plan.plan_id}"]
     return [*conflict_steps(plan.plan_id, found.children), *next_after_failure(plan)]
