@@ -159,7 +159,8 @@ def test_an_apply_works_across_file_systems(world: World) -> None:
     (sandbox.path / "link").symlink_to("a.py")
     scratch = shm / f"cleveragents-test-{os.getpid()}"
     try:
-        far = GitApply(str(scratch), Pins(lambda: "here"), git_views(scratch))
+        engine = world.adapters.of(resource).snapshots
+        far = GitApply(str(scratch), Pins(lambda: "here"), git_views(scratch), engine)
         far.carry_out(resource, far.prepare_apply(resource, ApplyOptions(message="far")))
     finally:
         shutil.rmtree(scratch)

@@ -1,12 +1,14 @@
-"""A rollback of layers, killed at every moment: the next command finishes it, or undoes it."""
+"""A rollback or an apply of layers, killed at every moment: finished next, or undone."""
 
 import os
 import shutil
 import stat
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
+from tests.support.agents import Answer
 from tests.support.kill_points import PARTS, kill_points, killed, share
 from tests.support.world import World, shell
 
@@ -76,3 +78,76 @@ def test_rollback_of_layers(quick_path: Path, template: World, part: int) -> Non
         plan.rollback(last).ok()
         assert state(upper) == states[0], point
     world.agents("store", "verify").ok()
+
+
+class Applying:
+    """A plan that has changed a tracked file and an ignored folder, applied again and again."""
+
+    def __init__(self, top: Path, template: World) -> None:
+        self._top, self._saved = top, top.with_name("saved")
+        self.world = furnished(top, template)
+        last = shell("echo 1 > own.txt; echo 2 > node_modules/new", "three")
+        self.plan = self.world.run(*STEPS[:2], last)
+        self.project = self.world.project.path
+        self._notes = self.plan.sandbox.with_name("code.layers")
+        self._tip = self.project / ".git/refs/heads/main"
+        self._before = self._tip.read_bytes()
+        subprocess.run(["cp", "-a", str(top), str(self._saved)], check=True)
+
+    def reset(self) -> None:
+        shutil.rmtree(self._top)
+        subprocess.run(["cp", "-a", str(self._saved), str(self._top)], check=True)
+        # A copy has a status of its own; the plan is to have seen this one.
+        (self._notes / "since").write_bytes(b"node_modules\0%d" % time.time_ns())
+
+    def __call__(self) -> Answer:
+        return self.plan("apply", "--yes", "--with-ignored", "node_modules")
+
+    def refused(self) -> Answer:
+        """As somebody else is changing the branch just then."""
+        lock = self._tip.with_name("main.lock")
+        lock.touch()
+        try:
+            return self()
+        finally:
+            lock.unlink()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be taken back."""
+        return self._tip.read_bytes() == self._before and self.plan.status["state"] != "applied"
+
+    @property
+    def modules(self) -> dict[str, object]:
+        return state(self.project / "node_modules")
+
+    @property
+    def own(self) -> bool:
+        return (self.project / "own.txt").exists()
+
+    def traces(self) -> list[str]:
+        left = [str(path) for path in (self.project / ".git").glob("cleveragents-*")]
+        return [*left, *self.world.project.git("status", "--porcelain").splitlines()]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_an_apply_with_ignored_folders(quick_path: Path, template: World, part: int) -> None:
+    """Finished by the next command, or taken back by it where it cannot be: all of it."""
+    apply = Applying(quick_path / "w", template)
+    before = apply.modules
+    apply.reset()
+    points = kill_points(apply, [apply.project, apply.world.agents.data_dir / "sandboxes"])
+    after = apply.modules
+    assert after != before and len(points) > 20
+    taken_back = 0
+    for number, point in enumerate(share(points, part, PARTS)):
+        apply.reset()
+        killed(apply, point)
+        if number % 2 and apply.is_open:
+            assert apply.refused().code == 1, point
+            assert (apply.modules, apply.own) == (before, False), point
+            taken_back += 1
+        answer = apply()
+        assert answer.code == 0 or answer.error["code"] == "plan-applied", (point, answer)
+        assert (apply.modules, apply.own, apply.traces()) == (after, True, []), point
+    assert taken_back > 2

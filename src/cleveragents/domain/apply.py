@@ -11,11 +11,13 @@ from cleveragents.domain.resource import OwnState
 
 class ApplyOptions(Struct, frozen=True, kw_only=True):
     """How the result reaches the project: `branch` names a new branch, `commit` False leaves it
-    in the working tree."""
+    in the working tree. `with_ignored` are paths of which what was changed comes along although
+    it is ignored."""
 
     message: str
     branch: str | None = None
     commit: bool = True
+    with_ignored: tuple[str, ...] = ()
 
 
 class PreparedApply(Struct, frozen=True, kw_only=True):
@@ -23,7 +25,8 @@ class PreparedApply(Struct, frozen=True, kw_only=True):
 
     `token` is opaque and durable: `carry_out`, `revert` and `finish` can be repeated with it
     after a crash. `snapshots` are needed until it is settled. `alone` are paths to which no other
-    resource of the plan may bring anything. `target` says in words where it would go.
+    resource of the plan may bring anything. `target` says in words where it would go. `ignored` are
+    those of the wanted ignored paths of which there is something to bring.
     """
 
     resource_id: ResourceId
@@ -32,6 +35,7 @@ class PreparedApply(Struct, frozen=True, kw_only=True):
     snapshots: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
     target: str = ""
+    ignored: tuple[str, ...] = ()
 
 
 def trespassers(place: str, diff: ResourceDiff, alone: Collection[str]) -> list[str]:

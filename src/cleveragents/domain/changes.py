@@ -38,13 +38,17 @@ class ResourceDiff(Struct, frozen=True, kw_only=True):
     """What a plan would change in one resource; apply does not take the ignored `left_behind`, nor
     `empty_folders`, which git does not keep.
 
-    `notes` are sentences for people about what the files do not show.
+    `brought` is how much of ignored folders comes along, because somebody wants it; `can_bring`:
+    what is left behind could be wanted too. `notes` are sentences for people about what the files
+    do not show.
     """
 
     files: tuple[FileDiff, ...] = ()
     patch: str = ""
     left_behind: tuple[str, ...] = ()
     empty_folders: tuple[str, ...] = ()
+    brought: tuple[str, ...] = ()
+    can_bring: bool = False
     notes: tuple[str, ...] = ()
 
     def leaving_out(self, other: "ResourceDiff") -> "ResourceDiff":

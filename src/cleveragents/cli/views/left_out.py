@@ -1,4 +1,7 @@
-"""How it looks what an apply leaves out: ignored files, what is excluded, empty folders."""
+"""How it looks what an apply leaves out: ignored files, what is excluded, empty folders.
+
+And what of them it brings, because somebody wants it.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,9 +17,24 @@ def data(diffs: Mapping[str, ResourceDiff]) -> dict[str, list[dict[str, str]]]:
     return {"left_out": [*_rows(diffs)]}
 
 
+def brought_data(diffs: Mapping[str, ResourceDiff]) -> dict[str, list[dict[str, str]]]:
+    rows = [{"resource": name, "path": path} for name, d in diffs.items() for path in d.brought]
+    return {"brought": rows}
+
+
+def brought(diffs: Mapping[str, ResourceDiff]) -> list[str]:
+    """What comes along although it is ignored."""
+    return [
+        f"with what was changed in these ignored paths of {name}: {_some(item.brought)}"
+        for name, item in diffs.items()
+        if item.brought
+    ]
+
+
 def warnings(diffs: Mapping[str, ResourceDiff]) -> list[str]:
     ignored = [
         f"apply does not take these ignored files of {name}: {_some(item.left_behind)}"
+        + ("; --with-ignored PATH brings what you name" if item.can_bring else "")
         for name, item in diffs.items()
         if item.left_behind
     ]

@@ -105,7 +105,7 @@ def apply_question(question: "ApplyQuestion", project: str) -> str:
 def apply_preview(question: "ApplyQuestion", project: str) -> CommandResult:
     """What the question is about; nothing has happened yet, and so nothing looks done."""
     return CommandResult(
-        data=left_out.data(question.diffs),
+        data={**left_out.data(question.diffs), **left_out.brought_data(question.diffs)},
         blocks=[
             Fields(
                 "Preview: what an apply would do",
@@ -113,7 +113,7 @@ def apply_preview(question: "ApplyQuestion", project: str) -> CommandResult:
             ),
             _file_grid(question.diffs, "Would change"),
         ],
-        messages=["the patch: agents plan diff"],
+        messages=[*left_out.brought(question.diffs), "the patch: agents plan diff"],
         warnings=[
             *left_out.warnings(question.diffs),
             *_notes(question.diffs),
@@ -132,6 +132,7 @@ def applied(result: "ApplyResult", project: str) -> CommandResult:
             "results": [{"resource": name, "ref": ref} for name, ref in result.refs.items()],
             "files": file_data(files),
             **left_out.data(result.diffs),
+            **left_out.brought_data(result.diffs),
             "sandboxes_kept": dict(result.kept),
             **unchecked.data(result.unchecked),
         },
@@ -147,7 +148,10 @@ def applied(result: "ApplyResult", project: str) -> CommandResult:
             ),
             _file_grid(result.diffs),
         ],
-        messages=[f"Apply complete: {count(len(files), 'file')} changed in {project}"],
+        messages=[
+            f"Apply complete: {count(len(files), 'file')} changed in {project}",
+            *left_out.brought(result.diffs),
+        ],
         warnings=[
             f"the sandbox of {name} stays at {path}, as it holds files that apply does not take or "
             f"sandbox.cleanup is manual; remove it with `agents plan discard {plan.plan_id}`"

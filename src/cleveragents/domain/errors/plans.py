@@ -250,6 +250,17 @@ class ApplyRefusedError(PlanError, code="apply-refused"):
     """Apply cannot be done in the project's present state; nothing was changed."""
 
 
+class NothingIgnoredError(PlanError, code="nothing-ignored"):
+    """Ignored paths are to be applied of which nothing was changed; nothing was applied."""
+
+    def __init__(self, paths: Sequence[str], changed: Sequence[str]) -> None:
+        told = f": there is {', '.join(changed)}" if changed else ", or go without --with-ignored"
+        super().__init__(
+            f"nothing that is ignored was changed in {', '.join(paths)}, so nothing was applied",
+            f"name a path below the project where something was{told}",
+        )
+
+
 class ValidationUnmetError(PlanError, code="validation-unmet"):
     """A required validation stands in the way of an apply; nothing was changed."""
 

@@ -33,6 +33,7 @@ from cleveragents.domain.errors import (
     DeclinedError,
     InterruptedApplyError,
     MachineError,
+    NothingIgnoredError,
     PlanError,
     ValidationUnmetError,
 )
@@ -127,6 +128,7 @@ class ApplyService:
         try:
             found = {r.name: self._sandboxes.prepare_apply(r, options) for r in resources}
             _refuse_trespass(resources, found)
+            _refuse_nothing(options, found)
             return found
         except (ApplyConflictError, ApplyRefusedError) as error:
             self._save(plan.constrain(PlanFailure.of(error)))
@@ -258,6 +260,15 @@ def _tokens(resources: Sequence[PlanResource]) -> Mapping[str, PreparedApply]:
         for resource in resources
         if resource.intent is not None
     }
+
+
+def _refuse_nothing(options: ApplyOptions, prepared: Mapping[str, PreparedApply]) -> None:
+    """A name that is mistyped must not look as if there had been nothing to bring."""
+    taken = {path for item in prepared.values() for path in item.ignored}
+    lacking = [path for path in options.with_ignored if path not in taken]
+    if lacking:
+        changed = [path for item in prepared.values() for path in item.diff.left_behind]
+        raise NothingIgnoredError(lacking, changed)
 
 
 def _refuse_trespass(

@@ -42,6 +42,7 @@ def diff(app: App, plan_id: str | None, correction: str | None) -> None:
         "agents plan diff latest && agents plan apply latest",
         "agents plan apply --no-commit --yes <PLAN_ID>",
         "agents plan apply --yes --branch agents/login <PLAN_ID>",
+        "agents plan apply --with-ignored node_modules latest",
     ),
 )
 @arguments.PLAN
@@ -55,6 +56,14 @@ def diff(app: App, plan_id: str | None, correction: str | None) -> None:
 )
 @click.option("--message", "-m", metavar="TEXT", help="The commit message.")
 @click.option(
+    "--with-ignored",
+    "with_ignored",
+    metavar="PATH",
+    multiple=True,
+    type=arguments.AS_IT_IS,
+    help="Bring what was changed in this ignored folder or file too; may be said again.",
+)
+@click.option(
     "--as-it-is",
     is_flag=True,
     help="Take what is there as the result, also after a rollback or if its program has failed.",
@@ -65,6 +74,7 @@ def apply(
     plan_id: str | None,
     branch: str | None,
     message: str | None,
+    with_ignored: tuple[str, ...],
     *,
     yes: bool,
     no_commit: bool,
@@ -73,9 +83,14 @@ def apply(
     """Bring the plan's result into the project: all of it, or nothing."""
     if no_commit and branch:
         raise click.UsageError("--no-commit and --branch exclude each other")
+    if branch and with_ignored:
+        raise click.UsageError("--branch touches no files, and --with-ignored changes some")
     wanted = app.container.plan_finder.get(app.plan(plan_id))
     options = ApplyOptions(
-        message=message or commit_message(wanted), branch=branch, commit=not no_commit
+        message=message or commit_message(wanted),
+        branch=branch,
+        commit=not no_commit,
+        with_ignored=with_ignored,
     )
     project = app.project(wanted.plan_id)
 

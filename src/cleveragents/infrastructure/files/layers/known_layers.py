@@ -1,13 +1,14 @@
 """Which layers a sandbox has, and what lies beside it for them, out of the reach of steps."""
 
 import os
+import time
 from collections.abc import Sequence
 
 from cleveragents.infrastructure.files.durable_files import put_file, read_file
 
 # No resource has a dot in its name, so that this is never another resource's sandbox.
 BESIDE = ".layers"
-_KNOWN, _COPIED = "known", "copied"
+_KNOWN, _COPIED, _SINCE = "known", "copied", "since"
 
 
 def beside(sandbox: str) -> str:
@@ -23,6 +24,18 @@ def known_layers(sandbox: str) -> list[str]:
 def copied_folders(sandbox: str) -> list[str]:
     """Ignored ones that were copied, where there can be no layers."""
     return _read(sandbox, _COPIED)
+
+
+def layers_since(sandbox: str) -> dict[str, int]:
+    """When each of them was found, in nanoseconds, as far as that is still known."""
+    told = _read(sandbox, _SINCE)
+    return {path: int(moment) for path, moment in zip(told[::2], told[1::2], strict=True)}
+
+
+def note_found(sandbox: str, paths: Sequence[str]) -> None:
+    """Now, and before they are known."""
+    since = layers_since(sandbox) | dict.fromkeys(paths, time.time_ns())
+    _note(sandbox, _SINCE, [text for path in since for text in (path, str(since[path]))])
 
 
 def note_layers(sandbox: str, known: Sequence[str]) -> None:

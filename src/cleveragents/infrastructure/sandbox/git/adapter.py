@@ -27,7 +27,7 @@ class GitAdapter:
     def applier(self):
         from cleveragents.infrastructure.sandbox.git.apply.prepare import GitApply
 
-        return GitApply(self._bench.scratch, self._pins, self._views)
+        return GitApply(self._bench.scratch, self._pins, self._views, self.snapshots)
 
     @part
     def snapshots(self):

@@ -42,6 +42,7 @@ from cleveragents.infrastructure.sandbox.location import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from cleveragents.infrastructure.sandbox.git.apply.ignored_token import IgnoredToken
     from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked
     from cleveragents.infrastructure.sandbox.git.trees import GitTrees
     from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
@@ -171,7 +172,8 @@ class GitCheckouts:
                     parts.append(diff_of_trees(one.git, one.start, one.tree, below=one.path))
             notes = strayed_notes(resource, map(text_of, folder.strayed))
             empty = empty_folders(git, trees, looked.folder.tree, resource.cut_out)
-            return joined(parts, left_behind(git, trees, resource, looked), notes, empty)
+            rest = left_behind(git, trees, resource, looked, _applied_token(resource))
+            return replace(joined(parts, rest, notes, empty), can_bring=bool(rest))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         from cleveragents.infrastructure.sandbox.git.apply.token import CheckoutToken
@@ -187,7 +189,8 @@ class GitCheckouts:
             )
         token = read_back(resource, resource.intent, CheckoutToken)
         inside = diffs_of(resource, token.submodules)
-        return joined([_applied(git, resource, applied_ref), *inside], notes=token.notes)
+        found = joined([_applied(git, resource, applied_ref), *inside], notes=token.notes)
+        return replace(found, brought=token.ignored.told) if token.ignored else found
 
     def _discard(self, resource: PlanResource) -> None:
         """Remove the files and their repository as far as they are there."""
@@ -197,23 +200,39 @@ class GitCheckouts:
 
 
 def left_behind(
-    git: Git, trees: "GitTrees", resource: PlanResource, looked: "Looked"
+    git: Git,
+    trees: "GitTrees",
+    resource: PlanResource,
+    looked: "Looked",
+    brought: "IgnoredToken | None",
 ) -> tuple[str, ...]:
-    """What is in the sandbox and cannot be applied: ignored files and whole repositories."""
+    """What is in the sandbox and is not applied: ignored files, but for those that are wanted, and
+    whole repositories."""
     from cleveragents.infrastructure.sandbox.git.diff import ignored_files
     from cleveragents.infrastructure.sandbox.git.trees import text_of
     from cleveragents.infrastructure.sandbox.project_view.layer_changes import without_untouched
 
-    brought = (*resource.include, *copied_folders(resource.sandbox_path))
-    found = ignored_files(git, trees, looked.folder.tree, brought)
-    ignored = without_untouched(resource.sandbox_path, list(found))
+    copied = (*resource.include, *copied_folders(resource.sandbox_path))
+    found = ignored_files(git, trees, looked.folder.tree, copied)
+    left = [path for path in found if brought is None or not brought.takes(path)]
+    ignored = without_untouched(resource.sandbox_path, left)
     for one in looked.inside:
         top = f"{one.path}/"
-        inner = [item.removeprefix(top) for item in brought if item.startswith(top)]
+        inner = [item.removeprefix(top) for item in copied if item.startswith(top)]
         found = ignored_files(one.git, trees, one.tree, inner)
         ignored += [text_of(os.fsencode(top)) + path for path in found]
     others = [text_of(path) for path in (*looked.folder.nested, *looked.folder.strayed)]
     return tuple(sorted({*ignored, *others}))
+
+
+def _applied_token(resource: PlanResource) -> "IgnoredToken | None":
+    """What of ignored folders has been brought, if the plan is applied."""
+    from cleveragents.infrastructure.sandbox.git.apply.token import CheckoutToken
+    from cleveragents.infrastructure.sandbox.own_state import read_back
+
+    if resource.intent is None:
+        return None
+    return read_back(resource, resource.intent, CheckoutToken).ignored
 
 
 def _applied(git: Git, resource: PlanResource, applied_ref: str) -> ResourceDiff:

@@ -23,6 +23,7 @@ from cleveragents.infrastructure.files.layers.known_layers import (
     copied_folders,
     known_layers,
     note_copied,
+    note_found,
     note_layers,
 )
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
@@ -67,6 +68,7 @@ class SandboxLayers:
             new = [path for path in self._wanted(resource) if path not in known]
             made = [path for path in new if _is_free(anchor, path)]
             if made:
+                note_found(resource.sandbox_path, made)
                 note_layers(resource.sandbox_path, [*known, *made])
             for path in (*known, *made):
                 _make_upper(anchor, path, os.path.join(resource.location, path))

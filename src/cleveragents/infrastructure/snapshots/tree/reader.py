@@ -37,8 +37,11 @@ class TreeReader(Struct, frozen=True):
         return self.session.versions.touched(one, two)
 
     def paths_below(self, folder: bytes, ref: str) -> set[bytes]:
-        seq = self.session.snapshot(ref).seq
-        return {entry.path for entry in self.session.versions.state(seq, folder)}
+        return {entry.path for entry in self.entries_below(folder, ref)}
+
+    def entries_below(self, folder: bytes, ref: str) -> Iterator[Entry]:
+        """In path order."""
+        return self.session.versions.state(self.session.snapshot(ref).seq, folder)
 
     def stored_side(self, ref: str) -> StoredSide:
         return self.session.stored_side(self.session.snapshot(ref))

@@ -69,7 +69,7 @@ class PathMove(NamedTuple):
 
 class CarryOut:
     """From old to new. Names in the stage follow from the position, so that a repetition finds
-    what an interrupted run has kept.
+    what an interrupted run has kept. The stage is at the top of the project, or where it is said.
     """
 
     def __init__(
@@ -78,8 +78,10 @@ class CarryOut:
         reader: TreeReader,
         differences: Sequence[PathDifference],
         journal: ApplyJournal,
+        stage: str = "",
     ) -> None:
         self._resource = resource
+        self._place = stage or stage_path(resource.location, resource.resource_id)
         self._reader = reader
         self._journal = journal
         self._changes = {item.path: item for item in differences}
@@ -114,7 +116,7 @@ class CarryOut:
     @contextmanager
     def _stage(self) -> Generator[FolderStage]:
         """Stays on disk: it may hold what has to be put back by another process."""
-        stage = FolderStage(self._resource.location, self._resource.resource_id)
+        stage = FolderStage(self._place)
         try:
             yield stage
         except _NotPutBackError as error:
@@ -226,14 +228,15 @@ class CarryOut:
         return failed
 
 
-def finish(resource: PlanResource, journal: ApplyJournal) -> None:
+def finish(resource: PlanResource, journal: ApplyJournal, stage: str = "") -> None:
     """Let go of what was kept. The note goes last, as it says that something is kept."""
-    if os.path.lexists(stage_path(resource.location, resource.resource_id)):
-        stage = FolderStage(resource.location, resource.resource_id)
+    place = stage or stage_path(resource.location, resource.resource_id)
+    if os.path.lexists(place):
+        kept = FolderStage(place)
         try:
-            stage.remove()
+            kept.remove()
         finally:
-            stage.close()
+            kept.close()
     journal.clear()
 
 

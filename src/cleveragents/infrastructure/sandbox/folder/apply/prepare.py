@@ -59,7 +59,7 @@ class FolderApply:
         with self._snapshots.reading(resource) as reader:
             found = reader.between(base, result)
             differences, strayed = without_strayed(resource, without_holders(resource, found))
-            _refuse_conflicts(resource, differences)
+            refuse_conflicts(resource, differences)
             rest = (*left_behind(resource), *strayed)
             diff = diff_of(differences, reader.content, reader.content, rest)
             diff = replace(diff, notes=tuple(strayed_notes(resource, strayed)))
@@ -80,7 +80,7 @@ class FolderApply:
             if differences:
                 journal = ApplyJournal(resource, token.result)
                 work = CarryOut(resource, reader, differences, journal)
-                with _reported(resource, "could not be changed and is as it was"):
+                with reported(resource, "could not be changed and is as it was"):
                     work.run()
             return "folder:" + reader.state_hash(token.result)
 
@@ -89,7 +89,7 @@ class FolderApply:
         journal = ApplyJournal(resource, token.result)
         with self._snapshots.reading(resource) as reader:
             work = CarryOut(resource, reader, _named_by(reader, token), journal)
-            with _reported(resource, "could not be put back"):
+            with reported(resource, "could not be put back"):
                 return tuple(shown(path) for path in work.revert())
 
     def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
@@ -138,7 +138,8 @@ def _named_by(reader: TreeReader, token: FolderToken) -> list[PathDifference]:
     return [item for item in found if item.path not in stays]
 
 
-def _refuse_conflicts(resource: PlanResource, differences: Sequence[PathDifference]) -> None:
+def refuse_conflicts(resource: PlanResource, differences: Sequence[PathDifference]) -> None:
+    """Raises ApplyConflictError or ApplyRefusedError."""
     location = resource.location
     try:
         with RootedFolder(location) as anchor:
@@ -151,13 +152,14 @@ def _refuse_conflicts(resource: PlanResource, differences: Sequence[PathDifferen
             "put it back if it was moved, or make it readable",
         ) from error
     if conflicts:
-        raise _conflict(resource, conflicts)
+        raise conflict_with(resource, conflicts)
     if differences and not os.access(location, os.W_OK | os.X_OK, effective_ids=True):
         raise ApplyRefusedError(f"{location} cannot be written to", f"chmod u+wx {location}")
 
 
 @contextmanager
-def _reported(resource: PlanResource, what: str) -> Generator[None]:
+def reported(resource: PlanResource, what: str) -> Generator[None]:
+    """What stops a change of the folder, in words; `what` has become of it."""
     try:
         yield
     except EditsKeptError as error:
@@ -170,13 +172,13 @@ def _reported(resource: PlanResource, what: str) -> Generator[None]:
 
 def _told(resource: PlanResource, error: BaseException, what: str) -> BaseException:
     if isinstance(error, MovedOnError):
-        return _conflict(resource, error.paths)
+        return conflict_with(resource, error.paths)
     return ApplyRefusedError(
         f"{resource.location} {what}: {error}", f"agents plan apply {resource.plan_id}"
     )
 
 
-def _conflict(resource: PlanResource, paths: Sequence[bytes]) -> ApplyConflictError:
+def conflict_with(resource: PlanResource, paths: Sequence[bytes]) -> ApplyConflictError:
     return ApplyConflictError(
         resource.plan_id,
         resource.name,

@@ -19,12 +19,11 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FolderStage(StageFolder):
-    """At the top of the project, because a file reaches its place in one step only from the same
-    file system. `fresh` are the files that have no owner and mode yet.
+    """Near the project, because a file reaches its place in one step only from the same file
+    system. `fresh` are the files that have no owner and mode yet.
     """
 
-    def __init__(self, project: str, owner: str) -> None:
-        path = stage_path(project, owner)
+    def __init__(self, path: str) -> None:
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
         found = os.lstat(path)

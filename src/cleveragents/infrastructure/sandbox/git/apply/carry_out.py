@@ -2,14 +2,16 @@
 
 Every part may be repeated with the same token after a crash, and ends in the same state. What was
 there before is kept until the apply is settled, so that all of it can be taken back.
-In which order: submodules, innermost first; repositories of new ones; the project. Taking back goes
-the other way round. So a commit of the project never names one that is not there.
+In which order: submodules, innermost first; repositories of new ones; ignored folders, if they are
+wanted; the project. Taking back goes the other way round. So a commit of the project never names
+one that is not there.
 What is not guaranteed: that a revert brings everything back. If the user has built on the result,
 it stays with the submodules that it names; that is told, and nothing of the user's is lost.
 """
 
-from cleveragents.domain.errors import ApplyRefusedError
+from cleveragents.domain.errors import ApplyEditsKeptError, ApplyRefusedError
 from cleveragents.domain.resource import PlanResource
+from cleveragents.infrastructure.sandbox.git.apply.ignored import IgnoredSteps
 from cleveragents.infrastructure.sandbox.git.apply.switch import (
     HEAD,
     CheckoutChange,
@@ -33,7 +35,12 @@ class GitCarryOut:
     """One resource with the token of its apply."""
 
     def __init__(
-        self, git: Git, means: Means, resource: PlanResource, token: CheckoutToken
+        self,
+        git: Git,
+        means: Means,
+        resource: PlanResource,
+        token: CheckoutToken,
+        ignored: IgnoredSteps,
     ) -> None:
         self._git, self._means = git, means
         self._resource = resource
@@ -41,6 +48,7 @@ class GitCarryOut:
         self._ref, self._commit = token.ref, token.commit
         self._submodules = SubmoduleSteps(means, resource, token.submodules)
         self._new = NewRepositories(resource, token.new_submodules)
+        self._ignored = ignored
 
     def run(self) -> str:
         """Gives back what the result is called. If it raises, everything is as it was."""
@@ -50,14 +58,15 @@ class GitCarryOut:
         with self._submodules.carried_out():
             self._new.bring()
             try:
-                return self._run()
+                self._ignored.bring()
+                return self._run_or_return()
             except BaseException:
                 self._new.revert()
                 raise
 
     def revert(self) -> tuple[str, ...]:
         """Gives back, in words, what somebody has changed since and so stays."""
-        kept = self._take_back()
+        kept = (*self._take_back(), *self._ignored.revert())
         # As long as a commit names theirs, they stay with it.
         if self._result_stays():
             return (*kept, *self._submodules.names())
@@ -68,6 +77,16 @@ class GitCarryOut:
         self._switch().finish()
         self._submodules.finish()
         self._new.finish()
+        self._ignored.finish()
+
+    def _run_or_return(self) -> str:
+        try:
+            return self._run()
+        except BaseException as error:
+            kept = self._ignored.revert()
+            if kept:
+                raise ApplyEditsKeptError(self._resource.plan_id, str(error), kept) from error
+            raise
 
     def _run(self) -> str:
         match self._way:

@@ -20,13 +20,23 @@ from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.apply.carry_out import GitCarryOut
+from cleveragents.infrastructure.sandbox.git.apply.ignored import (
+    IgnoredPreparing,
+    IgnoredSteps,
+    git_paths,
+)
+from cleveragents.infrastructure.sandbox.git.apply.ignored_token import IgnoredToken
 from cleveragents.infrastructure.sandbox.git.apply.readiness import (
     differing,
     refuse_unready,
     staged,
 )
 from cleveragents.infrastructure.sandbox.git.apply.switch import Means
-from cleveragents.infrastructure.sandbox.git.apply.token import ApplyWay, CheckoutToken
+from cleveragents.infrastructure.sandbox.git.apply.token import (
+    ApplyWay,
+    CheckoutToken,
+    target_of,
+)
 from cleveragents.infrastructure.sandbox.git.apply.user_commit import unsigned_note, user_commit
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import FileUpdate
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
@@ -37,7 +47,7 @@ from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, v
 from cleveragents.infrastructure.sandbox.git.repository.ref_locks import change_ref
 from cleveragents.infrastructure.sandbox.git.sandbox import left_behind
 from cleveragents.infrastructure.sandbox.git.submodules.carry_out import diffs_of, users_submodule
-from cleveragents.infrastructure.sandbox.git.submodules.contents import look
+from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked, look
 from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import clear_workshop
 from cleveragents.infrastructure.sandbox.git.submodules.prepare import SubmoduleApply
 from cleveragents.infrastructure.sandbox.git.trees import (
@@ -52,6 +62,7 @@ from cleveragents.infrastructure.sandbox.git.trees import (
 from cleveragents.infrastructure.sandbox.git.views import GitView, GitViews
 from cleveragents.infrastructure.sandbox.own_state import read_back, to_plain
 from cleveragents.infrastructure.sandbox.strayed import strayed_notes
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 
 
 class _Merge(Struct, frozen=True, kw_only=True):
@@ -66,7 +77,10 @@ class _Merge(Struct, frozen=True, kw_only=True):
 
 
 class GitApply:
-    def __init__(self, scratch_dir: str, pins: Pins, views: GitViews) -> None:
+    def __init__(
+        self, scratch_dir: str, pins: Pins, views: GitViews, snapshots: TreeEngine
+    ) -> None:
+        self._snapshots = snapshots
         self._means = Means(trees=GitTrees(scratch_dir), views=views)
         self._pins = pins
 
@@ -86,7 +100,8 @@ class GitApply:
             except BaseException:
                 clear_workshop(resource)
                 raise
-            rest = left_behind(held.git, held.trees, resource, looked)
+            ignored = self._ignored(held.git, resource, looked, options)
+            rest = left_behind(held.git, held.trees, resource, looked, ignored)
             empty = empty_folders(held.git, held.trees, looked.folder.tree, resource.cut_out)
             inside = diffs_of(resource, submodules.steps)
             diffs = (diff_of_trees(held.git, merge.ours, merge.result), *inside)
@@ -98,12 +113,16 @@ class GitApply:
                 submodules=tuple(submodules.steps),
                 new_submodules=tuple(submodules.new),
                 notes=tuple(notes),
+                ignored=ignored,
             )
+            diff = joined(diffs, rest, notes, empty)
             return PreparedApply(
                 resource_id=resource.resource_id,
                 token=to_plain(token),
-                diff=joined(diffs, rest, notes, empty),
-                target=_target(token),
+                diff=replace(diff, brought=ignored.told if ignored else (), can_bring=bool(rest)),
+                snapshots=(ignored.result,) if ignored else (),
+                target=target_of(token),
+                ignored=ignored.asked if ignored else (),
             )
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
@@ -118,7 +137,19 @@ class GitApply:
 
     def _carrying_out(self, resource: PlanResource, prepared: PreparedApply) -> GitCarryOut:
         token = read_back(resource, prepared.token, CheckoutToken)
-        return GitCarryOut(Git(resource.location), self._means, resource, token)
+        git = Git(resource.location)
+        ignored = IgnoredSteps(git, resource, self._snapshots, token.ignored)
+        return GitCarryOut(git, self._means, resource, token, ignored)
+
+    def _ignored(
+        self, git: Git, resource: PlanResource, looked: Looked, options: ApplyOptions
+    ) -> IgnoredToken | None:
+        if not options.with_ignored:
+            return None
+        nested = (*looked.folder.nested, *looked.folder.strayed)
+        paths = git_paths(git, resource, looked.folder.tree, nested)
+        preparing = IgnoredPreparing(resource, self._snapshots, paths)
+        return preparing.prepare(options.with_ignored)
 
     def _merge(
         self,
@@ -169,20 +200,6 @@ class GitApply:
             token = CheckoutToken(way=ApplyWay.TREE, head=head, commit=commit)
         pin(git, self._pins.result(resource), token.commit)
         return token
-
-
-def _target(token: CheckoutToken) -> str:
-    """Where the result would go, and what becomes of work that nobody has committed."""
-    branch = text_of(os.fsencode(token.ref.removeprefix("refs/heads/")))
-    match token.way:
-        case ApplyWay.COMMIT:
-            return f"one commit on branch {branch}; what you have not committed stays as it is"
-        case ApplyWay.BRANCH:
-            return f"one commit on the new branch {branch}; your files and branch stay as they are"
-        case ApplyWay.TREE:
-            return "into the working tree, without a commit; what you have changed there stays"
-        case ApplyWay.NOTHING:
-            return "nothing to bring"
 
 
 def _at_its_start(held: GitView, resource: PlanResource, folder: FolderTree) -> _Merge:

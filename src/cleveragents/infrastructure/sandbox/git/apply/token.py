@@ -1,8 +1,12 @@
 """What is on record of an apply to a checkout: enough to carry it out, and to take it back."""
 
+import os
 from enum import StrEnum
 
 from msgspec import Struct
+
+from cleveragents.infrastructure.sandbox.git.apply.ignored_token import IgnoredToken
+from cleveragents.infrastructure.sandbox.git.trees import text_of
 
 
 class ApplyWay(StrEnum):
@@ -47,4 +51,19 @@ class CheckoutToken(Struct, frozen=True, kw_only=True):
     unsigned: str = ""
     submodules: tuple[SubmoduleStep, ...] = ()
     new_submodules: tuple[NewRepository, ...] = ()
+    ignored: IgnoredToken | None = None
     notes: tuple[str, ...] = ()
+
+
+def target_of(token: CheckoutToken) -> str:
+    """Where the result would go, and what becomes of work that nobody has committed."""
+    branch = text_of(os.fsencode(token.ref.removeprefix("refs/heads/")))
+    match token.way:
+        case ApplyWay.COMMIT:
+            return f"one commit on branch {branch}; what you have not committed stays as it is"
+        case ApplyWay.BRANCH:
+            return f"one commit on the new branch {branch}; your files and branch stay as they are"
+        case ApplyWay.TREE:
+            return "into the working tree, without a commit; what you have changed there stays"
+        case ApplyWay.NOTHING:
+            return "ignored folders alone" if token.ignored else "nothing to bring"
