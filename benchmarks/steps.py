@@ -1,6 +1,7 @@
 """What checkpoints add to each step, and whether a long plan stays as fast as a short one.
 
     python benchmarks/steps.py                      10 k files; 100, 300 and 1000 steps
+    python benchmarks/steps.py --shell --steps 60   the same by a command in each step
 
 Each step writes one small file. The same plan runs in turn, several times each way: as it is, with
 a checkpoint group at each decision, before and after each write; and with checkpoints switched off,
@@ -29,7 +30,8 @@ AIM_MS = 5.0
 class World:
     """A project with many files, and a home in which every plan starts anew."""
 
-    def __init__(self, top: Path, files: int) -> None:
+    def __init__(self, top: Path, files: int, *, shell: bool) -> None:
+        self._shell = shell
         self.project, self.home = top / "project", top / "home"
         self.home.mkdir()
         for number in range(files):
@@ -50,7 +52,7 @@ class World:
             "description": "many small steps",
             "resources": {"code": {"type": "git-checkout", "path": "."}},
             "rollback_policy": {"enabled": checkpoints},
-            "steps": [_step(number) for number in range(steps)],
+            "steps": [_step(number, shell=self._shell) for number in range(steps)],
         }
         path = self.home / "action.json"
         path.write_text(json.dumps(action))
@@ -81,7 +83,14 @@ class World:
         return json.loads(done.stdout)["data"]
 
 
-def _step(number: int) -> dict[str, object]:
+def _step(number: int, *, shell: bool) -> dict[str, object]:
+    if shell:
+        command = f"echo {number} > f{number % 7}.txt"
+        return {
+            "name": f"s{number}",
+            "tool": "shell",
+            "with": {"resource": "code", "command": command},
+        }
     arguments = {"resource": "code", "path": f"new/f{number}.txt", "content": f"{number}\n"}
     return {"name": f"write {number}", "tool": "file.write", "with": arguments}
 
@@ -96,12 +105,13 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=10000)
     parser.add_argument("--steps", type=int, nargs="+", default=[100, 300, 1000])
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--shell", action="store_true", help="each step runs a command")
     arguments = parser.parse_args()
     load = os.getloadavg()[0]
     print(f"{arguments.files} files, one written by each step; load {load:.1f}; median ms per step")
     print("steps     with    without    added   last tenth / first tenth")
     with tempfile.TemporaryDirectory(prefix="steps-") as folder:
-        world = World(Path(folder), arguments.files)
+        world = World(Path(folder), arguments.files, shell=arguments.shell)
         for steps in arguments.steps:
             # In turn, since a disk is faster in one minute than in the next.
             runs = [

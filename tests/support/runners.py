@@ -8,6 +8,7 @@ from pathlib import Path
 from cleveragents.application.plan_events import Unheard
 from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.confinement.confiner import Confiner
+from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
 from cleveragents.infrastructure.processes.own_work import OwnWork
 from cleveragents.infrastructure.processes.runner import ProcessRunner
 from cleveragents.infrastructure.sandbox.git.inside import GitInside
@@ -17,19 +18,21 @@ from cleveragents.infrastructure.sandbox.workbench import Workbench
 from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
 _BENCHES: list[Workbench] = []
+# One for all tests of a process: what they start is started by it, but for the very first command.
+SERVER = ForkServer()
 
 
 def runner_with(environ: Mapping[str, str], limit: int, processes: int = 200) -> ProcessRunner:
     """Private folders of its commands are gone when these are."""
     scratch = tempfile.gettempdir()
     confiner = Confiner(environ=environ, scratch=scratch, process_limit=processes)
-    return ProcessRunner(confiner, limit)
+    return ProcessRunner(confiner, SERVER, limit)
 
 
 def database_workers() -> DatabaseWorkers:
     """They end with the test at the latest; private folders are gone when they are."""
     environ = {"PATH": os.environ.get("PATH", os.defpath)}
-    own_work = OwnWork(Confiner(environ=environ, scratch=tempfile.gettempdir()))
+    own_work = OwnWork(Confiner(environ=environ, scratch=tempfile.gettempdir()), SERVER)
     return DatabaseWorkers(lambda: own_work)
 
 
@@ -39,7 +42,7 @@ def workbench(
     """With the environment as it is when something is started. `workers` are closed by whoever
     has made them."""
     data = str(data_dir)
-    own_work = OwnWork(Confiner(environ=os.environ, scratch=f"{data}/scratch"))
+    own_work = OwnWork(Confiner(environ=os.environ, scratch=f"{data}/scratch"), SERVER)
     made = workers or database_workers()
     bench = Workbench(data, lambda: "here", lambda: own_work, lambda: made, Unheard(), limit_bytes)
     _BENCHES.append(bench)
@@ -75,5 +78,5 @@ def git_views(scratch: Path | str) -> GitViews:
 
 def git_inside(scratch: Path | str) -> GitInside:
     """With the environment as it is when something is started."""
-    own_work = OwnWork(Confiner(environ=os.environ, scratch=str(scratch)))
+    own_work = OwnWork(Confiner(environ=os.environ, scratch=str(scratch)), SERVER)
     return GitInside(own_work, str(scratch))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.clock import SystemClock
     from cleveragents.infrastructure.confinement.confiner import Confiner
     from cleveragents.infrastructure.files.data_folder import DataFolder
+    from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
     from cleveragents.infrastructure.processes.own_work import OwnWork
     from cleveragents.infrastructure.processes.runner import ProcessRunner
     from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
@@ -66,6 +67,8 @@ class ToolWiring(ABC):
             self.tools.close()
         if "_databases" in self.__dict__:
             self._databases.close()
+        if "_fork_server" in self.__dict__:
+            self._fork_server.close()
 
     @cached_property
     def data_folder(self) -> "DataFolder":
@@ -157,8 +160,17 @@ class ToolWiring(ABC):
         from cleveragents.infrastructure.processes.runner import ProcessRunner
 
         return ProcessRunner(
-            self.confinements, self._settings.tool_output_limit, self._project_views
+            self.confinements,
+            self._fork_server,
+            self._settings.tool_output_limit,
+            self._project_views,
         )
+
+    @cached_property
+    def _fork_server(self) -> "ForkServer":
+        from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
+
+        return ForkServer()
 
     @cached_property
     def _project_views(self) -> "ProjectViews":
@@ -185,7 +197,7 @@ class ToolWiring(ABC):
     def _own_work(self) -> "OwnWork":
         from cleveragents.infrastructure.processes.own_work import OwnWork
 
-        return OwnWork(self.confinements)
+        return OwnWork(self.confinements, self._fork_server)
 
     @abstractmethod
     def _sandboxed(self, plan_id: "PlanId") -> "Sequence[PlanResource]":

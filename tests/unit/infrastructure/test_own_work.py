@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.support.runners import SERVER
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolNotStartedError, ToolTimeoutError
@@ -22,7 +23,7 @@ def inside(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def own_work(tmp_path: Path) -> OwnWork:
-    return OwnWork(Confiner(environ=dict(os.environ), scratch=str(tmp_path / "scratch")))
+    return OwnWork(Confiner(environ=dict(os.environ), scratch=str(tmp_path / "scratch")), SERVER)
 
 
 def shell(folder: Path, command: str, seconds: float = 30) -> Work:

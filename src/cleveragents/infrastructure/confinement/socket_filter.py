@@ -52,6 +52,10 @@ class SocketFilter:
         address = ctypes.addressof(self._code)
         self._program = _Program(len(code) // 8, address)
 
+    def __reduce__(self) -> tuple[type["SocketFilter"], tuple[bytes]]:
+        """Another process that is told of it has it somewhere else in its memory."""
+        return SocketFilter, (self._code.raw,)
+
     def apply(self) -> None:  # pragma: no cover - in a new process
         """From now on, for this thread and all it starts. Needs no_new_privs."""
         prctl(PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(self._program))

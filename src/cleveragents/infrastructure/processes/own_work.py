@@ -17,10 +17,12 @@ from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.errors import ToolLimitError, ToolNotStartedError, ToolTimeoutError
 from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.confinement.places import Places
+from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
 from cleveragents.infrastructure.processes.marked import mark_of
 from cleveragents.infrastructure.processes.reports import Report
 from cleveragents.infrastructure.processes.running import Running
-from cleveragents.infrastructure.processes.starting import NotStartedError, Start, started
+from cleveragents.infrastructure.processes.start import NotStartedError, Start
+from cleveragents.infrastructure.processes.starting import started
 
 _SECONDS = 600.0
 
@@ -47,8 +49,9 @@ class WorkResult(Struct, frozen=True, kw_only=True):
 
 
 class OwnWork:
-    def __init__(self, confiner: Confiner) -> None:
+    def __init__(self, confiner: Confiner, server: ForkServer) -> None:
         self._confiner = confiner
+        self._server = server
 
     def run(self, work: Work, input: bytes = b"") -> WorkResult:
         """Raises ToolError if it could not be started or held inside, or did not end in time."""
@@ -76,7 +79,7 @@ class OwnWork:
                 most_processes=self._confiner.process_limit,
             )
             try:
-                running = stack.enter_context(started(enclosure, start))
+                running = stack.enter_context(started(enclosure, start, self._server))
             except NotStartedError as error:
                 raise ToolNotStartedError(
                     f"{work.argv[0]} could not be started inside: {error.reason}",

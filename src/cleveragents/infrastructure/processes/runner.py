@@ -21,20 +21,23 @@ from cleveragents.domain.errors import (
     ToolNotStartedError,
 )
 from cleveragents.domain.resource import SandboxAddress
-from cleveragents.infrastructure.confinement.confiner import Confiner, Enclosure
+from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.confinement.covers import (
     Cover,
     mark_of_folder,
     marks_below,
     seen_at,
 )
+from cleveragents.infrastructure.confinement.enclosure import Enclosure
 from cleveragents.infrastructure.confinement.places import Places, places_of_step
 from cleveragents.infrastructure.processes.denials import denied_hint, denied_lines
+from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
 from cleveragents.infrastructure.processes.marked import end_processes, mark_of
 from cleveragents.infrastructure.processes.own_work import OwnWork
 from cleveragents.infrastructure.processes.reports import Report
 from cleveragents.infrastructure.processes.running import Limits, Running
-from cleveragents.infrastructure.processes.starting import NotStartedError, Start, started
+from cleveragents.infrastructure.processes.start import NotStartedError, Start
+from cleveragents.infrastructure.processes.starting import started
 from cleveragents.infrastructure.terminal.relays import ProgramEnds
 
 # Output beyond what is kept is read and dropped; without an end it would only burn time.
@@ -77,9 +80,14 @@ class ProcessRunner:
     """`views`: without, every sandbox is seen where it is."""
 
     def __init__(
-        self, confiner: Confiner, output_limit: int, views: CoverMaking | None = None
+        self,
+        confiner: Confiner,
+        server: ForkServer,
+        output_limit: int,
+        views: CoverMaking | None = None,
     ) -> None:
         self._confiner = confiner
+        self._server = server
         self._views = views
         self.output_limit = output_limit
         self._process_limit = confiner.process_limit
@@ -103,7 +111,7 @@ class ProcessRunner:
     @property
     def own_work(self) -> OwnWork:
         """For programs of ours that look at what steps wrote."""
-        return OwnWork(self._confiner)
+        return OwnWork(self._confiner, self._server)
 
     def enforcement(self, asked: Confinement) -> Enforcement:
         return self._confiner.enforcement(asked)
@@ -152,7 +160,7 @@ class ProcessRunner:
                 controls=command.ends is not None and command.ends.controls,
             )
             try:
-                running = stack.enter_context(started(enclosure, start))
+                running = stack.enter_context(started(enclosure, start, self._server))
             except NotStartedError as error:
                 raise _not_started(command, error) from error
             running.below = marks_below(places.covers)

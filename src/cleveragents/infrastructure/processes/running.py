@@ -4,10 +4,10 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from typing import IO, Protocol
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from cleveragents.domain.errors import ToolLimitError, ToolNotEndedError, ToolTi
 from cleveragents.infrastructure.confinement.covers import FolderMark
 from cleveragents.infrastructure.processes import standstill
 from cleveragents.infrastructure.processes.first_process import DONE, RESUME, SUSPEND
+from cleveragents.infrastructure.processes.forking.served_process import ServedProcess
 from cleveragents.infrastructure.processes.marked import end_processes
 from cleveragents.infrastructure.processes.process_tree import descendants
 from cleveragents.infrastructure.processes.reports import (
@@ -68,6 +69,27 @@ class _Ending(Struct, frozen=True, kw_only=True):
     how: Report | ToolNotEndedError | None
 
 
+class KeptProcess(Protocol):
+    """The supervisor of a command: a child of ours, or of a fork server. Each stream is
+    there if it was asked for as a pipe."""
+
+    pid: int
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+    def send_signal(self, sig: int, /) -> None: ...
+    def wait(self) -> int:
+        """Until it has ended."""
+        ...
+
+    def communicate(
+        self, input: bytes | None = None, timeout: float | None = None
+    ) -> tuple[bytes, bytes]:
+        """Raises subprocess.TimeoutExpired."""
+        ...
+
+
 class Running:
     """`name` is the tool's, `mark` what its processes carry, `report` where its supervisor writes.
 
@@ -79,7 +101,7 @@ class Running:
         self,
         name: str,
         mark: str,
-        process: "subprocess.Popen[bytes]",
+        process: KeptProcess,
         report: int,
         first: socket.socket | None,
     ) -> None:
@@ -174,6 +196,8 @@ class Running:
             if stream is not None:
                 with suppress(BrokenPipeError):
                     stream.close()
+        if isinstance(self.process, ServedProcess):
+            self.process.release()
 
     def _how(self, told: signal.Signals) -> "_Ending":
         try:

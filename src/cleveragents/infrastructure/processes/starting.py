@@ -5,19 +5,18 @@ import signal
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
-from typing import IO, Any
+from typing import Any
 
-from msgspec import Struct
-
-from cleveragents.domain.scarcity import scarcity_by_number
-from cleveragents.infrastructure.confinement.confiner import Enclosure
+from cleveragents.infrastructure.confinement.enclosure import Enclosure
+from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
+from cleveragents.infrastructure.processes.forking.served_start import served
 from cleveragents.infrastructure.processes.marked import MARK
 from cleveragents.infrastructure.processes.program import Program
-from cleveragents.infrastructure.processes.reports import NotHeld, NotRun, read_report
 from cleveragents.infrastructure.processes.running import Running
+from cleveragents.infrastructure.processes.start import Start, problem
 from cleveragents.infrastructure.processes.supervisor import ProcessSupervisor
 
 # The last one is how an interruption that got lost is felt again.
@@ -25,38 +24,8 @@ _INTERRUPTIONS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 _Handler = Callable[[int, FrameType | None], Any] | int | signal.Handlers | None
 
 
-class Start(Struct, frozen=True, kw_only=True):
-    """`name` is for messages; `mark` is what its processes carry; `passed` are open files that it
-    gets beside the usual three. `controls`: what it prints to is the terminal that controls it."""
-
-    name: str
-    folder: str
-    mark: str
-    environ: Mapping[str, str]
-    stdin: int | IO[bytes]
-    stderr: int
-    most_processes: int
-    passed: tuple[int, ...] = ()
-    stdout: int = subprocess.PIPE
-    controls: bool = False
-
-
-class NotStartedError(Exception):
-    """`reason` in words; `held` False: it could not be held inside. Nothing runs. `remedy` is what
-    helps, if it is that there is no more of something."""
-
-    def __init__(
-        self, reason: str, *, held: bool = True, at: str | None = None, remedy: str = ""
-    ) -> None:
-        super().__init__(reason)
-        self.remedy = remedy
-        self.reason = reason
-        self.held = held
-        self.at = at
-
-
 @contextmanager
-def started(enclosure: Enclosure, start: Start) -> Generator[Running]:
+def started(enclosure: Enclosure, start: Start, server: ForkServer) -> Generator[Running]:
     """Running until the block is left, and then certainly no more.
 
     Raises NotStartedError, and when it is left ToolNotEndedError.
@@ -64,7 +33,7 @@ def started(enclosure: Enclosure, start: Start) -> Generator[Running]:
     known: list[Running] = []
     try:
         with signals_held_back():  # a process that we do not know of would go on
-            known.append(_start(enclosure, start))
+            known.append(_start(enclosure, start, server))
         yield known[0]
     finally:
         with signals_held_back():
@@ -72,12 +41,23 @@ def started(enclosure: Enclosure, start: Start) -> Generator[Running]:
                 running.leave()
 
 
-def _start(enclosure: Enclosure, start: Start) -> Running:
+def _start(enclosure: Enclosure, start: Start, server: ForkServer) -> Running:
+    """By the fork server from the second command on; the first one would only wait for it."""
+    program = Program(
+        argv=enclosure.argv,
+        environ={**start.environ, MARK: start.mark},
+        passed=(*enclosure.passed_fds, *start.passed),
+        controls=start.controls,
+    )
+    if not server.serves(enclosure, program):
+        return _start_ourselves(enclosure, start, program)
+    running = served(server, enclosure, start, program) if server.begin() else None
+    return running or _start_ourselves(enclosure, start, program)
+
+
+def _start_ourselves(enclosure: Enclosure, start: Start, program: Program) -> Running:
     report, written = os.pipe()
     ours, theirs = socket.socketpair() if enclosure.is_apart else (None, None)
-    environ = {**start.environ, MARK: start.mark}
-    passed = (*enclosure.passed_fds, *start.passed)
-    program = Program(argv=enclosure.argv, environ=environ, passed=passed, controls=start.controls)
     supervisor = ProcessSupervisor(
         report=written,
         most_processes=start.most_processes,
@@ -88,41 +68,28 @@ def _start(enclosure: Enclosure, start: Start) -> Running:
     )
     try:
         process = subprocess.Popen(
-            enclosure.argv,
+            program.argv,
             cwd=start.folder,
-            env=environ,
+            env=program.environ,
             stdin=start.stdin,
             stdout=start.stdout,
             stderr=start.stderr,
-            pass_fds=passed,
+            pass_fds=program.passed,
             start_new_session=True,
             preexec_fn=supervisor.begin,
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         os.close(written)
-        problem = _problem(error, os.read(report, 4096))
+        refusal = problem(error, os.read(report, 4096))
         os.close(report)
         if ours is not None:
             ours.close()
-        raise problem from error
+        raise refusal from error
     finally:
         if theirs is not None:
             theirs.close()
     os.close(written)  # so that the end of the supervisor is the end of what can be read
     return Running(start.name, start.mark, process, report, ours)
-
-
-def _problem(error: Exception, told: bytes) -> NotStartedError:
-    said = read_report(told)
-    if isinstance(said, NotHeld):
-        return NotStartedError(said.reason, held=False)
-    number = said.errno if isinstance(said, NotRun) else getattr(error, "errno", None)
-    if scarce := scarcity_by_number(number):
-        return NotStartedError(scarce.message, remedy=scarce.hint)
-    if isinstance(said, NotRun):
-        return NotStartedError(said.reason)
-    at = error.filename if isinstance(error, OSError) else None
-    return NotStartedError(getattr(error, "strerror", None) or str(error), at=at)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ the supervisor need only end the first process of that: the kernel does the rest
 loses its parent below the supervisor becomes its child, however often it forked and whatever it
 did to its environment, group or session, and the supervisor ends them until none is left. Either
 way it reports the end only when nothing is left that could write. If we die, it is told, and ends
-it all. It is a copy of us that does nothing but wait: it runs between fork and exec.
+it all. It is a copy of us, or of a fork server of ours, that does nothing but wait.
 In which order: it asks to be told of our death and to adopt orphans, and blocks all signals, before
 it forks the command; only then is it certain that our death, or a child's, is not missed.
 What is not guaranteed: an end within a time. What cannot be killed is reported, and kept below.
@@ -61,7 +61,8 @@ class ProcessSupervisor(Struct, frozen=True, kw_only=True):
     before it becomes its program.
 
     With `separate`, what that makes the next child is the first of a process table of its own;
-    `asked` is where that one can be asked to suspend the others.
+    `asked` is where that one can be asked to suspend the others. `parent` is whose end it has to
+    hear of, if that may have come already.
     """
 
     report: int
@@ -70,10 +71,11 @@ class ProcessSupervisor(Struct, frozen=True, kw_only=True):
     program: Program
     separate: Callable[[], None] | None = None
     asked: int = -1
+    parent: int = 0
 
     def begin(self) -> None:  # pragma: no cover - in a new process that no tool looks into
         """Returns in the process that is to become the program; the supervisor never does."""
-        parent = os.getppid()
+        parent = self.parent or os.getppid()
         if IS_LINUX:
             prctl(PR_SET_PDEATHSIG, END)
             prctl(PR_SET_CHILD_SUBREAPER, 1)

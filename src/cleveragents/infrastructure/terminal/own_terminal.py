@@ -6,7 +6,6 @@ The program never has the user's terminal itself: it could type there, and would
 import os
 import select
 import signal
-import subprocess
 import termios
 from collections.abc import Sequence
 from contextlib import suppress
@@ -15,6 +14,7 @@ from cleveragents.infrastructure.processes.process_tree import place_of
 from cleveragents.infrastructure.terminal.relays import (
     KeptOutput,
     Outlet,
+    Printing,
     ProgramEnds,
     Stoppable,
     closed,
@@ -55,7 +55,7 @@ class OwnTerminal(KeptOutput):
     def sinks(self) -> Sequence[int]:
         return self._open if self._pending else ()
 
-    def started(self, process: "subprocess.Popen[bytes]") -> None:  # noqa: ARG002 - its streams are ours
+    def started(self, process: Printing) -> None:  # noqa: ARG002 - its streams are ours
         self._close_theirs()
         os.set_blocking(self._ours, False)
         self._open = [self._ours]

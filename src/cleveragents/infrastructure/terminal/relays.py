@@ -8,7 +8,7 @@ import select
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import IO, Protocol
 
 from msgspec import Struct
 
@@ -25,6 +25,13 @@ class ProgramEnds(Struct, frozen=True, kw_only=True):
     controls: bool = False
 
 
+class Printing(Protocol):
+    """A process that was started; its outputs are there if they are pipes."""
+
+    stdout: IO[bytes] | None
+    stderr: IO[bytes] | None
+
+
 class Relay(Protocol):
     """`sources` can be read from when there is something to serve, `sinks` written to."""
 
@@ -35,7 +42,7 @@ class Relay(Protocol):
     @property
     def sinks(self) -> Sequence[int]: ...
 
-    def started(self, process: "subprocess.Popen[bytes]") -> None:
+    def started(self, process: Printing) -> None:
         """The program runs now."""
         ...
 
@@ -81,7 +88,7 @@ class KeptOutput:
     def sinks(self) -> Sequence[int]:
         return ()
 
-    def started(self, process: "subprocess.Popen[bytes]") -> None:
+    def started(self, process: Printing) -> None:
         streams = [stream for stream in (process.stdout, process.stderr) if stream is not None]
         self._open = [stream.fileno() for stream in streams]
         for number in self._open:
@@ -128,7 +135,7 @@ class PassedThrough(KeptOutput):
         self._outputs = outputs
         self._ways: dict[int, Outlet] = {}
 
-    def started(self, process: "subprocess.Popen[bytes]") -> None:
+    def started(self, process: Printing) -> None:
         super().started(process)
         self._ways = {
             number: Outlet(output) for number, output in zip(self._open, self._outputs, strict=True)
