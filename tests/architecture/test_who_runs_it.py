@@ -13,7 +13,7 @@ ASKING = re.compile(r"\bos\.get(?:res|e)?[ug]id\(")
 # What depends on it. Tests that go through a new one run as root and as an ordinary user: they are
 # in ORDINARY of the noxfile, and not in ONCE.
 PLACES = {
-    "confinement/confiner.py": "root gives its rights up before a step",
+    "confinement/enclosure.py": "root gives its rights up before a step",
     "confinement/read_only_view.py": "the number that a step has in its view",
     "files/closed_process.py": "the number of whoever opens closed files",
     "files/copy/copy_worker.py": "whether the owner of a file has to be set",
