@@ -141,6 +141,48 @@ def test_a_checkpoint_by_hand_does_not_load_the_tools(home: Path) -> None:
     assert not modules & {"cleveragents.infrastructure.tools.toolbox", "concurrent", "logging"}
 
 
+@pytest.fixture(scope="module")
+def worked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home with a repository in it, and a plan on that, which has written a file."""
+    home = tmp_path_factory.mktemp("worked")
+    git = ["git", "-c", "user.name=U", "-c", "user.email=u@example.org", "-C", str(home / "code")]
+    (home / "code").mkdir()
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "first"]):
+        subprocess.run([*git, *words], check=True)
+    (home / "a.yaml").write_text(
+        "{name: a, description: b, resources: {f: {type: git-checkout, path: code}},"
+        " steps: [{tool: file.write, with: {path: a, content: a}}]}"
+    )
+    for words in (["use", "a.yaml"], ["execute", "--any", "latest"]):
+        assert imported(home, "plan", *words)[1].returncode == 0
+    return home
+
+
+@pytest.mark.parametrize(
+    ("most_of_ours", "most_of_others", "words"),
+    [
+        (7, 70, ["--help"]),
+        (124, 66, ["plan", "status", "--any"]),
+        (125, 66, ["plan", "checkpoint", "list", "--any"]),
+        (215, 85, ["plan", "checkpoint", "create", "--any", "--label", "mine"]),
+        (247, 85, ["plan", "rollback", "--any", "--yes", "latest", "0"]),
+    ],
+    ids=lambda it: " ".join(it) if isinstance(it, list) else "",
+)
+def test_no_command_loads_more_modules_than_it_did(
+    worked: Path, most_of_ours: int, most_of_others: int, words: list[str]
+) -> None:
+    """Each one that is loaded is a tenth of a millisecond and more, and nobody notices the tenth
+    one. Who needs a module more raises the number, and takes the time of `benchmarks/startup.py`;
+    mostly it can be loaded by the function that needs it."""
+    modules, done = imported(worked, *words)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    ours = {name for name in modules if name.startswith("cleveragents")}
+    assert len(ours) <= most_of_ours
+    assert len(modules - ours) <= most_of_others
+
+
 def test_making_a_plan_for_a_model_does_not_load_what_asks_it(home: Path) -> None:
     (home / "folder").mkdir()
     action = home / "a.yaml"

@@ -92,7 +92,7 @@ def _bytes_of_row(long: Long) -> int:
 
 COLLECTIONS = """
 import atexit, gc, sys
-from cleveragents.cli.main import main
+from cleveragents.__main__ import main
 # Not after it: a command ends its process without coming back.
 atexit.register(lambda: print(gc.get_stats()[0]["collections"], file=sys.stderr, flush=True))
 main()

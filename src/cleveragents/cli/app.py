@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from cleveragents.cli import pager
 from cleveragents.cli.framework import LATEST, chosen_format, means_any_place, refuses_pager
 from cleveragents.cli.lean import load_for_work
-from cleveragents.cli.progress.lines import Progress, make_progress
 from cleveragents.cli.render import Renderer, make_renderer
 from cleveragents.cli.render.blocks import CommandResult, Invocation
 from cleveragents.cli.render.text import write
@@ -23,6 +22,7 @@ from cleveragents.cli.spelling import Spelling
 from cleveragents.cli.streams import OutputLostError
 from cleveragents.config import ConfigProblem, LoadedSettings, load_settings
 from cleveragents.container import Container
+from cleveragents.container.later import later
 from cleveragents.container.surroundings import current_folder, home_of
 from cleveragents.domain.errors import (
     ConfirmationNeededError,
@@ -36,6 +36,7 @@ from cleveragents.domain.ids import PlanId
 if TYPE_CHECKING:
     from cleveragents.application.services.plans.spoken_names import SpokenName
     from cleveragents.cli.interruptions import Interruptions
+    from cleveragents.cli.progress.lines import Progress
 
 
 class App:
@@ -72,10 +73,13 @@ class App:
 
     @cached_property
     def container(self) -> Container:
-        return Container(self.settings.settings, os.environ, self.cwd, self.progress)
+        events = later(lambda: self.progress)
+        return Container(self.settings.settings, os.environ, self.cwd, events)
 
     @cached_property
-    def progress(self) -> Progress:
+    def progress(self) -> "Progress":
+        from cleveragents.cli.progress.lines import make_progress  # noqa: PLC0415 - who only asks
+
         # A person watches only if stderr is a terminal; a program that reads it gets nothing.
         interactive = sys.stderr.isatty() and self.is_for_people
         if self._hushed:  # a program has the terminal, which nobody else may write to

@@ -1,6 +1,5 @@
 """The click plumbing: commands loaded when called, `--format` anywhere, errors as ours."""
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
@@ -41,7 +40,6 @@ ARGUMENTS: Mapping[str, str] = {
     "SHELL": "bash, zsh or fish.",
 }
 _EXAMPLES = "Examples:\n"
-_BEFORE = re.compile(r"-[1-9][0-9]*", re.ASCII)
 _MARK = "\0"
 
 LazyCommands = Mapping[str, tuple[str, str]]
@@ -281,7 +279,9 @@ def _remember_format(ctx: click.Context, _param: click.Parameter, value: str | N
 
 def _hidden(word: str) -> str:
     """`-1` is a number, which click would take for an option; no word that is typed has a NUL."""
-    return _MARK + word if _BEFORE.fullmatch(word) else word
+    number = word[1:]
+    is_one = word[:1] == "-" and number.isascii() and number.isdecimal() and number[0] != "0"
+    return _MARK + word if is_one else word
 
 
 def _seen(value: object) -> object:

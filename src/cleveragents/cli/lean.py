@@ -1,15 +1,15 @@
 """Libraries loaded without what they import and no everyday command asks of them.
 
 click imports `inspect`, which brings a parser, a tokenizer and a disassembler of Python along, to
-strip indentation; with `uuid` the whole of `platform`, to ask for one word; and `gettext`, which
-goes through the folders of the system for translations that click does not have. msgspec prefers
-`typing_extensions` to the `typing` that it needs, and loads what describes types to people.
+strip indentation; `uuid`, for a kind of option that we have none of; and `gettext`, which goes
+through the folders of the system for translations that click does not have. msgspec prefers
+`typing_extensions` to the `typing` that it needs, loads what describes types to people, and asks
+for the types of `decimal` and `uuid`, which none of our values has.
 Together that is a sixth of a short command. So while such a library is loaded, something small
 stands in (ADR 0077). It hands on to the module itself whatever else is asked of it, and nobody but
 that library ever sees it.
 """
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -19,7 +19,7 @@ from typing import Any
 class _StandIn(ModuleType):
     """`known` is what it does itself."""
 
-    def __init__(self, name: str, *known: Callable[..., str]) -> None:
+    def __init__(self, name: str, *known: Callable[..., object]) -> None:
         super().__init__(name)
         vars(self).update({function.__name__: function for function in known})
 
@@ -36,7 +36,7 @@ class _StandIn(ModuleType):
 def load_click() -> None:
     with _Shadowed(
         _StandIn("inspect", cleandoc),
-        _StandIn("platform", system),
+        _StandIn("uuid", UUID),
         _StandIn("gettext", gettext, ngettext),
     ):
         import click as click  # noqa: PLC0415 - what this is for
@@ -44,7 +44,11 @@ def load_click() -> None:
 
 def load_msgspec() -> None:
     with _Shadowed(
-        _StandIn("textwrap"), _StandIn("msgspec.inspect"), hidden=("typing_extensions",)
+        _StandIn("textwrap"),
+        _StandIn("msgspec.inspect"),
+        _StandIn("decimal", Decimal),
+        _StandIn("uuid", UUID, SafeUUID),
+        hidden=("typing_extensions",),
     ):
         import msgspec as msgspec  # noqa: PLC0415 - what this is for
 
@@ -88,9 +92,23 @@ def cleandoc(doc: str) -> str:
     return "\n".join(lines)
 
 
-def system() -> str:
-    """As that of `platform`."""
-    return os.uname().sysname
+class Decimal:
+    """Nothing that we have is one: there only has to be something of that name."""
+
+
+class UUID:
+    """The same; who makes one gets that of `uuid`."""
+
+    def __new__(cls, *given: Any) -> Any:
+        from uuid import UUID  # noqa: PLC0415 - hardly ever needed
+
+        return UUID(*given)
+
+
+class SafeUUID:
+    """What msgspec asks for is how sure it is that one is not another."""
+
+    unknown = None
 
 
 def gettext(message: str) -> str:

@@ -1,7 +1,6 @@
 """The root command and the one place where errors become output and exit codes."""
 
 import atexit
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -14,9 +13,6 @@ from cleveragents.cli.framework import LazyGroup, examples
 from cleveragents.cli.lean import load_msgspec
 
 _COMMANDS = "cleveragents.cli.commands"
-# Python's own 700 would go over all that a command loads and reads some ten times; with so many,
-# everything is looked at twice, however much there is.
-_VALUES_PER_COLLECTION = 100_000
 _EVERY_DAY = ("run", "status", "log", "diff", "undo", "redo", "rewind", "apply", "discard")
 
 
@@ -76,9 +72,11 @@ def root(ctx: click.Context, data_dir: str | None, config_path: str | None, verb
 
 
 def main() -> None:
-    # Not whoever imports this: a process that lasts needs its garbage collected.
-    gc.set_threshold(_VALUES_PER_COLLECTION)
     streams.take()
+    if not _only_helps(sys.argv[1:]):
+        from cleveragents.cli.own_modules import find_own_modules  # noqa: PLC0415 - as elsewhere
+
+        find_own_modules()
     _leave(run(sys.argv[1:]))
 
 
@@ -98,14 +96,18 @@ def run(argv: Sequence[str]) -> int:
     asked = os.environ.get("_AGENTS_COMPLETE")
     if asked and not argv:
         return _completed(asked)
-    # What comes after `--` is for the program that `agents run` starts.
-    if not argv or (argv[-1] == "--help" and "--" not in argv) or argv == ["--version"]:
+    if _only_helps(argv):
         # Nothing here can fail in a way that needs our renderers, so they are not imported.
         return _help(argv)
     load_msgspec()
     from cleveragents.cli.guard import guarded  # noqa: PLC0415 - `--help` must not pay for it
 
     return guarded(root, argv)
+
+
+def _only_helps(argv: Sequence[str]) -> bool:
+    # What comes after `--` is for the program that `agents run` starts.
+    return not argv or (argv[-1] == "--help" and "--" not in argv) or argv == ["--version"]
 
 
 def _completed(asked: str) -> int:

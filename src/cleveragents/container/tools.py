@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from cleveragents.application.plan_events import PlanEvents
 from cleveragents.config import Settings
 
 if TYPE_CHECKING:
+    from cleveragents.application.plan_events import PlanEvents
     from cleveragents.application.ports.runtime import EventSink, Tools
     from cleveragents.domain.confinement import Confinement, Enforcement
     from cleveragents.domain.ids import PlanId
@@ -36,7 +36,7 @@ class ToolWiring(ABC):
     def __init__(self, settings: Settings, environ: Mapping[str, str], events: "EventSink") -> None:
         self._settings = settings
         self._environ = environ
-        self._events = PlanEvents(events)
+        self._sink = events
         self._console: Console | None = None
 
     def show_programs(self, *, aside: bool) -> "Console":
@@ -46,6 +46,12 @@ class ToolWiring(ABC):
 
         self._console = Console(aside=aside)
         return self._console
+
+    @cached_property
+    def _events(self) -> "PlanEvents":
+        from cleveragents.application.plan_events import PlanEvents
+
+        return PlanEvents(self._sink)
 
     @cached_property
     def tools(self) -> "Tools":

@@ -5,10 +5,11 @@ import inspect
 import platform
 import subprocess
 import sys
+import uuid
 
 import pytest
 
-from cleveragents.cli.lean import cleandoc, gettext, ngettext, python_implementation, system
+from cleveragents.cli.lean import UUID, cleandoc, gettext, ngettext, python_implementation
 
 ALONE = """
 import sys
@@ -16,6 +17,20 @@ import cleveragents.cli
 loaded = "inspect" in sys.modules
 import click, inspect
 print(loaded, inspect.__file__ is not None, click.core.inspect.signature is inspect.signature)
+"""
+
+TYPES = """
+import sys
+import cleveragents.cli
+from cleveragents.cli.lean import load_msgspec
+load_msgspec()
+loaded = {"decimal", "numbers", "uuid", "inspect", "textwrap"} & set(sys.modules)
+import decimal, uuid, msgspec
+class Value(msgspec.Struct):
+    name: str
+    number: float
+print(loaded, uuid.uuid4().version, decimal.Decimal("0.5"))
+print(msgspec.json.decode(msgspec.json.encode(Value("a", 0.5)), type=Value))
 """
 
 COLLECTING = """
@@ -47,8 +62,7 @@ def test_indentation_goes_as_python_itself_takes_it_away(text: str) -> None:
     assert cleandoc(text) == inspect.cleandoc(text)
 
 
-def test_the_system_and_python_are_called_as_python_itself_calls_them() -> None:
-    assert system() == platform.system()
+def test_python_is_called_as_python_itself_calls_it() -> None:
     assert python_implementation() == platform.python_implementation()
 
 
@@ -60,8 +74,19 @@ def test_messages_are_those_of_a_place_without_translations(number: int) -> None
     assert ngettext("a file", "files", number) == known.ngettext("a file", "files", number)
 
 
+def test_who_makes_a_uuid_by_the_stand_in_gets_a_real_one() -> None:
+    made = UUID("12345678123456781234567812345678")
+
+    assert type(made) is uuid.UUID
+    assert made.int == 0x12345678123456781234567812345678
+
+
 def test_only_click_sees_the_stand_in_and_gets_the_rest_of_the_module_by_it() -> None:
     assert said_alone(ALONE) == "False True True\n"
+
+
+def test_only_msgspec_sees_the_types_that_stand_in() -> None:
+    assert said_alone(TYPES) == "set() 4 0.5\nValue(name='a', number=0.5)\n"
 
 
 def test_who_imports_the_command_keeps_its_own_garbage_collection() -> None:

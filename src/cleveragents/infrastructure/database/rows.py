@@ -4,14 +4,13 @@ Times are text, and what is no text, number or truth is JSON, in a column that e
 msgspec reads both as the types that the fields have, and so finds what is not as we write it.
 """
 
-import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from operator import attrgetter
 from typing import Any, Generic, TypeVar
 
-from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec import MsgspecError, Struct, ValidationError, convert, json, to_builtins
 
 from cleveragents.domain.errors import InvalidIdError
 from cleveragents.domain.resource_kinds import ResourceType, type_named
@@ -24,7 +23,6 @@ _SPREAD = {
     "position": {"timeline": "position.timeline", "seq": "position.seq"},
     "result": {"output": "result.output", "values_json": "result.values"},
 }
-_WRITER = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 V = TypeVar("V", bound=Struct)
 T = TypeVar("T")
 
@@ -77,7 +75,7 @@ class Table(Generic[V]):
             for number, whole, part, is_json in self._layout(row):
                 value = row[number]
                 if is_json and value is not None:
-                    value = json.loads(value)
+                    value = from_json(value)
                 if not part:
                     found[whole] = value
                 elif value is not None:  # of what is not there, no part is
@@ -124,7 +122,19 @@ def to_text(moment: datetime) -> str:
 
 def to_json(value: object) -> str:
     """With surrogates, which msgspec's own JSON refuses: bytes of paths that are not UTF-8."""
-    return _WRITER.encode(to_builtins(value, enc_hook=_plain))
+    from json import dumps  # noqa: PLC0415 - who only reads does not pay for it
+
+    return dumps(to_builtins(value, enc_hook=_plain), separators=(",", ":"), allow_nan=False)
+
+
+def from_json(text: str) -> Any:
+    """The same way back. Raises ValueError."""
+    try:
+        return json.decode(text)
+    except MsgspecError:
+        from json import loads  # noqa: PLC0415 - as above
+
+        return loads(text)
 
 
 def typed(value: object, kind: type[T]) -> T:

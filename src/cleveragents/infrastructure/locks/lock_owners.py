@@ -1,10 +1,9 @@
 """Who holds a lock: what an owner says of itself, whether it lives, whose turn it is."""
 
-import json
 import os
 from enum import StrEnum
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct, json
 from msgspec.structs import asdict
 
 _LENGTH = 512
@@ -26,7 +25,9 @@ class LockOwner(Struct, frozen=True, kw_only=True):
     beat: int = 0
 
     def to_bytes(self) -> bytes:
-        return json.dumps(asdict(self)).encode("ascii").ljust(_LENGTH - 1)[: _LENGTH - 1] + b"\n"
+        from json import dumps  # noqa: PLC0415 - who only asks does not pay for it
+
+        return dumps(asdict(self)).encode("ascii").ljust(_LENGTH - 1)[: _LENGTH - 1] + b"\n"
 
     def is_same(self, other: "LockOwner | None") -> bool:
         """The same hold, whatever has been heard of it since."""
@@ -43,8 +44,8 @@ class LockOwner(Struct, frozen=True, kw_only=True):
 def read_owner(descriptor: int) -> LockOwner | None:
     """None if nobody has signed, or not yet."""
     try:
-        return LockOwner(**json.loads(os.pread(descriptor, _LENGTH, 0)))
-    except (ValueError, TypeError):
+        return LockOwner(**json.decode(os.pread(descriptor, _LENGTH, 0)))
+    except (MsgspecError, ValueError, TypeError):
         return None
 
 
