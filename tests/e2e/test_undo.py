@@ -300,12 +300,28 @@ def test_a_compensation_needs_a_yes(world: World) -> None:
     assert told.envelope["status"] in ("ok", "warn")
 
 
-def test_what_a_program_did_can_be_taken_as_it_is_afterwards(world: World) -> None:
+def test_what_a_program_has_not_finished_is_taken_as_it_is_only_if_one_says_so(
+    world: World,
+) -> None:
     world.agents("run", "--keep", "--", "sh", "-c", "echo one > one.txt").ok()
     assert world.agents("undo").ok().data["undo_left"] == 0
-    told = world.agents("redo").ok()
-    assert any("agents apply --as-it-is" in text for text in told.envelope["messages"])
-
     assert "--as-it-is" in refused(world.agents("apply", "--yes"), "plan-state")
     world.agents("apply", "--yes", "--as-it-is").ok()
+    assert not (world.project.path / "one.txt").exists()
+
+
+def test_what_was_redone_to_its_end_is_applied_as_if_nothing_had_been(world: World) -> None:
+    world.agents("run", "--keep", "--", "sh", "-c", "echo one > one.txt").ok()
+    for _ in range(2):
+        assert world.agents("undo").ok().data["undo_left"] == 0
+        told = world.agents("redo").ok()
+        assert any("project: agents apply" in text for text in told.envelope["messages"])
+    world.agents("apply", "--yes").ok()
     assert (world.project.path / "one.txt").read_text() == "one\n"
+
+
+def test_written_down_steps_that_were_redone_are_applied_too(trail: Trail) -> None:
+    trail.agents("undo").ok()
+    assert "agents plan execute" in refused(trail.agents("apply", "--yes"), "plan-state")
+    trail.agents("redo").ok()
+    trail.agents("apply", "--yes").ok()

@@ -21,7 +21,7 @@ from cleveragents.domain.action import COMMAND
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason
 from cleveragents.domain.decision import Decision, Fork, Position, is_live, lineage
 from cleveragents.domain.ids import DecisionId, GroupId, ResourceId
-from cleveragents.domain.plan import Plan
+from cleveragents.domain.plan import Plan, State
 from cleveragents.domain.timeline import (
     Timeline,
     TimelineRow,
@@ -79,6 +79,30 @@ def redoable(past: PlanPast, present: Files | None = None) -> Sequence[Checkpoin
         found += [_stop(past.plan, run) for run in runs]
         here = _alike_at_the_end(_line_to(past, found[-1].position))[0]
     return found
+
+
+def is_at_its_end(past: PlanPast) -> bool:
+    """Whether the plan stands where it was complete once, and nothing was done or said since."""
+    plan, line = past.plan, _line(past, past.plan.timeline)
+    if plan.state is not State.QUEUED or plan.error is not None or not line:
+        return False
+    here = line[-1]
+    ends = [group for group in past.groups if group.reason is CheckpointReason.COMPLETE]
+    if any(group in ends for group in _alike_at_the_end(line)):
+        return True
+    if not ends and not plan.action.decides and not plan.action.validations:
+        # To know that all written-down steps are done, nothing had to be recorded.
+        return plan.last_completed_step + 1 >= len(plan.action.steps)
+    return any(_leads_on(past, here, end) for end in ends)
+
+
+def _leads_on(past: PlanPast, here: CheckpointGroup, end: CheckpointGroup) -> bool:
+    """Whether from here to there nothing happened but that the plan was found to be complete."""
+    if not leads_back(past, here, end):
+        return False
+    line = _line_to(past, end.position)
+    later = [group for group in line if group.position.seq > here.position.seq]
+    return all(place_of(group) == place_of(here) and not is_told(group) for group in later)
 
 
 def leads_back(past: PlanPast, target: CheckpointGroup, left: CheckpointGroup) -> bool:

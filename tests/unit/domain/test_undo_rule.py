@@ -1,14 +1,20 @@
 """Where undo and redo lead to: over every history that the services can make."""
 
+from collections.abc import Callable
+
 import pytest
 from domain_builders import CODE
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from undo_model import Past
 
+from cleveragents.domain.plan import State
 from cleveragents.domain.timeline import timeline
 from cleveragents.domain.undo import (
+    PlanPast,
     brief_rows,
+    is_at_its_end,
     leads_back,
     place_of,
     redoable,
@@ -263,3 +269,74 @@ def test_where_a_rollback_led_is_known_from_where_it_began(changes: int) -> None
 
     assert leads_back(past.value, targets[changes - 1], left)
     assert not leads_back(past.value, left, targets[changes - 1])
+
+
+# --- where a plan was complete once -----------------------------------------------------------
+
+
+def finished() -> Past:
+    past = Past()
+    past.step()
+    past.step()
+    past.complete()
+    return past
+
+
+def stands_at_its_end(past: Past) -> bool:
+    """A plan waits after each rollback."""
+    waiting = replace(past.plan, state=State.QUEUED, error=None)
+    return is_at_its_end(replace(past.value, plan=waiting))
+
+
+def test_what_was_redone_to_its_end_is_at_its_end() -> None:
+    past = finished()
+    for _ in range(2):
+        past.undo()
+        assert not stands_at_its_end(past)
+        past.redo()
+        assert stands_at_its_end(past)
+    past.label()
+    assert stands_at_its_end(past)
+    past.undo(2)
+    past.redo()
+    assert not stands_at_its_end(past)
+    past.redo()
+    assert stands_at_its_end(past)
+
+
+def test_going_back_to_any_group_of_the_end_is_its_end_and_to_no_other() -> None:
+    past = finished()
+    last = place_of(past.groups[-1])
+    for group in list(past.groups):
+        past.rollback(group)
+        assert stands_at_its_end(past) == (place_of(group) == last)
+
+
+@pytest.mark.parametrize(
+    "deed", [Past.step, Past.tell, Past.restore_file, Past.fail, lambda past: past.correct(1)]
+)
+def test_once_something_was_done_or_said_it_is_no_end_any_more(
+    deed: Callable[[Past], None],
+) -> None:
+    past = finished()
+    past.undo()
+    past.redo()
+    deed(past)
+    assert not stands_at_its_end(past)
+
+
+def test_another_line_that_came_to_the_same_files_is_not_at_its_end() -> None:
+    past = finished()
+    content = past.content
+    past.undo()
+    past.step()
+    past.content = content
+    past.groups[-1] = replace(past.groups[-1], resource_states=past.groups[-5].resource_states)
+    assert not stands_at_its_end(past)
+
+
+def test_a_plan_that_does_not_wait_is_never_taken_for_complete() -> None:
+    past = finished()
+    for state in (State.PROCESSING, State.ERRORED, State.CANCELLED):
+        assert not is_at_its_end(replace(past.value, plan=replace(past.plan, state=state)))
+    assert not is_at_its_end(PlanPast(plan=past.plan, groups=(), forks=()))

@@ -65,6 +65,10 @@ class Past:
         self.plan = self.plan.advance(index, {})
         self.record(R.ON_TOOL_WRITE_COMPLETE, step_index=index)
 
+    def complete(self) -> None:
+        """The actor has nothing more to do, and knows more than before."""
+        self.record(R.COMPLETE, step_index=max(self.done - 1, 0))
+
     def fail(self) -> None:
         """A step that leaves its work half done."""
         self.record(R.DECISION)

@@ -118,5 +118,7 @@ def _next(found: "StepsMoved") -> Iterator[str]:
         yield f"{where}: agents {word} --plan {plan_id} ({count(left, 'more change')})"
     else:
         yield "this is the start" if word == "undo" else "there is nothing more to redo"
-    if found.decides and (found.undo_left or word == "redo"):
+    if found.is_complete:
+        yield f"bring it into the project: agents apply {plan_id}"
+    elif found.decides and (found.undo_left or word == "redo"):
         yield f"take what is there: agents apply --as-it-is {plan_id}"

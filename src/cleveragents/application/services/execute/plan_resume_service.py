@@ -24,6 +24,7 @@ from cleveragents.application.services.effects.effect_ledger import EffectLedger
 from cleveragents.application.services.execute.plan_executor import PlanExecutor
 from cleveragents.application.services.execute.tool_runner import EffectGate
 from cleveragents.application.services.rollback.rollback_service import RollbackService
+from cleveragents.application.services.rollback.undo_service import past_of
 from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
 from cleveragents.application.services.subplans.queries import conflicting, waiting_for_decision
 from cleveragents.domain.checkpoint import Snapshot
@@ -45,6 +46,7 @@ from cleveragents.domain.plan import Plan, PlanFailure, State
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.scarcity import Resource
 from cleveragents.domain.subplan import ChildPlan
+from cleveragents.domain.undo import is_at_its_end
 
 # Others have the database or the plan, or the executor has stored that the plan waits.
 _NOT_A_FAILURE = (
@@ -150,6 +152,16 @@ class PlanResumeService:
                 )
             plan = self._unfinished.undo(plan, resources)
             return self._executor.accept(plan, resources)
+
+    def accept_finished(self, plan_id: PlanId) -> None:
+        """A plan that stands where it was complete once is complete again: after undo and redo
+        nobody has to be asked whether there is more to do. All others stay as they are."""
+        with self._locks.hold(plan_id, "accept"):
+            held = self._rollbacks.take_up(plan_id)
+            with self._unit_of_work.reading() as uow:
+                past = past_of(uow, plan_id)
+            if is_at_its_end(past):
+                self._executor.accept(held.plan, held.resources)
 
     def recover_crashed(self, plan_id: PlanId) -> Plan:
         """Mend what a process that died has left of its work, and let the plan wait."""

@@ -25,7 +25,14 @@ from cleveragents.domain.decision import Decision
 from cleveragents.domain.errors import NothingToRedoError, NothingToUndoError
 from cleveragents.domain.ids import GroupId, PlanId
 from cleveragents.domain.timeline import MovedStep, moved_steps
-from cleveragents.domain.undo import Files, PlanPast, leads_back, redoable, undoable
+from cleveragents.domain.undo import (
+    Files,
+    PlanPast,
+    is_at_its_end,
+    leads_back,
+    redoable,
+    undoable,
+)
 
 
 class Way(StrEnum):
@@ -36,7 +43,8 @@ class Way(StrEnum):
 class StepsMoved(Struct, frozen=True, kw_only=True):
     """`steps` were taken back, or count again; none of them is there where something else changed
     the files, such as a correction. `undo_left` and `redo_left` are how often each can be said.
-    What an actor that `decides` has done can be taken as it is."""
+    What an actor that `decides` has done can be taken as it is. `is_complete`: it stands where it
+    was complete once."""
 
     result: RollbackResult
     way: Way
@@ -45,6 +53,7 @@ class StepsMoved(Struct, frozen=True, kw_only=True):
     undo_left: int
     redo_left: int
     decides: bool
+    is_complete: bool
 
 
 class StepsForeseen(Struct, frozen=True, kw_only=True):
@@ -89,6 +98,7 @@ class UndoService:
             undo_left=len(undoable(past)),
             redo_left=len(redoable(past)),
             decides=past.plan.action.decides,
+            is_complete=is_at_its_end(past),
         )
 
     def preview(self, plan_id: PlanId, way: Way, changes: int) -> StepsForeseen:

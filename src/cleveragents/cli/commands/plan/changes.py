@@ -104,6 +104,8 @@ def apply(
     with app.working() as container:
         if as_it_is:
             container.plan_resume_service.accept(wanted.plan_id)
+        elif not wanted.executed and not wanted.is_final:
+            container.plan_resume_service.accept_finished(wanted.plan_id)
         result = container.apply_service.apply(wanted.plan_id, options, confirm)
     app.report(views.applied(result, project))
 
