@@ -227,7 +227,8 @@ def test_a_conflict_leaves_the_project_as_it_was_and_names_the_files(
     assert project.fingerprint() == before
     assert (plan.status["phase"], plan.status["state"]) == ("apply", "constrained")
     said = world.agents("--format", "plain", "plan", "status").ok().out
-    assert "change the same lines): src/app.py" in " ".join(said.split())
+    assert "src/app.py" in said
+    assert "\\n" not in said
     assert "--branch NAME" in said
     assert "next: agents plan apply" not in said  # which would be refused again
     plan.rollback("start").ok()  # constrained is not the end

@@ -5,6 +5,7 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.conflicts import Side
 from cleveragents.domain.ids import ResourceId
 from cleveragents.domain.resource import OwnState
 
@@ -12,12 +13,13 @@ from cleveragents.domain.resource import OwnState
 class ApplyOptions(Struct, frozen=True, kw_only=True):
     """How the result reaches the project: `branch` names a new branch, `commit` False leaves it
     in the working tree. `with_ignored` are paths of which what was changed comes along although
-    it is ignored."""
+    it is ignored. `side` is taken where commits changed the same lines as the plan."""
 
     message: str
     branch: str | None = None
     commit: bool = True
     with_ignored: tuple[str, ...] = ()
+    side: Side | None = None
 
 
 class PreparedApply(Struct, frozen=True, kw_only=True):

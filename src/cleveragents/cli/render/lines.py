@@ -92,7 +92,7 @@ class LineRenderer:
                 return self._code(block)
 
     def _fields(self, fields: Fields) -> Iterator[str]:
-        names = [one_line(name) + ":" for name, _ in fields.rows]
+        names = [one_line(name) + ":" if name else "" for name, _ in fields.rows]
         widest = max((width_of(name) for name in names), default=0)
         for name, (_, value) in zip(names, fields.rows, strict=True):
             shown = self._shown(value)

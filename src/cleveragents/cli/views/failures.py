@@ -17,8 +17,9 @@ def failure_data(failure: PlanFailure) -> Mapping[str, Any]:
 
 def failure_block(failure: PlanFailure) -> Fields:
     """What to do about it is below, among what can be typed."""
-    in_one_line = " ".join(failure.message.split())
-    rows: list[tuple[str, str | Cell]] = [("message", Cell(in_one_line, "bad"))]
+    first, *further = failure.message.splitlines() or [""]
+    rows: list[tuple[str, str | Cell]] = [("message", Cell(first, "bad"))]
+    rows += [("", Cell(line, "bad")) for line in further]
     if failure.step is not None:
         rows.append(("step", str(failure.step + 1)))
     if failure.tool is not None:

@@ -1,6 +1,6 @@
 """What can go wrong with an action or a plan."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from cleveragents.domain.errors.base import PlanError
 
@@ -234,16 +234,19 @@ class ApplyConflictError(PlanError, code="apply-conflict"):
         files: Sequence[str],
         why: str,
         hint: str | None = None,
+        sides: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         usual = (
             f"commit or put away your changes to these files and run `agents plan apply {plan_id}` "
             "again, or keep the result on a branch with --branch NAME"
         )
         super().__init__(
-            f"`{resource}` has conflicts, so nothing was applied ({why}):\n{_listing(files)}",
+            f"`{resource}` has conflicts, so nothing was applied ({why}):\n"
+            + _listing(line for file in files for line in (file, *_below(file, sides or {}))),
             hint or usual,
         )
         self.files = tuple(files)
+        self.sides = sides or {}
 
 
 class ApplyRefusedError(PlanError, code="apply-refused"):
@@ -328,5 +331,9 @@ def _choices(plan_id: str) -> str:
     )
 
 
-def _listing(items: Sequence[str]) -> str:
+def _below(file: str, sides: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    return (f"  {line}" for line in sides.get(file, ()))
+
+
+def _listing(items: Iterable[str]) -> str:
     return "\n".join(f"  {item}" for item in items)

@@ -9,6 +9,7 @@ from cleveragents.cli.app import App
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import plans as views
 from cleveragents.domain.apply import ApplyOptions
+from cleveragents.domain.conflicts import Side
 from cleveragents.domain.plan import Plan
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def diff(app: App, plan_id: str | None, correction: str | None) -> None:
     type=arguments.AS_IT_IS,
     help="Commit on a new branch; touch nothing else.",
 )
+@click.option("--ours", is_flag=True, help="Where commits dispute it, keep what the project has.")
+@click.option("--theirs", is_flag=True, help="Where commits dispute it, take what the plan made.")
 @click.option("--message", "-m", metavar="TEXT", help="The commit message.")
 @click.option(
     "--with-ignored",
@@ -79,18 +82,26 @@ def apply(
     yes: bool,
     no_commit: bool,
     as_it_is: bool,
+    **sides: bool,
 ) -> None:
-    """Bring the plan's result into the project: all of it, or nothing."""
+    """Bring the plan's result into the project: all of it, or nothing.
+
+    Where commits made since then change the same lines, nothing is applied; --ours or --theirs says
+    whose lines to take there. What nobody disputes of a file comes from both.
+    """
     if no_commit and branch:
         raise click.UsageError("--no-commit and --branch exclude each other")
     if branch and with_ignored:
         raise click.UsageError("--branch touches no files, and --with-ignored changes some")
+    if sides["ours"] and sides["theirs"]:
+        raise click.UsageError("--ours and --theirs exclude each other")
     wanted = app.container.plan_finder.get(app.plan(plan_id))
     options = ApplyOptions(
         message=message or commit_message(wanted),
         branch=branch,
         commit=not no_commit,
         with_ignored=with_ignored,
+        side=_side(**sides),
     )
     project = app.project(wanted.plan_id)
 
@@ -108,6 +119,10 @@ def apply(
             container.plan_resume_service.accept_finished(wanted.plan_id)
         result = container.apply_service.apply(wanted.plan_id, options, confirm)
     app.report(views.applied(result, project))
+
+
+def _side(*, ours: bool, theirs: bool) -> Side | None:
+    return Side.OURS if ours else Side.THEIRS if theirs else None
 
 
 def commit_message(wanted: Plan) -> str:

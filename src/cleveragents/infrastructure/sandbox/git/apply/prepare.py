@@ -169,7 +169,7 @@ class GitApply:
             tree = self._means.trees.of_checkout(git).tree
             ours = own_commit(git, tree, "working tree", head)
         try:
-            result = merged_tree(held, resource, ours, folder.tree)
+            result = merged_tree(held, resource, ours, folder.tree, options.side)
         except ApplyConflictError as error:
             if options.branch is not None and not details_of(resource).included_uncommitted:
                 return _at_its_start(held, resource, folder)
@@ -221,10 +221,12 @@ def _with_what_helps(
         f"agents plan apply {plan_id} --branch NAME puts the result on a branch that begins where"
         " the plan did; then decide with git: git merge NAME"
     )
+    if error.sides:
+        helps = f"take a side with --ours (the project's) or --theirs (the plan's); or {helps}"
     if details_of(resource).included_uncommitted:  # where it began is no commit of the user's
         helps = f"take what you want of the plan's own version by hand: {resource.sandbox_path}"
     why = "commits since the plan was made change the same lines"
-    return ApplyConflictError(plan_id, resource.name, error.files, why, helps)
+    return ApplyConflictError(plan_id, resource.name, error.files, why, helps, sides=error.sides)
 
 
 def _notes_on_commit(options: ApplyOptions, merge: _Merge, token: CheckoutToken) -> list[str]:
