@@ -58,6 +58,8 @@ def samples(cls: type[PlanError]) -> Iterator[Sample]:
 
 
 def _value(name: str, parameter: inspect.Parameter) -> Any:
+    if "Mapping" in str(parameter.annotation):
+        return {"first of files": [f"first of {name}"]}
     if "Sequence" in str(parameter.annotation):
         return [f"first of {name}", f"second of {name}"]
     if parameter.annotation in (int, float):

@@ -1,6 +1,7 @@
 """Every error says what happened and what to type next, under a code of its own."""
 
 import re
+from collections.abc import Sequence
 
 import pytest
 from every_error import ALL, EVERY, Sample, named
@@ -42,9 +43,15 @@ def test_the_message_names_everything_the_error_is_about_and_nothing_else(sample
         del about["plan_id"]  # that is what the usual hint needs it for
 
     for value in about.values():
-        for one in value if isinstance(value, list) else [value]:
+        for one in _each(value):
             assert one is None or str(one) in sample.text
     assert "None" not in sample.text
+
+
+def _each(value: object) -> Sequence[object]:
+    if isinstance(value, dict):
+        return [one for key, lines in value.items() for one in (key, *lines)]
+    return value if isinstance(value, list) else [value]
 
 
 def test_what_an_error_lists_can_be_asked_for() -> None:

@@ -76,6 +76,7 @@ PlanError                      exit 1: the operation was refused or failed
 │   └── ModelDeclinedError       model-declined
 ├── ApplyConflictError         apply-conflict
 ├── ApplyRefusedError          apply-refused
+├── NothingIgnoredError        nothing-ignored
 ├── ValidationUnmetError       validation-unmet
 ├── ApplyEditsKeptError        apply-edits-kept
 ├── ApplyPendingError          apply-pending
