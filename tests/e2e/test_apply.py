@@ -155,7 +155,8 @@ def test_apply_makes_one_commit_by_the_user_on_the_current_branch(
     assert project.git("symbolic-ref", "HEAD") == "refs/heads/main"
     name, email = USER
     assert project.git("log", "-1", "--format=%an %ae %cn %ce") == f"{name} {email} {name} {email}"
-    assert plan.id in project.git("log", "-1", "--format=%s")
+    assert project.git("log", "-1", "--format=%s").startswith("demo-1: ")
+    assert plan.id in project.git("log", "-1", "--format=%b")
     assert of_git(world) == wanted
     assert project.git("status", "--porcelain") == ""
     assert project.read("debug.log") == "ignored\n"

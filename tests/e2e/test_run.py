@@ -104,12 +104,11 @@ def test_pauses_are_groups_and_steps_are_named_after_what_changed(world: World) 
     assert not (plan.sandbox / "shop").exists()
 
 
-def test_after_a_rollback_the_result_can_be_applied_as_it_is(world: World) -> None:
+def test_after_a_rollback_what_is_left_is_the_result(world: World) -> None:
     plan = plan_of(world, sh(world, "echo 1 > good; sleep 5; echo 1 > bad").ok())
     plan.rollback("1").ok()
-    assert plan("apply", "--yes").error["code"] == "plan-state"
 
-    plan("apply", "--yes", "--as-it-is").ok()
+    plan("apply", "--yes").ok()
 
     assert (world.project.path / "good").exists()
     assert not (world.project.path / "bad").exists()
@@ -126,6 +125,10 @@ def test_a_program_that_fails_keeps_what_it_did_and_says_so(world: World) -> Non
     assert "exit code 3: why" in done.data["error"]["message"]
     assert not (world.project.path / "half").exists()
     assert steps_of(plan)[0] == "half"
+    said = world.agents.process("status").ok().out
+    for word in ("agents plan resume", "agents apply --as-it-is", "agents undo", "agents discard"):
+        assert said.count(word) == 1
+    assert plan("apply", "--yes").error["code"] == "plan-state"
     plan("apply", "--yes", "--as-it-is").ok()
     assert (world.project.path / "half").exists()
 

@@ -82,6 +82,32 @@ def test_what_only_reads_makes_no_step(world: World) -> None:
     assert not [step for step in steps_of(plan_of(world, run(world, "claude"))) if "Read" in step]
 
 
+def test_what_a_subagent_of_claude_does_is_a_step_of_its_own(world: World) -> None:
+    assert steps_of(plan_of(world, run(world, "claude", "-p", "subagent"))) == [
+        "Write by_subagent.txt"
+    ]
+
+
+def test_a_call_of_claude_that_failed_is_on_record_with_its_error(world: World) -> None:
+    plan = plan_of(world, run(world, "claude"))
+
+    assert steps_of(plan)[-1] == "Bash false"
+    assert "exit status 1" in plan("artifacts").ok().out
+
+
+def test_claude_started_again_goes_on_with_the_session_that_we_had_named(world: World) -> None:
+    broken = run(world, "claude", "-p", "break")
+    assert broken.data["exit_code"] == 3
+    written = PlanHandle(world.agents, broken.data["plan_id"]).sandbox / "broken.txt"
+    how, name = written.read_text().split()
+    assert how == "started"
+
+    path = os.pathsep.join([str(world.top / "bin"), world.agents.environ["PATH"]])
+    world.agents.having(PATH=path).process("plan", "resume")
+
+    assert written.read_text().split() == ["resumed", name]
+
+
 def test_settings_that_a_person_gives_claude_are_kept(world: World) -> None:
     mine = world.top / "mine.json"
     hook = {"hooks": [{"type": "command", "command": "cat > mine.txt"}]}

@@ -300,14 +300,15 @@ def test_a_compensation_needs_a_yes(world: World) -> None:
     assert told.envelope["status"] in ("ok", "warn")
 
 
-def test_what_a_program_has_not_finished_is_taken_as_it_is_only_if_one_says_so(
-    world: World,
-) -> None:
-    world.agents("run", "--keep", "--", "sh", "-c", "echo one > one.txt").ok()
-    assert world.agents("undo").ok().data["undo_left"] == 0
-    assert "--as-it-is" in refused(world.agents("apply", "--yes"), "plan-state")
-    world.agents("apply", "--yes", "--as-it-is").ok()
-    assert not (world.project.path / "one.txt").exists()
+def test_what_is_left_of_a_program_after_an_undo_is_applied(world: World) -> None:
+    script = "echo one > one.txt; sleep 5; echo two > two.txt"
+    world.agents("run", "--keep", "--", "sh", "-c", script).ok()
+    told = world.agents("undo").ok()
+    assert any("there: agents apply 01" in text for text in told.envelope["messages"])
+
+    world.agents("apply", "--yes").ok()
+    assert (world.project.path / "one.txt").exists()
+    assert not (world.project.path / "two.txt").exists()
 
 
 def test_what_was_redone_to_its_end_is_applied_as_if_nothing_had_been(world: World) -> None:

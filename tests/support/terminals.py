@@ -86,6 +86,7 @@ class Terminal:
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
+        self.name = os.ttyname(ours)
         os.close(ours)
 
     @classmethod
@@ -105,6 +106,13 @@ class Terminal:
 
     def type(self, keys: str) -> None:
         os.write(self.end, keys.encode())
+
+    def wait_until_handed_over(self, seconds: float = 30) -> None:
+        """Until Ctrl-C is a key like any other: a program has the terminal then, and no shell."""
+        deadline = time.monotonic() + seconds
+        while termios.tcgetattr(self.end)[3] & termios.ISIG:
+            assert time.monotonic() < deadline, self._all.decode()
+            self._read(0.05)
 
     def resize(self, rows: int, columns: int) -> None:
         termios.tcsetwinsize(self.end, (rows, columns))

@@ -71,7 +71,7 @@ OF_PLAN = _with_any(
         "plan_id",
         metavar="PLAN_ID",
         shell_complete=_offering("plans"),
-        help="The plan whose decision it is, where that is not the latest of here.",
+        help="Another plan than the latest of where you are.",
     )
 )
 STEP = click.argument("decision_id", metavar="STEP", shell_complete=_offering("decisions"))

@@ -197,6 +197,11 @@ class Action(Struct, frozen=True, kw_only=True):
         """Its steps are not written down: an actor decides each when it comes to it."""
         return self.actor.type != SCRIPTED
 
+    @property
+    def is_program(self) -> bool:
+        """A person ran a program (`agents run`): what it did is kept, however it ended."""
+        return self.actor.options.get("failure") == "keep"
+
     def validation(self, tool: str) -> Validation | None:
         """What it means if this tool fails; None for one that is no validation."""
         return next((spec.validation for spec in self.tools if spec.name == tool), None)

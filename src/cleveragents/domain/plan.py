@@ -109,6 +109,13 @@ class Plan(Struct, frozen=True, kw_only=True):
         return self.state in (State.PROCESSING, State.ERRORED)
 
     @property
+    def is_result(self) -> bool:
+        """It waits after a person went back or forth in what a program of theirs had done: what is
+        there is what they chose. One that failed or was cut off is not: somebody has to say so."""
+        waits = self.phase is Phase.EXECUTE and self.state is State.QUEUED and self.error is None
+        return self.action.is_program and waits and self.head is not None
+
+    @property
     def here(self) -> Position:
         return Position(timeline=self.timeline, seq=self.seq)
 

@@ -121,4 +121,5 @@ def _next(found: "StepsMoved") -> Iterator[str]:
     if found.is_complete:
         yield f"bring it into the project: agents apply {plan_id}"
     elif found.decides and (found.undo_left or word == "redo"):
-        yield f"take what is there: agents apply --as-it-is {plan_id}"
+        flag = "" if found.is_result else "--as-it-is "
+        yield f"take what is there: agents apply {flag}{plan_id}"

@@ -5,7 +5,7 @@ from typing import Any
 
 from cleveragents.cli.render.blocks import Cell, CommandResult, Fields, Grid
 from cleveragents.cli.views.words import picked
-from cleveragents.domain.errors import SnapshotDamagedError
+from cleveragents.domain.errors import ProgramFailedError, SnapshotDamagedError
 from cleveragents.domain.plan import Plan, PlanFailure
 
 _RESUME = "agents plan resume"
@@ -27,9 +27,26 @@ def failure_block(failure: PlanFailure) -> Fields:
     return Fields("Error", rows)
 
 
+def next_of_program(plan: Plan) -> Sequence[str]:
+    """What can be typed after a program that did not end well; what would mend the cause first."""
+    plan_id, failure = plan.plan_id, plan.error
+    usual = ProgramFailedError.usual(plan_id)
+    told = failure is not None and failure.hint.endswith(usual)
+    remedy = failure.hint.removesuffix(usual).removesuffix("; or ") if failure and told else ""
+    return [
+        *([remedy] if remedy else []),
+        f"take what is there: agents apply --as-it-is {plan_id}",
+        f"take back its last step: agents undo --plan {plan_id}",
+        f"start it again: {_RESUME} {plan_id}",
+        f"throw it away: agents discard {plan_id}",
+    ]
+
+
 def next_after_failure(plan: Plan) -> Sequence[str]:
     """What can be typed; the failure's own hint comes last, unless it says the same."""
     failure = plan.error
+    if plan.action.is_program:
+        return next_of_program(plan)
     steps = [f"try again: {_RESUME} {plan.plan_id}"]
     if failure is None:
         return steps

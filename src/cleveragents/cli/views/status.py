@@ -11,7 +11,12 @@ from cleveragents.cli.views import confinement, unchecked
 from cleveragents.cli.views.acting import acting_data, acting_rows
 from cleveragents.cli.views.children import child_data, child_grid
 from cleveragents.cli.views.conflicts import conflict_blocks, conflict_steps, overwritten
-from cleveragents.cli.views.failures import failure_block, failure_data, next_after_failure
+from cleveragents.cli.views.failures import (
+    failure_block,
+    failure_data,
+    next_after_failure,
+    next_of_program,
+)
 from cleveragents.cli.views.timelines import about
 from cleveragents.cli.views.words import count, picked, state_word, step_word, toned
 from cleveragents.domain.confinement import Enforcement
@@ -165,25 +170,39 @@ def _step_rows(found: "PlanStatus") -> Sequence[Sequence[str | Cell]]:
 def _status_warnings(found: "PlanStatus") -> Sequence[str]:
     warnings: list[str] = []
     if found.abandoned:
-        command = "apply" if found.plan.phase is Phase.APPLY else "resume"
-        warnings.append(
-            "the process that worked on this plan is gone; "
-            f"go on with `agents plan {command} {found.plan.plan_id}`"
-        )
+        warnings.append(f"the process that worked on this plan is gone; {_go_on(found.plan)}")
     if found.plan.rollback_target is not None:
         warnings.append("a rollback was interrupted; the next command that runs finishes it")
     lost = overwritten(found.children)
     return [*warnings, *lost, *unchecked.warnings(found.unchecked)]
 
 
+def _go_on(plan: Plan) -> str:
+    if plan.phase is Phase.APPLY:
+        return f"go on with `agents plan apply {plan.plan_id}`"
+    if plan.action.is_program:
+        return "what the program did until then is in the sandbox"
+    return f"go on with `agents plan resume {plan.plan_id}`"
+
+
 def _next_steps(found: "PlanStatus") -> Sequence[str]:
     plan = found.plan
+    program = plan.action.is_program
+    if program and found.abandoned and plan.phase is not Phase.APPLY:
+        return next_of_program(plan)
     if plan.is_final or found.owner or found.abandoned:
         return []
     if plan.executed:
         # The same apply would be refused again.
-        further = plan.error.hint if plan.error else f"next: agents plan apply {plan.plan_id}"
-        return [f"look: agents plan diff {plan.plan_id}", further]
+        word = "apply" if program else "plan apply"
+        look = f"diff --plan {plan.plan_id}" if program else f"plan diff {plan.plan_id}"
+        further = plan.error.hint if plan.error else f"next: agents {word} {plan.plan_id}"
+        return [f"look: agents {look}", further]
+    if plan.is_result:
+        return [
+            f"next: agents apply {plan.plan_id}",
+            f"forward again: agents redo --plan {plan.plan_id}",
+        ]
     if plan.error is None:
         return [f"next: agents plan execute {plan.plan_id}"]
     return [*conflict_steps(plan.plan_id, found.children), *next_after_failure(plan)]

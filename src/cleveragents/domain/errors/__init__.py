@@ -85,6 +85,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── ProgramNotFoundError       program-not-found
 ├── DeclinedError              declined
 ├── InterruptedPlanError       interrupted (exit 130)
+├── InterruptedProgramError    program-interrupted (exit 130)
 ├── InterruptedApplyError      apply-interrupted (exit 130)
 ├── DatabaseBusyError          database-busy
 ├── DatabaseDamagedError       database-damaged

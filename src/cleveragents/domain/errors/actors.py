@@ -18,11 +18,16 @@ class ProgramFailedError(ActorError, code="program-failed"):
     ended_with: int | None = None
 
     def __init__(self, plan_id: str, message: str, remedy: str = "") -> None:
-        usual = (
-            f"start it again: agents plan resume {plan_id}; or take what is there as it is:"
-            f" agents plan apply --as-it-is {plan_id}"
-        )
+        usual = self.usual(plan_id)
         super().__init__(message, f"{remedy}; or {usual}" if remedy else usual)
+
+    @staticmethod
+    def usual(plan_id: str) -> str:
+        """What can be typed whatever the cause was."""
+        return (
+            f"start it again: agents plan resume {plan_id}; or take what is there:"
+            f" agents apply --as-it-is {plan_id}"
+        )
 
 
 class BudgetExhaustedError(ActorError, code="budget-exhausted"):

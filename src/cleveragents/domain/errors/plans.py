@@ -316,6 +316,17 @@ class InterruptedPlanError(PlanError, code="interrupted", exit_code=130):
         )
 
 
+class InterruptedProgramError(PlanError, code="program-interrupted", exit_code=130):
+    """A person ran it, and so nothing of what it did was undone."""
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(
+            f"the program of plan {plan_id} was interrupted; what it did until then is kept",
+            f"take what is there: agents apply --as-it-is {plan_id}; take back its last step:"
+            f" agents undo --plan {plan_id}; or start it again: agents plan resume {plan_id}",
+        )
+
+
 class InterruptedApplyError(PlanError, code="apply-interrupted", exit_code=130):
     def __init__(self, plan_id: str) -> None:
         super().__init__(

@@ -64,7 +64,7 @@ class OwnTerminal(KeptOutput):
 
     def hand_over(self) -> None:
         if self._typed:
-            self.user.hand_over()
+            self.user.hand_over(self._left_on.undoing)
 
     def serve(self, *, whole: bool) -> bytes:
         self._type()
@@ -89,6 +89,7 @@ class OwnTerminal(KeptOutput):
 
     def close(self) -> None:
         self.take_back()
+        self.user.let_go()
         self.user.stop_following()
         self._close_theirs()
         if not self._is_closed:
@@ -105,7 +106,10 @@ class OwnTerminal(KeptOutput):
             self._shown.write(undoing)
 
     def _heard(self, number: int, chunk: bytes) -> None:  # noqa: ARG002 - there is one
+        before = self._left_on.undoing
         self._left_on.see(chunk)
+        if self._typed and self._left_on.undoing != before:
+            self.user.will_need(self._left_on.undoing)
         self._shown.write(chunk)
 
     def _type(self) -> None:

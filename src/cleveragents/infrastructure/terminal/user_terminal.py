@@ -14,6 +14,8 @@ import tty
 from types import FrameType
 from typing import Any
 
+from cleveragents.infrastructure.terminal.terminal_guard import TerminalGuard, guarded
+
 _MODES = re.compile(rb"\x1b\[\?([0-9;]+)([hl])")
 _KEYBOARD = re.compile(rb"\x1b\[([<>])[0-9;]*u")
 _CURSOR = b"25"
@@ -59,6 +61,7 @@ class UserTerminal:
         self._reading = reading
         self._showing = showing
         self._before: list[Any] | None = None
+        self._guard: TerminalGuard | None = None
         self._told: Any = None
 
     @property
@@ -69,11 +72,26 @@ class UserTerminal:
     def size(self) -> tuple[int, int]:
         return termios.tcgetwinsize(self._showing)
 
-    def hand_over(self) -> None:
-        """From now on every key is the program's."""
+    def hand_over(self, undoing: bytes = b"") -> None:
+        """From now on every key is the program's. Whoever kills us has the terminal back, and
+        `undoing` written to it."""
         if self._before is None:
             self._before = termios.tcgetattr(self._reading)
+        if self._guard is None:
+            self._guard = guarded(self._showing, self._before)
+        self.will_need(undoing)
         tty.setraw(self._reading, termios.TCSADRAIN)
+
+    def will_need(self, undoing: bytes) -> None:
+        """What would have to be written now to make the screen as it was."""
+        if self._guard is not None and self._before is not None:
+            self._guard.arm(undoing)
+
+    def let_go(self) -> None:
+        """It is the user's for good. A second call changes nothing."""
+        guard, self._guard = self._guard, None
+        if guard is not None:
+            guard.dismiss()
 
     def take_back(self) -> None:
         """As it was; a second call changes nothing, nor does it if the terminal is gone."""
@@ -88,6 +106,8 @@ class UserTerminal:
             pass
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            if self._guard is not None:
+                self._guard.disarm()
 
     def follow_size(self, terminal: int) -> None:
         """Make that terminal as large as this one, now and whenever this one changes."""

@@ -79,7 +79,7 @@ class PlanExecutor:
         self._turns = turns
         self._clock = runtime.clock
         self._deciding = Deciding(runtime)
-        self._unannounced = UnannouncedSteps(checkpoints, turns, runtime, events)
+        self.unannounced = UnannouncedSteps(checkpoints, turns, runtime, events)
         self._events = events
 
     def execute(
@@ -116,7 +116,7 @@ class PlanExecutor:
             if isinstance(said, Finished):
                 return self._finish(plan, said, course)
             if isinstance(said, Unannounced):
-                plan = self._unannounced.note(plan, said, course)
+                plan = self.unannounced.note(plan, said, course)
                 continue
             if index in course.done:
                 plan = self._pass(plan, said, index, course)

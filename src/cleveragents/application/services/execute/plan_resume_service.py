@@ -22,6 +22,7 @@ from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
 from cleveragents.application.services.effects.effect_ledger import EffectLedger
 from cleveragents.application.services.execute.plan_executor import PlanExecutor
+from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.application.services.execute.tool_runner import EffectGate
 from cleveragents.application.services.rollback.rollback_service import RollbackService
 from cleveragents.application.services.rollback.undo_service import past_of
@@ -36,6 +37,7 @@ from cleveragents.domain.errors import (
     EffectDoneError,
     EffectUncertainError,
     InterruptedPlanError,
+    InterruptedProgramError,
     PlanError,
     PlanOvertakenError,
     PlanStateError,
@@ -118,11 +120,11 @@ class PlanResumeService:
                 return plan
             try:
                 if not self._make_sandboxes(plan, resources):
-                    plan = self._unfinished.undo(plan, resources)
+                    plan = self._settle(plan, resources)
                 return self._executor.execute(plan, resources, choice, resolution)
             except KeyboardInterrupt:
                 doubtful = self._undo_running_step(plan_id)
-                raise InterruptedPlanError(plan_id, doubtful) from None
+                raise _interrupted(plan, doubtful) from None
             except _NOT_A_FAILURE:
                 raise
             except PlanError as error:
@@ -150,7 +152,7 @@ class PlanResumeService:
                     f"plan {plan_id} has steps that are still to be done",
                     f"agents plan execute {plan_id}",
                 )
-            plan = self._unfinished.undo(plan, resources)
+            plan = self._settle(plan, resources)
             return self._executor.accept(plan, resources)
 
     def accept_finished(self, plan_id: PlanId) -> None:
@@ -227,6 +229,15 @@ class PlanResumeService:
         self._ledger.mark_all_uncertain(plan_id)
         self._executor.fail(plan_id, PlanFailure.of(error))
 
+    def _settle(self, plan: Plan, resources: HeldResources) -> Plan:
+        """What was cut off is undone; but of a program that a person ran it is kept, as a step."""
+        program = plan.action.is_program and plan.head is not None
+        if program and self._unfinished.is_certain(resources):
+            with self._unit_of_work.reading() as uow:
+                course = RunState.of(uow, plan, resources)
+            plan = self._executor.unannounced.keep(plan, course)
+        return self._unfinished.undo(plan, resources)
+
     def _undo_running_step(self, plan_id: PlanId) -> Sequence[str]:
         """Gives back what the step may have done outside, where nothing is undone."""
         cut_off = self._ledger.mark_all_uncertain(plan_id)
@@ -235,12 +246,26 @@ class PlanResumeService:
             uow.plans.refuse_overtaken(plan_id)  # what the sandboxes hold would not be ours to undo
             held = HeldPlan.of(uow, plan_id)
         if held.plan.state is State.PROCESSING:
-            plan = self._unfinished.undo(held.plan, held.resources)
+            plan = self._settle(held.plan, held.resources)
             with self._unit_of_work() as uow:
-                uow.plans.save(plan.interrupt())
+                uow.plans.save(_waiting(plan))
                 uow.commit()
         return doubtful
 
     def _load(self, plan_id: PlanId) -> Plan:
         with self._unit_of_work.reading() as uow:
             return uow.plans.get(plan_id)
+
+
+def _interrupted(plan: Plan, doubtful: Sequence[str]) -> PlanError:
+    if plan.action.is_program:
+        return InterruptedProgramError(plan.plan_id)
+    return InterruptedPlanError(plan.plan_id, doubtful)
+
+
+def _waiting(plan: Plan) -> Plan:
+    """A program that was cut off has not ended well, which is not forgotten: what it did is no
+    result until somebody says so."""
+    if not plan.action.is_program:
+        return plan.interrupt()
+    return plan.hold(PlanFailure.of(InterruptedProgramError(plan.plan_id)))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.ports.runtime import EventSink, Runtime
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
@@ -13,19 +14,28 @@ from cleveragents.application.services.execute.deciding import Deciding
 from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.application.services.execute.step_source import StepSource
 from cleveragents.domain.action import Step, step_number
-from cleveragents.domain.actor_protocol import UNANNOUNCED, Memory, Message, Proposal, Unannounced
+from cleveragents.domain.actor_protocol import (
+    AGENT_TOOL,
+    UNANNOUNCED,
+    Memory,
+    Message,
+    Proposal,
+    Unannounced,
+)
 from cleveragents.domain.changes import in_words
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
-from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
+from cleveragents.domain.decision import Decided, Decision, ToolCall, ToolCallStatus, ToolResult
 from cleveragents.domain.events import StepFinished, StepStarted
 from cleveragents.domain.ids import ToolCallId
 from cleveragents.domain.plan import Plan
 
 _SILENT = "the actor said nothing about it"
+_CUT_OFF = "it was cut off; what it had done until then is kept"
 
 
 class _UnannouncedStep(Struct, frozen=True, kw_only=True):
-    """One such step: what was decided, and what the actor knows now that it is done."""
+    """One such step: what was decided, and what the actor knows now that it is done. `is_decided`:
+    that it would come is on record already."""
 
     index: int
     step: Step
@@ -33,6 +43,7 @@ class _UnannouncedStep(Struct, frozen=True, kw_only=True):
     memory: Memory
     messages: tuple[Message, ...]
     said: str
+    is_decided: bool = False
 
 
 class UnannouncedSteps:
@@ -59,18 +70,59 @@ class UnannouncedSteps:
         found = self._checkpoints.capture(course.resources)
         if not found.moved:
             return self._remembering(plan, said.memory)
-        seen = self._seen(plan, said, found, course)
+        return self._recorded(plan, self._seen(plan, said, found, course), found, course)
+
+    def keep(self, plan: Plan, course: RunState) -> Plan:
+        """What a program had done when it was cut off: the call that it was about to make, if one
+        is on record, or else a step without a word. A check that was cut off is no work of the
+        program's: it is not kept."""
+        found = self._checkpoints.capture(course.resources)
+        pending = course.pending(plan.last_completed_step + 1)
+        decided = pending.decided if pending else None
+        is_check = decided is not None and not decided.step.tool.startswith(AGENT_TOOL)
+        if not found.moved or is_check:
+            return plan
+        if pending is None or decided is None:
+            said = Unannounced(memory=Memory(state=plan.actor_state), said=_CUT_OFF)
+            seen = self._seen(plan, said, found, course)
+        else:
+            seen = self._begun(plan, pending, decided)
+        kept = self._recorded(plan, seen, found, course)
+        number = step_number(seen.index)
+        tell_recovered(
+            self._events, f"what the program had done when it was cut off is step {number}"
+        )
+        return kept
+
+    def _begun(self, plan: Plan, pending: Decision, decided: Decided) -> _UnannouncedStep:
+        index = plan.last_completed_step + 1
+        remember = self._turns.remembering(plan, decided.state)
+        memory = remember(index, decided.step, ToolResult(output=_CUT_OFF), None)
+        return _UnannouncedStep(
+            index=index,
+            step=decided.step,
+            decision=pending,
+            memory=memory,
+            messages=tuple(memory.added),
+            said=_CUT_OFF,
+            is_decided=True,
+        )
+
+    def _recorded(
+        self, plan: Plan, seen: _UnannouncedStep, found: Capture, course: RunState
+    ) -> Plan:
         self._events.emit(
             StepStarted(step_index=seen.index, name=seen.step.name, tool=seen.step.tool)
         )
         past = PastStep(
             plan=plan.advance(seen.index, seen.memory.state),
-            before=self._wanted(plan, seen, _BEFORE),
+            before=() if seen.is_decided else self._wanted(plan, seen, _BEFORE),
             after=self._wanted(plan, seen, _AFTER),
             additions=self._additions(plan, seen, course),
         )
         done = self._checkpoints.record_past(plan, course.resources, past, found)
-        course.add(seen.decision)
+        if not seen.is_decided:
+            course.add(seen.decision)
         course.done[seen.index] = seen.decision.decision_id
         course.in_a_row = 0
         self._events.emit(
@@ -123,9 +175,10 @@ class UnannouncedSteps:
             started_at=now,
             finished_at=now,
         )
+        links = () if seen.is_decided else course.known_to(decision, seen.step, plan.action)
         return CommitExtras(
-            decision=decision,
-            dependencies=tuple(course.known_to(decision, seen.step, plan.action)),
+            decision=None if seen.is_decided else decision,
+            dependencies=tuple(links),
             tool_call=call,
             writers=course.writers,
             messages=seen.messages,
@@ -141,7 +194,9 @@ class UnannouncedSteps:
             CheckpointMoment(
                 reason=CheckpointReason(trigger.value) if trigger else CheckpointReason.DECISION,
                 source=seen.step.tool,
-                label=label.format(number=step_number(seen.index), name=seen.step.name),
+                label=label.format(
+                    number=step_number(seen.index), name=seen.step.name, tool=seen.step.tool
+                ),
                 decision_id=seen.decision.decision_id,
                 step_index=seen.index,
             )
@@ -153,10 +208,10 @@ class UnannouncedSteps:
 _BEFORE = (
     (Trigger.BEFORE_STEP, "before step {number}: {name}"),
     (None, "decision {number}: {name}"),
-    (Trigger.ON_TOOL_WRITE, f"before {UNANNOUNCED} {{name}}"),
+    (Trigger.ON_TOOL_WRITE, "before {tool} {name}"),
 )
 _AFTER = (
-    (Trigger.ON_TOOL_WRITE_COMPLETE, f"after {UNANNOUNCED} {{name}}"),
+    (Trigger.ON_TOOL_WRITE_COMPLETE, "after {tool} {name}"),
     (Trigger.AFTER_STEP, "after step {number}: {name}"),
 )
 

@@ -43,8 +43,8 @@ class Way(StrEnum):
 class StepsMoved(Struct, frozen=True, kw_only=True):
     """`steps` were taken back, or count again; none of them is there where something else changed
     the files, such as a correction. `undo_left` and `redo_left` are how often each can be said.
-    What an actor that `decides` has done can be taken as it is. `is_complete`: it stands where it
-    was complete once."""
+    What an actor that `decides` has done can be taken as it is; `is_result`: nobody asks twice.
+    `is_complete`: it stands where it was complete once."""
 
     result: RollbackResult
     way: Way
@@ -54,6 +54,7 @@ class StepsMoved(Struct, frozen=True, kw_only=True):
     redo_left: int
     decides: bool
     is_complete: bool
+    is_result: bool
 
 
 class StepsForeseen(Struct, frozen=True, kw_only=True):
@@ -99,6 +100,7 @@ class UndoService:
             redo_left=len(redoable(past)),
             decides=past.plan.action.decides,
             is_complete=is_at_its_end(past),
+            is_result=past.plan.action.is_program,
         )
 
     def preview(self, plan_id: PlanId, way: Way, changes: int) -> StepsForeseen:

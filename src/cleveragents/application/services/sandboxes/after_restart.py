@@ -69,6 +69,10 @@ class AfterRestart:
             self._sandboxes.secure(resource)
         return bool(doubtful)
 
+    def doubts(self, resources: HeldResources) -> bool:
+        """Whether what sandboxes hold may be what nobody has written."""
+        return bool(self._doubtful(resources))
+
     def look(self, resources: HeldResources) -> Capture | None:
         """As they are now; None if sandboxes in doubt cannot even be read."""
         try:

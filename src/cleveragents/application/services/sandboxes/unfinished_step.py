@@ -29,6 +29,12 @@ class UnfinishedStep:
         self._restarts = restarts
         self._events = events
 
+    def is_certain(self, resources: HeldResources) -> bool:
+        """Whether what was left is what somebody wrote: after a power cut it may be anything."""
+        for resource in resources.capturable:
+            self._sandboxes.check(resource)
+        return not self._restarts.doubts(resources)
+
     def undo(self, plan: Plan, resources: HeldResources) -> Plan:
         """Make the sandboxes what they were at the last step boundary, if they are not."""
         for resource in resources.capturable:

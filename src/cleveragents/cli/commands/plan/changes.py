@@ -15,6 +15,8 @@ from cleveragents.domain.plan import Plan
 if TYPE_CHECKING:
     from cleveragents.application.services.apply.apply_service import ApplyQuestion
 
+_LONGEST_TITLE = 72
+
 
 @click.command(
     cls=AgentsCommand,
@@ -69,7 +71,7 @@ def diff(app: App, plan_id: str | None, correction: str | None) -> None:
 @click.option(
     "--as-it-is",
     is_flag=True,
-    help="Take what is there as the result, also after a rollback or if its program has failed.",
+    help="Take what is there as the result, also if the program has failed or was cut off.",
 )
 @click.pass_obj
 def apply(
@@ -113,7 +115,7 @@ def apply(
         )
 
     with app.working() as container:
-        if as_it_is:
+        if as_it_is or wanted.is_result:
             container.plan_resume_service.accept(wanted.plan_id)
         elif not wanted.executed and not wanted.is_final:
             container.plan_resume_service.accept_finished(wanted.plan_id)
@@ -126,6 +128,11 @@ def _side(*, ours: bool, theirs: bool) -> Side | None:
 
 
 def commit_message(wanted: Plan) -> str:
-    """One line for the log, then the plan's own words."""
-    title = f"{wanted.action.name}: apply plan {wanted.plan_id}"
-    return f"{title}\n\n{wanted.action.description}"
+    """One line for the log: which plan, and what for. All of what it was for if that is longer, and
+    last the plan's whole id, for whoever looks for it by that."""
+    words = wanted.action.description.strip()
+    first, _, more = words.partition("\n")
+    title = f"{wanted.name}: {first}" if first else f"{wanted.name}: applied"
+    short = title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1]}…"
+    body = f"{words}\n\n" if more or short != title else ""
+    return f"{short}\n\n{body}Plan: {wanted.plan_id}"

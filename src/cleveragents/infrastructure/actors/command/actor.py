@@ -153,7 +153,7 @@ class CommandActor:
         words = live.session.said()
         if end.code != 0:
             self.release(situation.plan_id)
-            if situation.action.actor.options.get("failure") == "keep":
+            if situation.action.is_program:
                 told = f"the program ended with {end.in_words}{last_lines(words)}"
                 failed = ProgramFailedError(situation.plan_id, told, end.hint)
                 failed.ended_with = end.code

@@ -5,6 +5,7 @@ The user's database and the folder around it are only read here.
 
 import hashlib
 import os
+import shlex
 import shutil
 import sqlite3
 import stat
@@ -209,7 +210,7 @@ def _existing_file(spec: ResourceSpec) -> str:
     except OSError as error:
         raise ResourceError(
             f"there is no database at {spec.location}: {error.strerror}",
-            f"correct `path`, or make an empty one: sqlite3 {spec.location} VACUUM",
+            f"correct the path, or make an empty one: sqlite3 {shlex.quote(spec.location)} VACUUM",
         ) from error
     if not stat.S_ISREG(found.st_mode):
         what = "a folder" if stat.S_ISDIR(found.st_mode) else "not a regular file"

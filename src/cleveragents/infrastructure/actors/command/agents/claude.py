@@ -19,19 +19,29 @@ _EVENTS = {
     "PostToolUse": "post-tool",
     "PostToolUseFailure": "post-tool",
 }
+# The end of a turn: what no hook has told of is looked for then. The message is of no use.
+_ENDS = ("Stop", "SubagentStop")
 _ABOUT_SESSIONS = ("--session-id", "--resume", "-r", "--continue", "-c", "--fork-session")
 
 
 def prepared(run: AgentRun) -> Injection:
     given, rest = _settings_taken_out(list(run.arguments))
     hooks = {event: [_entry(run, kind)] for event, kind in _EVENTS.items()}
+    hooks |= {event: [{"hooks": [_pausing(run)]}] for event in _ENDS}
     settings = run.write("settings.json", json.dumps(with_hooks(_read(run, given), hooks)))
     return Injection(argv=[run.program, _SETTINGS, settings, *_session(run), *rest])
 
 
 def _entry(run: AgentRun, kind: str) -> dict[str, object]:
-    handler = {"type": "command", "command": run.hook_line(kind), "timeout": HOOK_SECONDS}
-    return {"matcher": _MATCHER, "hooks": [handler]}
+    return {"matcher": _MATCHER, "hooks": [_handler(run.hook_line(kind))]}
+
+
+def _pausing(run: AgentRun) -> dict[str, object]:
+    return _handler(f"{run.hook_line('pause')} </dev/null")
+
+
+def _handler(command: str) -> dict[str, object]:
+    return {"type": "command", "command": command, "timeout": HOOK_SECONDS}
 
 
 def _session(run: AgentRun) -> list[str]:
