@@ -14,6 +14,7 @@ from cleveragents.domain.plan import Plan
 
 if TYPE_CHECKING:
     from cleveragents.application.services.apply.apply_service import ApplyQuestion
+    from cleveragents.container import Container
 
 _LONGEST_TITLE = 72
 
@@ -95,8 +96,6 @@ def apply(
         raise click.UsageError("--no-commit and --branch exclude each other")
     if branch and with_ignored:
         raise click.UsageError("--branch touches no files, and --with-ignored changes some")
-    if sides["ours"] and sides["theirs"]:
-        raise click.UsageError("--ours and --theirs exclude each other")
     wanted = app.container.plan_finder.get(app.plan(plan_id))
     options = ApplyOptions(
         message=message or commit_message(wanted),
@@ -115,15 +114,22 @@ def apply(
         )
 
     with app.working() as container:
-        if as_it_is or wanted.is_result:
-            container.plan_resume_service.accept(wanted.plan_id)
-        elif not wanted.executed and not wanted.is_final:
-            container.plan_resume_service.accept_finished(wanted.plan_id)
+        _taken(container, wanted, as_it_is=as_it_is)
         result = container.apply_service.apply(wanted.plan_id, options, confirm)
     app.report(views.applied(result, project))
 
 
+def _taken(container: "Container", wanted: Plan, *, as_it_is: bool) -> None:
+    """What is there becomes the result, where somebody has said or chosen that."""
+    if as_it_is or wanted.is_result:
+        container.plan_resume_service.accept(wanted.plan_id)
+    elif not wanted.executed and not wanted.is_final:
+        container.plan_resume_service.accept_finished(wanted.plan_id)
+
+
 def _side(*, ours: bool, theirs: bool) -> Side | None:
+    if ours and theirs:
+        raise click.UsageError("--ours and --theirs exclude each other")
     return Side.OURS if ours else Side.THEIRS if theirs else None
 
 
