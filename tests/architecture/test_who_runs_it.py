@@ -1,7 +1,7 @@
 """Who runs it is asked at few places: most tests need not run as root as well (ADR 0069)."""
 
-import ast
 import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -11,7 +11,7 @@ SOURCE = ROOT / "src/cleveragents/infrastructure"
 ASKING = re.compile(r"\bos\.get(?:res|e)?[ug]id\(")
 
 # What depends on it. Tests that go through a new one run as root and as an ordinary user: they are
-# in ORDINARY of the noxfile, and not in ONCE.
+# in ORDINARY of `tests/support/parts.py`, and not in ONCE.
 PLACES = {
     "confinement/enclosure.py": "root gives its rights up before a step",
     "confinement/read_only_view.py": "the number that a step has in its view",
@@ -39,27 +39,8 @@ def test_elsewhere_nobody_asks(name: str) -> None:
     assert [path for path in files if ASKING.search(path.read_text())] == []
 
 
-def test_what_runs_once_is_run_by_the_ordinary_user() -> None:
-    lists = _lists_of_the_noxfile()
-    ordinary, once = _files(lists["ORDINARY"]), _files(lists["ONCE"])
+def test_what_runs_once_is_run_by_the_ordinary_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)  # as `nox` does
+    parts = runpy.run_path("tests/support/parts.py")
+    once, ordinary = (parts["files_at"](*parts[name]) for name in ("ONCE", "ORDINARY"))
     assert once < ordinary
-
-
-def _lists_of_the_noxfile() -> dict[str, tuple[str, ...]]:
-    return {
-        line.targets[0].id: ast.literal_eval(line.value)
-        for line in ast.parse((ROOT / "noxfile.py").read_text()).body
-        if isinstance(line, ast.Assign)
-        and isinstance(line.targets[0], ast.Name)
-        and line.targets[0].id in {"ORDINARY", "ONCE"}
-    }
-
-
-def _files(places: tuple[str, ...]) -> set[Path]:
-    found: set[Path] = set()
-    for place in places:
-        there = list((ROOT / "tests").glob(place))
-        assert there, f"the noxfile names {place}, and there are no such tests"
-        for path in there:
-            found |= set(path.rglob("test_*.py") if path.is_dir() else [path])
-    return found
