@@ -12,11 +12,12 @@ from cleveragents.infrastructure.processes.program import Program
 
 READY = b"+"
 # How a new process says why it did not come to run anything; nothing said: it runs.
-NO_FOLDER, NOT_BEGUN = b"c", b"x"
+NO_FOLDER, NO_FILES, NOT_BEGUN = b"c", b"f", b"x"
 PROCESS = struct.Struct("=i")
 _HEAD = struct.Struct("=I")
 # The kernel passes no more in one message.
 MOST_FILES = 250
+_FILES_OF_OURS = 7
 
 
 class Order(Struct, frozen=True, kw_only=True):
@@ -27,6 +28,10 @@ class Order(Struct, frozen=True, kw_only=True):
     program: Program
     folder: str
     most_processes: int
+
+    @property
+    def number_of_files(self) -> int:
+        return _FILES_OF_OURS + len(self.program.passed)
 
 
 class OrderFiles(Struct, frozen=True, kw_only=True):
@@ -71,8 +76,9 @@ def send(channel: socket.socket, order: Order, files: OrderFiles) -> None:
     channel.sendall(data)
 
 
-def received(channel: socket.socket) -> tuple[Order, OrderFiles] | None:
-    """None if there is nobody any more who would send one. Raises OSError."""
+def received(channel: socket.socket) -> tuple[Order, list[int]] | None:
+    """None if there is nobody any more who would send one. Of the files those come for which there
+    is room. Raises OSError."""
     head, numbers, _, _ = socket.recv_fds(channel, _HEAD.size, MOST_FILES)
     if len(head) < _HEAD.size:
         return None
@@ -83,4 +89,4 @@ def received(channel: socket.socket) -> tuple[Order, OrderFiles] | None:
         if not chunk:
             return None
         data += chunk
-    return pickle.loads(data), files_of(numbers)
+    return pickle.loads(data), list(numbers)

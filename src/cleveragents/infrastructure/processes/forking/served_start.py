@@ -22,7 +22,12 @@ from cleveragents.infrastructure.processes.forking.fork_server import (
     ForkServer,
     ServerLostError,
 )
-from cleveragents.infrastructure.processes.forking.orders import NO_FOLDER, Order, OrderFiles
+from cleveragents.infrastructure.processes.forking.orders import (
+    NO_FILES,
+    NO_FOLDER,
+    Order,
+    OrderFiles,
+)
 from cleveragents.infrastructure.processes.forking.served_process import ServedProcess
 from cleveragents.infrastructure.processes.marked import end_processes
 from cleveragents.infrastructure.processes.program import Program
@@ -131,9 +136,10 @@ def _refuse_what_did_not_begin(forked: Forked, line: _Line, start: Start) -> Non
     if not why:
         return
     os.close(forked.handle)
-    if why.startswith(NO_FOLDER):
-        number = int(why.removeprefix(NO_FOLDER))
-        raise problem(OSError(number, os.strerror(number), start.folder), b"")
+    if why[:1] in (NO_FOLDER, NO_FILES):
+        number = int(why[1:])
+        at = start.folder if why.startswith(NO_FOLDER) else None
+        raise problem(OSError(number, os.strerror(number), at), b"")
     raise problem(ChildProcessError("it did not begin"), os.read(line.report, _REPORT))
 
 

@@ -23,6 +23,7 @@ from msgspec.structs import replace
 
 from cleveragents.infrastructure.confinement.syscalls import signalfd
 from cleveragents.infrastructure.processes.forking.orders import (
+    NO_FILES,
     NO_FOLDER,
     NOT_BEGUN,
     PROCESS,
@@ -35,7 +36,7 @@ from cleveragents.infrastructure.processes.forking.orders import (
 from cleveragents.infrastructure.processes.supervisor import ProcessSupervisor
 
 _ENOUGH_FOR_SIGNALS = 4096
-_FIRST_OF_OURS = 64
+_FIRST_OF_OURS = 3
 
 
 def main(parent: int) -> None:  # pragma: no cover - in a process of its own, like all that follows
@@ -84,30 +85,42 @@ def _serve(channel: socket.socket) -> bool:  # pragma: no cover - as above
     told = received(channel)
     if told is None:
         return False
-    order, files = told
-    ourselves = os.getpid()
+    order, numbers = told
     try:
-        process = os.fork()
+        if len(numbers) < order.number_of_files:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        process = _forked(order, files_of(numbers))
     except OSError as error:
         channel.sendall(PROCESS.pack(-(error.errno or errno.EAGAIN)))
-        _close(files.as_list())
         return True
-    if process == 0:
-        try:
-            _begin(order, files, ourselves)
-        finally:
-            os._exit(255)
-    _close(files.as_list())
-    handle = os.pidfd_open(process)
+    finally:
+        for number in numbers:
+            os.close(number)
+    handle = os.pidfd_open(process)  # who cannot tell what it has started ends, and that with it
     socket.send_fds(channel, [PROCESS.pack(process)], [handle])
     os.close(handle)
     return True
 
 
+def _forked(order: Order, files: OrderFiles) -> int:  # pragma: no cover - as above
+    ourselves = os.getpid()
+    process = os.fork()
+    if process == 0:
+        try:
+            _begin(order, files, ourselves)
+        finally:
+            os._exit(255)
+    return process
+
+
 def _begin(order: Order, files: OrderFiles, server: int) -> None:  # pragma: no cover - as above
     """In the new process. Returns if there is nothing that it could keep watch over."""
     os.setsid()
-    mine = _sorted_out(order, files)
+    try:
+        mine = _sorted_out(order, files)
+    except OSError as error:
+        os.write(files.begun, NO_FILES + str(error.errno or 0).encode())
+        return
     try:
         os.chdir(order.folder)
     except OSError as error:
@@ -133,16 +146,15 @@ def _begin(order: Order, files: OrderFiles, server: int) -> None:  # pragma: no 
 
 def _sorted_out(order: Order, files: OrderFiles) -> OrderFiles:  # pragma: no cover - as above
     """Every open file where the program expects it, and ours where none of them is."""
-    free = max((_FIRST_OF_OURS, *(number + 1 for number in order.program.passed)))
-    moved = [fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, free) for number in files.as_list()]
-    mine = files_of(moved)
+    places = order.program.passed
+    free = max((_FIRST_OF_OURS, *(number + 1 for number in places)))
+    mine = files_of([_out_of_the_way(number, places, free) for number in files.as_list()])
     for number, place in enumerate((mine.stdin, mine.stdout, mine.stderr)):
         os.dup2(place, number)
-    for number, place in zip(order.program.passed, mine.passed, strict=True):
+    for number, place in zip(places, mine.passed, strict=True):
         os.dup2(place, number)
     return mine
 
 
-def _close(numbers: Sequence[int]) -> None:  # pragma: no cover - as above
-    for number in numbers:
-        os.close(number)
+def _out_of_the_way(number: int, places: Sequence[int], free: int) -> int:  # pragma: no cover
+    return fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, free) if number in places else number
