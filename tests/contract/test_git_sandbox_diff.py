@@ -4,9 +4,12 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
 from git_world import Project, World, changed, world
 
 from cleveragents.domain.changes import FileDiff
+from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.trees import GitTrees
 
 __all__ = ["world"]
 
@@ -92,6 +95,51 @@ def test_ignored_files_stay_behind_and_are_named(world: World) -> None:
     diff = world.registry.diff(resource)
     assert diff.files == ()
     assert diff.left_behind == ("build/", "cloned/", "run.log", "vendor/new")
+    assert world.registry.left_behind(resource) == diff.left_behind
+
+
+def test_what_is_left_behind_is_told_without_reading_the_rest(world: World) -> None:
+    project = world.project(a__py="1\n", __gitignore="*.log\nkept/\n")
+    project.write("kept/tracked", "t\n")
+    project.git("add", "-f", "kept/tracked")
+    project.commit()
+    resource, sandbox = world.sandbox(project)
+    sandbox.write("a.py", "2\n")
+    sandbox.write("new", "n\n")
+    sandbox.write("kept/tracked", "changed\n")
+    assert world.registry.left_behind(resource) == world.registry.diff(resource).left_behind == ()
+
+    sandbox.write("forced.log", "f\n")
+    sandbox.git("add", "-f", "forced.log")
+    sandbox.commit("into the agent's own index and history")
+    sandbox.write("kept/own", "o\n")
+    told = world.registry.left_behind(resource)
+    assert told == world.registry.diff(resource).left_behind
+    assert told == ("forced.log", "kept/own")
+    assert list(world.scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("further", [0, 120], ids=["few", "many"])
+def test_files_of_a_tree_come_out_as_its_attributes_say(
+    world: World, tmp_path: Path, further: int
+) -> None:
+    """Whether the index behind it holds all of the tree, or only what has to do with them."""
+    project = world.project(plain="1\n")
+    project.write("deep/in/.gitattributes", "*.txt eol=crlf\n")
+    project.write(".gitattributes", "*.bin -text\n*.txt text\n")
+    names = [f"deep/in/{name}" for name in NASTY] + [f"many/{n}.txt" for n in range(further)]
+    for name in names:
+        project.write(name, "a\nb\n")
+    project.commit()
+    target = tmp_path / "target"
+    target.mkdir()
+    paths = [os.fsencode(name) for name in names]
+    trees = GitTrees(str(world.scratch))
+    trees.materialise(Git(str(project.path)), "HEAD", paths, target)
+    found = {str(p.relative_to(target)): p.read_bytes() for p in target.rglob("*") if p.is_file()}
+    assert found == {
+        name: b"a\r\nb\r\n" if name.startswith("deep/in/") else b"a\nb\n" for name in names
+    }
 
 
 def test_submodules_survive(world: World) -> None:

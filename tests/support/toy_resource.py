@@ -240,6 +240,9 @@ class NoteSandboxes:
 
     def release(self, resource: PlanResource) -> None: ...
 
+    def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
+        return self.diff(resource).left_behind
+
     def diff(self, resource: PlanResource) -> ResourceDiff:
         began = self._snapshots.content(resource, resource.base_snapshot or "")
         return _diff(resource, began, _read(resource.sandbox_path))

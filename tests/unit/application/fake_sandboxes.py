@@ -210,7 +210,7 @@ class MemorySandboxes:
         self._faults = faults
         self.released: list[str] = []
         self.carried_out: list[str] = []
-        self.left_behind: tuple[str, ...] = ()
+        self.left_in_sandbox: tuple[str, ...] = ()
         self.refusing: set[str] = set()
         self.prepared_with: list[ApplyOptions] = []
 
@@ -267,11 +267,14 @@ class MemorySandboxes:
     def release(self, resource: PlanResource) -> None:
         self.released.append(resource.name)
 
+    def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
+        return self.diff(resource).left_behind
+
     def diff(self, resource: PlanResource) -> ResourceDiff:
         if resource.sandbox_path not in self._disk.sandboxes:
             raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
         old = self._disk.projects[resource.location]
-        return _as_diff(old, self._disk.sandboxes[resource.sandbox_path], self.left_behind)
+        return _as_diff(old, self._disk.sandboxes[resource.sandbox_path], self.left_in_sandbox)
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         return ResourceDiff(patch=applied_ref)

@@ -106,7 +106,7 @@ def test_what_is_not_needed_any_more_is_removed(world: ServiceWorld) -> None:
 
 
 def test_a_sandbox_with_files_that_exist_nowhere_else_stays(world: ServiceWorld) -> None:
-    world.sandboxes.left_behind = ("secret.env",)
+    world.sandboxes.left_in_sandbox = ("secret.env",)
 
     result = world.apply()
 

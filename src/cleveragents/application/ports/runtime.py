@@ -157,6 +157,10 @@ class SandboxMaking(Protocol):
         """What the sandbox holds now against what it was made from."""
         ...
 
+    def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
+        """Only what of that no apply brings, or has brought; for less than all of it."""
+        ...
+
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         """What was applied, for a plan whose sandbox may be gone."""
         ...

@@ -123,6 +123,10 @@ class SandboxesByType:
         self._comparing(resource)
         return self._adapters.of(resource).sandbox.diff(resource)
 
+    def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
+        self._comparing(resource)
+        return self._adapters.of(resource).sandbox.left_behind(resource)
+
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
         self._comparing(resource)
         return self._adapters.of(resource).diff_since(resource, ref)

@@ -103,12 +103,14 @@ class SandboxCleanup:
         """Whether the sandbox has what exists nowhere else; one that is gone has nothing."""
         try:
             self._sandboxes.check(resource)
+            if only_left_behind:
+                return bool(self._sandboxes.left_behind(resource))
             diff = self._sandboxes.diff(resource)
         except SandboxMissingError:
             return False
         except (ProjectMissingError, BaseLostError):
             return True  # what cannot be compared may be the only copy
-        return bool(diff.left_behind) or (not only_left_behind and bool(diff.files))
+        return bool(diff.left_behind) or bool(diff.files)
 
     def _only_here(self, resource: PlanResource, plan: Plan) -> tuple[str, ...]:
         """The files that exist nowhere else; of an applied plan those that apply has left out."""

@@ -14,7 +14,7 @@ from cleveragents.infrastructure.files.installed import empty_trash
 from cleveragents.infrastructure.files.installed.disk_usage import bytes_below
 
 NAME = "trash"
-_MOMENT = 0.1
+_MOMENT = 0.03
 # By then even a slow disk has deleted it, unless it cannot be.
 _LATE_NS = 600 * 10**9
 

@@ -100,6 +100,9 @@ class FsDirectories:
     def release(self, resource: PlanResource) -> None:
         """Nothing was pinned."""
 
+    def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
+        return self.diff(resource).left_behind
+
     def diff(self, resource: PlanResource) -> ResourceDiff:
         with self._snapshots.reading(resource) as reader, open_sandbox(resource) as anchor:
             found = without_holders(resource, reader.since(base_of(resource)))

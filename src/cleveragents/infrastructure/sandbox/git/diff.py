@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from cleveragents.domain.changes import ChangeKind, FileDiff, ResourceDiff
 from cleveragents.infrastructure.sandbox.git.command import Git
-from cleveragents.infrastructure.sandbox.git.trees import GitTrees, text_of
+from cleveragents.infrastructure.sandbox.git.trees import text_of
 
 # Plumbing: nothing of the user's taste in diffs (colours, prefixes, tools) reaches it.
 _DIFF = (
@@ -54,26 +54,21 @@ def joined(
     )
 
 
-def ignored_files(git: Git, trees: GitTrees, tree: str, include: Sequence[str]) -> tuple[str, ...]:
-    """Ignored files of a sandbox that were not brought along; whole folders as one entry."""
+def ignored_files(private: Git, include: Sequence[str]) -> tuple[str, ...]:
+    """Ignored files of a sandbox, whose tree the private index holds, that were not brought along;
+    whole folders as one entry."""
     brought = [PurePosixPath(path) for path in include]
-    with trees.private_index(git) as private:
-        private.run("read-tree", tree)
-        found = [path for path in _ignored(private, "--directory") if not _within(path, brought)]
-        return tuple(text for path in found for text in _without_brought(private, path, brought))
+    found = [path for path in _ignored(private, "--directory") if not _within(path, brought)]
+    return tuple(text for path in found for text in _without_brought(private, path, brought))
 
 
-def empty_folders(
-    git: Git, trees: GitTrees, tree: str, cut_out: Collection[str] = ()
-) -> tuple[str, ...]:
-    """The outermost folders of a sandbox that hold no file: git has no words for them. In those
-    that belong elsewhere, the sandboxes of others are seen."""
-    with trees.private_index(git) as private:
-        private.run("read-tree", tree)
-        # All files but ignored ones are in the tree: what git lists as a folder holds none of them.
-        args = ("ls-files", "--others", "--directory", "--exclude-standard", "-z")
-        listed = private.run(*args).stdout.split(b"\0")[:-1]
-    top, others = os.fsencode(git.directory), {os.fsencode(path) for path in cut_out}
+def empty_folders(private: Git, cut_out: Collection[str] = ()) -> tuple[str, ...]:
+    """The outermost folders of a sandbox, whose tree the private index holds, that hold no file:
+    git has no words for them. In those that belong elsewhere, the sandboxes of others are seen."""
+    # All files but ignored ones are in the tree: what git lists as a folder holds none of them.
+    args = ("ls-files", "--others", "--directory", "--exclude-standard", "-z")
+    listed = private.run(*args).stdout.split(b"\0")[:-1]
+    top, others = os.fsencode(private.directory), {os.fsencode(path) for path in cut_out}
     own = (path for path in listed if path.rstrip(b"/") not in others)
     return tuple(text_of(path) for path in own if _holds_nothing(os.path.join(top, path)))
 

@@ -32,7 +32,7 @@ from cleveragents.infrastructure.sandbox.git.submodules.records import (
     submodule_git,
     submodules_of,
 )
-from cleveragents.infrastructure.sandbox.git.views import GitViews
+from cleveragents.infrastructure.sandbox.git.views import GitView, GitViews
 from cleveragents.infrastructure.sandbox.location import (
     make_parent,
     remove_sandbox,
@@ -158,10 +158,7 @@ class GitCheckouts:
         from cleveragents.infrastructure.sandbox.git.trees import text_of
         from cleveragents.infrastructure.sandbox.strayed import strayed_notes
 
-        git = _repository(resource)
-        if git is not None and value_of(git, resource.base) is None:
-            commit = resource.base[:12]
-            raise BaseLostError(resource.name, git.directory, commit, resource.sandbox_path)
+        _refuse_lost_base(resource)
         with self._views.of_files(resource) as held:
             git, trees = held.git, held.trees
             folder = trees.of_sandbox(git, resource.base, resource.cut_out)
@@ -171,9 +168,19 @@ class GitCheckouts:
                 if one.start and one.is_changed:
                     parts.append(diff_of_trees(one.git, one.start, one.tree, below=one.path))
             notes = strayed_notes(resource, map(text_of, folder.strayed))
-            empty = empty_folders(git, trees, looked.folder.tree, resource.cut_out)
-            rest = left_behind(git, trees, resource, looked, _applied_token(resource))
+            with trees.index_of(git, looked.folder.tree) as private:
+                empty = empty_folders(private, resource.cut_out)
+                rest = left_behind(private, trees, resource, looked, _applied_token(resource))
             return replace(joined(parts, rest, notes, empty), can_bring=bool(rest))
+
+    def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
+        if not resource.cut_out and not submodules_of(resource):
+            _refuse_lost_base(resource)
+            with self._views.of_files(resource) as held:
+                found = _plainly_left(held, resource)
+            if found is not None:
+                return found
+        return self.diff(resource).left_behind
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         from cleveragents.infrastructure.sandbox.git.apply.token import CheckoutToken
@@ -199,30 +206,64 @@ class GitCheckouts:
         throw_away(self._sandboxes, beside(resource.sandbox_path))
 
 
+def _refuse_lost_base(resource: PlanResource) -> None:
+    git = _repository(resource)
+    if git is not None and value_of(git, resource.base) is None:
+        commit = resource.base[:12]
+        raise BaseLostError(resource.name, git.directory, commit, resource.sandbox_path)
+
+
 def left_behind(
-    git: Git,
+    private: Git,
     trees: "GitTrees",
     resource: PlanResource,
     looked: "Looked",
     brought: "IgnoredToken | None",
 ) -> tuple[str, ...]:
-    """What is in the sandbox and is not applied: ignored files, but for those that are wanted, and
-    whole repositories."""
+    """What is in the sandbox, whose tree the private index holds, and is not applied: ignored
+    files, but for those that are wanted, and whole repositories."""
     from cleveragents.infrastructure.sandbox.git.diff import ignored_files
     from cleveragents.infrastructure.sandbox.git.trees import text_of
-    from cleveragents.infrastructure.sandbox.project_view.layer_changes import without_untouched
 
-    copied = (*resource.include, *copied_folders(resource.sandbox_path))
-    found = ignored_files(git, trees, looked.folder.tree, copied)
-    left = [path for path in found if brought is None or not brought.takes(path)]
-    ignored = without_untouched(resource.sandbox_path, left)
+    copied = _copied(resource)
+    ignored = _ignored_left(private, resource, brought)
     for one in looked.inside:
         top = f"{one.path}/"
         inner = [item.removeprefix(top) for item in copied if item.startswith(top)]
-        found = ignored_files(one.git, trees, one.tree, inner)
+        with trees.index_of(one.git, one.tree) as index:
+            found = ignored_files(index, inner)
         ignored += [text_of(os.fsencode(top)) + path for path in found]
     others = [text_of(path) for path in (*looked.folder.nested, *looked.folder.strayed)]
     return tuple(sorted({*ignored, *others}))
+
+
+def _plainly_left(held: GitView, resource: PlanResource) -> tuple[str, ...] | None:
+    """The same for a sandbox without other repositories, which need a closer look: None. Which
+    files are ignored does not depend on what the others hold; so none of them is read."""
+    from cleveragents.infrastructure.sandbox.git.pipes import refuse_pipes
+    from cleveragents.infrastructure.sandbox.git.trees import GITLINK, repositories_in
+
+    refuse_pipes(held.git.directory)
+    with held.trees.index_of(held.git, resource.base) as private:
+        staged = private.run("ls-files", "--stage", "-z").stdout.split(b"\0")
+        if any(line.startswith(GITLINK) for line in staged) or repositories_in(private):
+            return None
+        return tuple(sorted(_ignored_left(private, resource, _applied_token(resource))))
+
+
+def _ignored_left(
+    private: Git, resource: PlanResource, brought: "IgnoredToken | None"
+) -> list[str]:
+    from cleveragents.infrastructure.sandbox.git.diff import ignored_files
+    from cleveragents.infrastructure.sandbox.project_view.layer_changes import without_untouched
+
+    found = ignored_files(private, _copied(resource))
+    left = [path for path in found if brought is None or not brought.takes(path)]
+    return without_untouched(resource.sandbox_path, left)
+
+
+def _copied(resource: PlanResource) -> tuple[str, ...]:
+    return (*resource.include, *copied_folders(resource.sandbox_path))
 
 
 def _applied_token(resource: PlanResource) -> "IgnoredToken | None":

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Generator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,6 +42,8 @@ _SETTINGS = {
     "core.checkStat": "default",
     "core.ignoreStat": "false",
 }
+# Of so many paths, each with its folders, fewer bytes than fit a command line.
+_FEW = 100
 _SPECIAL = frozenset(b'"\\\n\r\t')
 _OURS = {
     "GIT_AUTHOR_NAME": "CleverAgents",
@@ -125,6 +127,30 @@ class GitTrees:
             yield git.with_settings(_SETTINGS).with_env({"GIT_INDEX_FILE": str(index)})
 
     @contextmanager
+    def index_of(self, git: Git, tree: str) -> Generator[Git, None, None]:
+        """A git with an index of our own that holds a tree."""
+        with self.private_index(git) as private:
+            private.run("read-tree", tree)
+            yield private
+
+    @contextmanager
+    def index_for(
+        self, git: Git, tree: str, paths: Collection[bytes]
+    ) -> Generator[Git, None, None]:
+        """The same with as much of the tree as has to do with these paths: they, and what may hold
+        their attributes. So a few files of a large tree cost what they are."""
+        if len(paths) > _FEW:
+            with self.index_of(git, tree) as private:
+                yield private
+            return
+        words = [os.fsdecode(path) for path in sorted({*paths, *_attributes_of(paths)})]
+        with self.private_index(git) as private:
+            literal = git.with_env({"GIT_LITERAL_PATHSPECS": "1"})
+            found = literal.run("ls-tree", "-r", "-z", "--full-tree", tree, "--", *words).stdout
+            private.run("update-index", "-z", "--index-info", input=found)
+            yield private
+
+    @contextmanager
     def folder(self) -> Generator[Path, None, None]:
         make_private(str(self._scratch))
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix="git-") as name:
@@ -135,8 +161,7 @@ class GitTrees:
         if not paths:
             return
         git_dir = git.env.get("GIT_DIR") or git.text("rev-parse", "--absolute-git-dir")
-        with self.private_index(git) as private:
-            private.run("read-tree", tree)
+        with self.index_for(git, tree, paths) as private:
             # In a folder without attributes of its own git takes those of the index: the tree's.
             elsewhere = private.at(str(target)).with_env(
                 {"GIT_DIR": git_dir, "GIT_WORK_TREE": str(target)}
@@ -252,9 +277,7 @@ def _stage_folder(
     """Bring the private index to what the folder holds; gives the nested repositories left out."""
     with _encodings_told(private.directory):
         refuse(private.directory, private.run("add", "-u").stderr)
-    found = private.run("ls-files", "--others", "--exclude-standard", "-z")
-    refuse(private.directory, found.stderr)
-    untracked = found.stdout.split(b"\0")[:-1]
+    untracked = _untracked(private, refuse)
     # A nested repository ends in a slash. As an entry it would be a submodule that nobody can
     # fetch, and without a commit git cannot add it at all.
     nested = tuple(path for path in untracked if path.endswith(b"/"))
@@ -264,6 +287,18 @@ def _stage_folder(
         with _encodings_told(private.directory):
             private.run("update-index", "--add", "-z", "--stdin", input=nul_ended(files))
     return nested
+
+
+def repositories_in(private: Git) -> tuple[bytes, ...]:
+    """Those that the folder holds beside what the private index names."""
+    found = _untracked(private, _refuse_unread)
+    return tuple(path for path in found if path.endswith(b"/"))
+
+
+def _untracked(private: Git, refuse: Callable[[str, bytes], None]) -> list[bytes]:
+    found = private.run("ls-files", "--others", "--exclude-standard", "-z")
+    refuse(private.directory, found.stderr)
+    return found.stdout.split(b"\0")[:-1]
 
 
 @contextmanager
@@ -297,6 +332,12 @@ def _tree_change(head: bytes, path: bytes) -> TreeChange:
         old_oid=old_oid,
         new_oid=new_oid,
     )
+
+
+def _attributes_of(paths: Collection[bytes]) -> set[bytes]:
+    """Where git looks for the attributes of these paths."""
+    parents = {parent for path in paths for parent in PurePosixPath(os.fsdecode(path)).parents}
+    return {os.fsencode(parent / ".gitattributes") for parent in parents}
 
 
 def _quoted(path: bytes) -> bytes:

@@ -132,6 +132,9 @@ class SqliteDatabases:
     def release(self, resource: PlanResource) -> None:
         """Nothing was pinned."""
 
+    def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
+        return self.diff(resource).left_behind
+
     def diff(self, resource: PlanResource) -> ResourceDiff:
         if resource.base_snapshot is None:
             return ResourceDiff()

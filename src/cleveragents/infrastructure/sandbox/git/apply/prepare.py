@@ -101,8 +101,9 @@ class GitApply:
                 clear_workshop(resource)
                 raise
             ignored = self._ignored(held.git, resource, looked, options)
-            rest = left_behind(held.git, held.trees, resource, looked, ignored)
-            empty = empty_folders(held.git, held.trees, looked.folder.tree, resource.cut_out)
+            with held.trees.index_of(held.git, looked.folder.tree) as private:
+                rest = left_behind(private, held.trees, resource, looked, ignored)
+                empty = empty_folders(private, resource.cut_out)
             inside = diffs_of(resource, submodules.steps)
             diffs = (diff_of_trees(held.git, merge.ours, merge.result), *inside)
             notes = [*submodules.notes, *_left_folders(resource, options, merge)]

@@ -43,8 +43,7 @@ class DiskState:
         self._disk = {change.path: _disk(self._top, change.name) for change in changes}
         self._sparse = absent
         files = [path for path, disk in self._disk.items() if disk is Disk.FILE]
-        with trees.private_index(git) as private:
-            private.run("read-tree", old)
+        with trees.index_for(git, old, [change.path for change in changes]) as private:
             args = ("update-index", "--add", "--replace", "-z", "--stdin")
             private.run(*args, input=nul_ended(files))
             self._entries = _entries(private, files)
