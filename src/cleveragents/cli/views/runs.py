@@ -60,7 +60,7 @@ def failed(outcome: RunOutcome, error: PlanError) -> CommandResult:
         blocks=[*_blocks(outcome), Fields("Error", [("message", Cell(error.message, "bad"))])],
         messages=[f"{_sum(outcome)}; it is in the sandbox, and not applied", error.hint],
         status="error",
-        exit_code=1,
+        exit_code=error.exit_code,
         warnings=_warnings(outcome.diffs),
     )
 

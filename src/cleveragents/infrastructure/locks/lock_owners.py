@@ -1,4 +1,5 @@
-"""Who holds a lock: what an owner says of itself, whether it lives, whose turn it is."""
+"""Who holds a lock: what an owner says of itself, whether it lives, and whose turn it is when it is
+dead (`whose_turn`)."""
 
 import os
 from enum import StrEnum

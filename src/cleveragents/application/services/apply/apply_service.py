@@ -2,7 +2,7 @@
 
 The order, which ADR 0021 gives the reasons for: intent stored; each resource changed, with what it
 was kept beside it; the plan is applied; what was kept goes; the sandboxes go. A kill leaves the
-intent and what was kept: the next `plan apply` finishes it, or takes it back (`_stored`).
+intent and what was kept: the next `plan apply` finishes it, or takes it back (`_given_up`).
 Why: until the plan is on record as applied, everything can be taken back, last resource first; from
 then on nothing is, and so only then what it would be taken back by may go.
 What is not guaranteed: that others see it at one instant, as resources change one after the other;

@@ -1,7 +1,8 @@
 """What a stat index is: the status of all files and folders of a tree at one time (ADR 0036).
 
 A file may be skipped by it if the second in which it last changed was over when it was compared
-with the manifest (`CERTAIN`): a change since then shows in its status.
+with the manifest (`CERTAIN`): a change since then shows in its status. When one path counts as
+unchanged: `ManifestRow.still_is` in `files/entry.py`.
 """
 
 import hashlib

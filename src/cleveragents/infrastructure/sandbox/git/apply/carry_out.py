@@ -1,7 +1,8 @@
 """Carrying out a prepared apply in the user's checkout and its submodules.
 
 Every part may be repeated with the same token after a crash, and ends in the same state. What was
-there before is kept until the apply is settled, so that all of it can be taken back.
+there before is kept until the apply is settled, so that all of it can be taken back; who mends it
+after a kill is `services/apply/apply_service.py`.
 In which order: submodules, innermost first; repositories of new ones; ignored folders, if they are
 wanted; the project. Taking back goes the other way round. So a commit of the project never names
 one that is not there.

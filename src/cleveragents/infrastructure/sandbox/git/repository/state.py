@@ -22,7 +22,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import put_file, remove
 from cleveragents.infrastructure.sandbox.git.command import OFFLINE, Git
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, StateFile, quoted
-from cleveragents.infrastructure.sandbox.git.repository.index_file import listing_of
+from cleveragents.infrastructure.sandbox.git.repository.new_index_reader import listing_of
 from cleveragents.infrastructure.sandbox.git.repository.own_place import folder_of
 from cleveragents.infrastructure.sandbox.git.repository.packs import Packs, is_pack, places_in
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import (

@@ -2,6 +2,7 @@
 
 For an index that was just made by us. The plain form only, version 2 without parts that a reader
 must know: everything else (split, sparse, paths left out of the checkout) is a question for git.
+Where a sandbox's index is captured and restored: `state.py`.
 """
 
 import struct

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.infrastructure.sandbox.git.repository.index_file import listing_of
+from cleveragents.infrastructure.sandbox.git.repository.new_index_reader import listing_of
 
 OID_BYTES = {"sha1": 20, "sha256": 32}
 
