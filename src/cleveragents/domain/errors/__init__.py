@@ -108,6 +108,5 @@ from cleveragents.domain.errors.base import *
 from cleveragents.domain.errors.checkpoints import *
 from cleveragents.domain.errors.machine import *
 from cleveragents.domain.errors.plans import *
-from cleveragents.domain.errors.running import *
 from cleveragents.domain.errors.usage import *
 from cleveragents.domain.errors.work import *

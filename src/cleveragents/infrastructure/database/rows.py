@@ -7,13 +7,17 @@ msgspec reads both as the types that the fields have, and so finds what is not a
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
+from functools import cache
 from operator import attrgetter
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import MsgspecError, Struct, ValidationError, convert, json, to_builtins
 
 from cleveragents.domain.errors import InvalidIdError
 from cleveragents.domain.resource_kinds import ResourceType, type_named
+
+if TYPE_CHECKING:
+    from json import JSONEncoder
 
 Row = sqlite3.Row
 _JSON = "_json"
@@ -122,9 +126,14 @@ def to_text(moment: datetime) -> str:
 
 def to_json(value: object) -> str:
     """With surrogates, which msgspec's own JSON refuses: bytes of paths that are not UTF-8."""
-    from json import dumps  # noqa: PLC0415 - who only reads does not pay for it
+    return _writer().encode(to_builtins(value, enc_hook=_plain))
 
-    return dumps(to_builtins(value, enc_hook=_plain), separators=(",", ":"), allow_nan=False)
+
+@cache
+def _writer() -> "JSONEncoder":
+    from json import JSONEncoder  # noqa: PLC0415 - who only reads does not pay for it
+
+    return JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 def from_json(text: str) -> Any:

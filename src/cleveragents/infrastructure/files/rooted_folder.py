@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from functools import cache
-from types import TracebackType
 from typing import Any, Self
 
 from cleveragents.infrastructure.files.closed_files import open_closed
@@ -98,12 +97,7 @@ class RootedFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         try:
             self._close_up()
         finally:

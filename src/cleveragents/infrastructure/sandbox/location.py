@@ -23,6 +23,21 @@ class SandboxFolders:
         return resource.rebuilding is None and is_there(self._sandboxes, resource)
 
 
+class NothingBeside:
+    """The part of a `SandboxMaker` that is the same for all types whose sandboxes are all there is:
+    no repository of their own, and nothing that was pinned in the project."""
+
+    def secure(self, resource: PlanResource) -> bool:  # noqa: ARG002 - the same for every one
+        """A capture reads everything."""
+        return True
+
+    def has_repository(self, resource: PlanResource) -> bool:  # noqa: ARG002 - it needs none
+        return True
+
+    def release(self, resource: PlanResource) -> None:
+        """Nothing was pinned."""
+
+
 class PlainLocation:
     """Of a file or folder that nothing tells from another one: a `ResourceLocation` of types whose
     sandboxes stand on nothing but themselves. `is_one` says whether such a thing is at a place."""

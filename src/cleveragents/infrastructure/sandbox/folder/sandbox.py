@@ -28,6 +28,7 @@ from cleveragents.infrastructure.sandbox.folder.apply.staging import PREFIX
 from cleveragents.infrastructure.sandbox.folder.diff import contents_of, diff_of
 from cleveragents.infrastructure.sandbox.folder.inspect import checked_folder, inspect_folder
 from cleveragents.infrastructure.sandbox.location import (
+    NothingBeside,
     is_there,
     make_parent,
     remove_sandbox,
@@ -39,7 +40,7 @@ from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 from cleveragents.infrastructure.snapshots.tree.session import open_sandbox
 
 
-class FsDirectories:
+class FsDirectories(NothingBeside):
     """The data directory is the folder that `sandboxes_dir` is in."""
 
     def __init__(self, sandboxes_dir: str, snapshots: TreeEngine) -> None:
@@ -89,16 +90,6 @@ class FsDirectories:
         ApplyJournal(resource, "").clear()
         with suppress(OSError):  # another sandbox of the plan may still be there
             path.parent.rmdir()
-
-    def secure(self, resource: PlanResource) -> bool:  # noqa: ARG002 - the same for every one
-        """A capture reads everything."""
-        return True
-
-    def has_repository(self, resource: PlanResource) -> bool:  # noqa: ARG002 - it needs none
-        return True
-
-    def release(self, resource: PlanResource) -> None:
-        """Nothing was pinned."""
 
     def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
         return self.diff(resource).left_behind

@@ -23,6 +23,7 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.sandbox.location import (
+    NothingBeside,
     is_there,
     make_parent,
     own_folder,
@@ -55,7 +56,7 @@ class DatabaseToken(Struct, frozen=True, kw_only=True):
     diff: ResourceDiff
 
 
-class SqliteDatabases:
+class SqliteDatabases(NothingBeside):
     def __init__(
         self,
         sandboxes_dir: str,
@@ -121,16 +122,6 @@ class SqliteDatabases:
         throw_away(self._sandboxes, folder)
         with suppress(OSError):  # another sandbox of the plan may still be there
             folder.parent.rmdir()
-
-    def secure(self, resource: PlanResource) -> bool:  # noqa: ARG002 - the same for every one
-        """A capture reads everything."""
-        return True
-
-    def has_repository(self, resource: PlanResource) -> bool:  # noqa: ARG002 - it needs none
-        return True
-
-    def release(self, resource: PlanResource) -> None:
-        """Nothing was pinned."""
 
     def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
         return self.diff(resource).left_behind

@@ -7,7 +7,6 @@ believed, and then none of them is.
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Self
 
 
@@ -28,12 +27,7 @@ class ParallelCommands:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for process in self._running:
             if process.poll() is None:
                 process.kill()
