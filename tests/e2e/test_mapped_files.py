@@ -1,10 +1,13 @@
 """Files that a living agent writes through memory: each group holds what they held then."""
 
+import os
 import sys
 
 import pytest
 from tests.support.coding_agent import use_command
 from tests.support.world import PlanHandle, World
+
+from cleveragents.infrastructure.confinement.machine import Machine
 
 # Calls hooks, and writes letters through a mapping in the way that its first argument says.
 AGENT = """
@@ -56,6 +59,14 @@ while not os.path.exists("begun"):
 for number in range(5):
     call(f"step {number}", lambda: pathlib.Path("f").write_text(str(number)))
 """
+# The user's own file is copied up when it is opened, and is another one for whoever has it mapped.
+IN_A_LAYER = """
+call("begin", lambda: None)
+file = open("node_modules/deep/data", "r+b")
+area = mmap.mmap(file.fileno(), 0)
+for letter in (b"B", b"C", b"D"):
+    call(letter.decode(), lambda: write(letter))
+"""
 
 
 def use(world: World, work: str) -> PlanHandle:
@@ -84,3 +95,22 @@ def test_no_group_holds_half_of_what_was_being_written(world: World) -> None:
         held = (plan.sandbox / "data").read_bytes()
         first, last = (int.from_bytes(part, "big") for part in (held[:8], held[-8:]))
         assert first - last in (0, 1)  # whichever it was about to write when it was stopped
+
+
+@pytest.mark.skipif(
+    not Machine(os.environ["PATH"]).read_only_view, reason="this kernel has no layers for a command"
+)
+def test_what_is_written_in_a_layer_is_in_the_groups(world: World) -> None:
+    (world.project.path / ".gitignore").write_text("node_modules/\n")
+    world.project.git("add", "-A")
+    world.project.git("commit", "-qm", "ignored")
+    theirs = world.project.path / "node_modules/deep/data"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_bytes(b"A" * 4096 * 2000)
+    plan = use(world, IN_A_LAYER)
+    plan.execute().ok()
+    for letter in "BCD":
+        plan.rollback(f"after agent.Write Write {letter}").ok()
+        held = (plan.sandbox / "node_modules/deep/data").read_bytes()
+        assert set(held) == {ord(letter)}, chr(held[0])
+    assert set(theirs.read_bytes()) == {ord("A")}

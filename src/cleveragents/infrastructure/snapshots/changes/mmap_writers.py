@@ -7,15 +7,15 @@ started by the plan, and few of them outlive their step.
 In which order: who lives; what each has mapped for writing; what ours have open for writing. What
 is mapped now, or was at the last look, is read again. So is what is only open, unless the file
 system tells of mapped writes and its status has not moved. All stay named until they are stored.
-What is not guaranteed: processes that we may not look into, strangers from before the first look
-that map a file of the sandbox later, and files of a layer that were copied up, which have another
-inode for whoever has them mapped.
+What is not guaranteed: processes that we may not look into, and strangers from before the first
+look that map a file of the sandbox later.
 """
 
 import ctypes
 import errno
 import fcntl
 import os
+import stat
 import struct
 from collections.abc import Collection
 from contextlib import suppress
@@ -23,6 +23,7 @@ from io import FileIO
 from typing import NamedTuple
 
 from cleveragents.infrastructure.files.filesystems import tells_of_mapped_writes
+from cleveragents.infrastructure.files.layers.known_layers import known_layers
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import status_at
 from cleveragents.infrastructure.processes.process_tree import descendants
@@ -113,16 +114,24 @@ class LiveMappings:
 
     def _named(self, file: Written) -> bytes | None:
         """A step sees its sandbox at the project's own path, and so the kernel names files by that:
-        what an ending of it leads to in the sandbox is the same file, if its inode is."""
+        what an ending of it leads to in the sandbox is the same file, if its inode is. In a layer
+        it may have another one, and then whatever has such an ending is read once too often."""
         if file.path.startswith(self._prefix):
             return file.path.removeprefix(self._prefix)
         parts = file.path.split(b"/")[1:]
         for first in range(len(parts)):
             path = b"/".join(parts[first:])
             with suppress(OSError, ValueError):
-                if os.lstat(self._prefix + path).st_ino == file.inode:
+                found = os.lstat(self._prefix + path)
+                if found.st_ino == file.inode or self._is_file_of_layer(path, found):
                     return path
         return None
+
+    def _is_file_of_layer(self, path: bytes, found: os.stat_result) -> bool:
+        if not stat.S_ISREG(found.st_mode) or b"/" not in path:
+            return False
+        layers = known_layers(os.fsdecode(self._prefix.rstrip(b"/")))
+        return any(path.startswith(os.fsencode(layer) + b"/") for layer in layers)
 
 
 def _alive() -> set[str]:
