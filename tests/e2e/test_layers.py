@@ -350,8 +350,30 @@ def test_a_change_of_the_users_folder_during_a_step_is_told(furnished: World) ->
         gate.touch()
         process.communicate(timeout=60)
     quiet, waited = plan("artifacts").ok().data["artifacts"]
+    folder = str(world.project.path / "node_modules")
     assert "changed_by_others" not in quiet["values"]
-    assert waited["values"]["changed_by_others"] == [str(world.project.path / "node_modules")]
+    assert waited["values"]["changed_by_others"] == [folder]
+    assert f"somebody else has changed {folder} while this ran" in waited["output"]
+
+
+def test_a_package_that_the_user_installs_while_a_program_runs_is_told(furnished: World) -> None:
+    """Where packages lie some folders below, and the program decides its steps itself."""
+    world = furnished
+    packages = world.project.path / ".venv/lib/python3.11/site-packages"
+    packages.mkdir(parents=True)
+    (packages / "one.py").touch()
+    go, gate = world.beside / "go", world.beside / "gate"
+    wait = f"touch {go} own.txt; until [ -e {gate} ]; do sleep 0.02; done"
+    allowed = ("--write", str(world.beside))
+    process = world.agents.start("run", "--keep", *allowed, "--", "sh", "-c", wait)
+    try:
+        wait_for(go.exists)
+        (packages / "two.py").touch()
+    finally:
+        gate.touch()
+        process.communicate(timeout=60)
+    told = " ".join(str(row) for row in world.agents("plan", "artifacts").ok().data["artifacts"])
+    assert "somebody else has changed" in told and ".venv" in told
 
 
 def test_a_sandbox_that_is_made_again_has_its_layers(furnished: World) -> None:

@@ -24,7 +24,6 @@ from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.confinement.confiner import Confiner
 from cleveragents.infrastructure.confinement.covers import (
     Cover,
-    mark_of_folder,
     marks_below,
     seen_at,
 )
@@ -35,7 +34,7 @@ from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
 from cleveragents.infrastructure.processes.marked import end_processes, mark_of
 from cleveragents.infrastructure.processes.own_work import OwnWork
 from cleveragents.infrastructure.processes.reports import Report
-from cleveragents.infrastructure.processes.running import Limits, Running
+from cleveragents.infrastructure.processes.running import Limits, Running, told_of_changed
 from cleveragents.infrastructure.processes.start import NotStartedError, Start
 from cleveragents.infrastructure.processes.starting import started
 from cleveragents.infrastructure.terminal.relays import ProgramEnds
@@ -135,8 +134,9 @@ class ProcessRunner:
             report = running.end()
         self.refuse_if_stopped(command.plan_id)
         result = self._result(command, tail.text, report)
-        if moved := [path for path, mark in running.below.items() if mark_of_folder(path) != mark]:
-            return replace(result, values={**result.values, "changed_by_others": moved})
+        if moved := running.changed_below():
+            values = {**result.values, "changed_by_others": moved}
+            return replace(result, output=f"{result.output}{told_of_changed(moved)}", values=values)
         return result
 
     @contextmanager

@@ -5,14 +5,14 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Protocol
 
 from msgspec import Struct
 
 from cleveragents.domain.errors import ToolLimitError, ToolNotEndedError, ToolTimeoutError
-from cleveragents.infrastructure.confinement.covers import FolderMark
+from cleveragents.infrastructure.confinement.covers import FolderMark, mark_of_folder
 from cleveragents.infrastructure.processes import standstill
 from cleveragents.infrastructure.processes.first_process import DONE, RESUME, SUSPEND
 from cleveragents.infrastructure.processes.forking.served_process import ServedProcess
@@ -90,6 +90,13 @@ class KeptProcess(Protocol):
         ...
 
 
+def told_of_changed(folders: Sequence[str]) -> str:
+    """A line for the end of what a program has printed; nothing if there is nothing to tell."""
+    if not folders:
+        return ""
+    return f"\nagents: somebody else has changed {', '.join(folders)} while this ran\n"
+
+
 class Running:
     """`name` is the tool's, `mark` what its processes carry, `report` where its supervisor writes.
 
@@ -113,6 +120,10 @@ class Running:
         self.is_suspended = False
         self.below: Mapping[str, FolderMark | None] = {}
         self._ending: _Ending | None = None
+
+    def changed_below(self) -> list[str]:
+        """Those of the user's folders in which somebody else has changed something since."""
+        return [path for path, mark in self.below.items() if mark_of_folder(path) != mark]
 
     @property
     def output(self) -> int:

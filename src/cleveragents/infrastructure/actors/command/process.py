@@ -1,5 +1,6 @@
 """One run of an agent's program: that it runs, what it prints, and how it ends."""
 
+import os
 import select
 import time
 from collections.abc import Mapping, Sequence
@@ -17,6 +18,7 @@ from cleveragents.infrastructure.processes.denials import (
     suspicious_lines,
 )
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner, last_lines
+from cleveragents.infrastructure.processes.running import told_of_changed
 from cleveragents.infrastructure.terminal.plain_text import plain_text
 from cleveragents.infrastructure.terminal.relays import KeptOutput, OpenRelay
 
@@ -101,6 +103,7 @@ class AgentProcess:
         self._relay.look(self._running)
         if ended:
             report = self._running.end()
+            self._printed += os.fsencode(told_of_changed(self._running.changed_below()))
             self._runner.refuse_if_stopped(self._command.plan_id)
             self.end = self._ended(report.code if report else None)
         return any(fd in ready for fd in others)

@@ -21,6 +21,11 @@ def known_layers(sandbox: str) -> list[str]:
     return _read(sandbox, _KNOWN)
 
 
+def is_noted(sandbox: str) -> bool:
+    """Whether it is on record which ones it has, be it none."""
+    return os.path.lexists(os.path.join(beside(sandbox), _KNOWN))
+
+
 def copied_folders(sandbox: str) -> list[str]:
     """Ignored ones that were copied, where there can be no layers."""
     return _read(sandbox, _COPIED)

@@ -73,7 +73,8 @@ class GitCheckouts:
         found = inspect_checkout(
             trees, self._pins, spec, plan_id, include_uncommitted=include_uncommitted
         )
-        told = self._layers().notices(found.location, spec.include)
+        covered = not found.submodules
+        told = self._layers().notices(found.location, spec.include, is_covered=covered)
         return replace(found, notices=(*found.notices, *told)) if told else found
 
     def create(self, resource: PlanResource) -> None:

@@ -17,7 +17,8 @@ from cleveragents.infrastructure.files.copy.copy_worker import FICLONE
 # What a slow disk copies in less than a second.
 _MOST_FILES = 1000
 _MOST_BYTES = 20 << 20
-_REFUSED = "this machine refuses layers to steps"
+MACHINE_REFUSES = "this machine refuses layers to steps"
+HAS_SUBMODULES = "with submodules there are no layers"
 
 
 class Instead(StrEnum):
@@ -33,7 +34,7 @@ def instead_of_layer(folder: str, scratch: str) -> Instead:
     return Instead.COPIED if _is_small(folder) else Instead.LEFT_OUT
 
 
-def notice_of(folders: Sequence[tuple[str, Instead]]) -> list[str]:
+def notice_of(folders: Sequence[tuple[str, Instead]], why: str) -> list[str]:
     """For people; nothing if there is nothing to tell."""
     told: list[str] = []
     for how in Instead:
@@ -41,11 +42,11 @@ def notice_of(folders: Sequence[tuple[str, Instead]]) -> list[str]:
         if names and how is Instead.LEFT_OUT:
             wanted = f"include: [{', '.join(names)}]"
             told.append(
-                f"{', '.join(names)} will not be in the sandbox: {_REFUSED}, and a copy takes long;"
+                f"{', '.join(names)} will not be in the sandbox: {why}, and a copy takes long;"
                 f" say {shlex.quote(wanted)} at the resource to have one made"
             )
         elif names:
-            told.append(f"{', '.join(names)} will be {how.value} into the sandbox: {_REFUSED}")
+            told.append(f"{', '.join(names)} will be {how.value} into the sandbox: {why}")
     return told
 
 

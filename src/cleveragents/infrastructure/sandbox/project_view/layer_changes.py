@@ -5,6 +5,7 @@ import stat
 
 from msgspec import Struct
 
+from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.files.layers.known_layers import known_layers
 from cleveragents.infrastructure.files.layers.overlay_marks import is_whiteout, opaque_bit
 
@@ -26,8 +27,9 @@ class LayerChange(Struct):
 
 
 def layer_changes(sandbox: str) -> dict[str, LayerChange]:
-    """By layer; it takes as long as there are changes."""
-    return {path: _change(os.path.join(sandbox, path)) for path in known_layers(sandbox)}
+    """By layer, as people read its path; it takes as long as there are changes."""
+    layers = known_layers(sandbox)
+    return {shown(os.fsencode(path)): _change(os.path.join(sandbox, path)) for path in layers}
 
 
 def without_untouched(sandbox: str, ignored: list[str]) -> list[str]:

@@ -21,6 +21,7 @@ from cleveragents.infrastructure.files.data_folder import make_private
 from cleveragents.infrastructure.files.layers.known_layers import (
     beside,
     copied_folders,
+    is_noted,
     known_layers,
     note_copied,
     note_found,
@@ -29,14 +30,20 @@ from cleveragents.infrastructure.files.layers.known_layers import (
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.include import copy_include
+from cleveragents.infrastructure.sandbox.git.repository.details import details_of
 from cleveragents.infrastructure.sandbox.location import remove_sandbox
 from cleveragents.infrastructure.sandbox.project_view.instead import (
+    HAS_SUBMODULES,
+    MACHINE_REFUSES,
     Instead,
     instead_of_layer,
     notice_of,
 )
 
 _LISTED = ("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+_STAYS = (
+    "it has submodules, and so steps see the sandbox at a path of its own, and not at the project's"
+)
 
 Mountable = Callable[[Confinement, str], bool | None]
 """Whether the folder at a path can be the lower part of a layer, for steps confined like that; None
@@ -63,15 +70,24 @@ class SandboxLayers:
         ignored by now, and that the sandbox has not."""
         if not resource.kind.has_repository or not os.path.isdir(resource.location):
             return
-        known = known_layers(resource.sandbox_path)
-        with RootedFolder(resource.sandbox_path, sandbox=True) as anchor:
+        sandbox = resource.sandbox_path
+        with RootedFolder(sandbox, sandbox=True) as anchor:
+            known = known_layers(sandbox) if is_noted(sandbox) else self._lost(resource, anchor)
             new = [path for path in self._wanted(resource) if path not in known]
             made = [path for path in new if _is_free(anchor, path)]
             if made:
-                note_found(resource.sandbox_path, made)
-                note_layers(resource.sandbox_path, [*known, *made])
+                note_found(sandbox, made)
+            if made or not is_noted(sandbox):
+                note_layers(sandbox, [*known, *made])
             for path in (*known, *made):
                 _make_upper(anchor, path, os.path.join(resource.location, path))
+
+    def _lost(self, resource: PlanResource, anchor: RootedFolder) -> list[str]:
+        """Where the list is gone, what has a folder in both can only have been layers; of a sandbox
+        that has just been made there are none."""
+        copied = copied_folders(resource.sandbox_path)
+        wanted = [path for path in self._wanted(resource) if path not in copied]
+        return [path for path in wanted if _has_folder(anchor, f"{path}/.")]
 
     def known_or_all(self, resource: PlanResource) -> list[str]:
         """Of a sandbox that is to be made again: if what it knew is gone with it, all that is
@@ -94,23 +110,31 @@ class SandboxLayers:
         if copied:
             note_copied(resource.sandbox_path, copied)
 
-    def notices(self, location: str, include: Sequence[str]) -> list[str]:
-        """What people are told before a plan is made there."""
-        return notice_of(self._instead(location, include, Confinement()))
+    def notices(self, location: str, include: Sequence[str], *, is_covered: bool) -> list[str]:
+        """What people are told before a plan is made there. One that is not covered by its sandbox
+        has no layers."""
+        found = self._instead(location, include, Confinement(), is_covered=is_covered)
+        if is_covered:
+            return notice_of(found, MACHINE_REFUSES)
+        stays = [_STAYS] if self._mountable(Confinement(), location) else []
+        return [*stays, *notice_of(found, HAS_SUBMODULES)]
 
     def _refused(self, resource: PlanResource) -> list[tuple[str, Instead]]:
         left_out = (*resource.include, *resource.cut_out)
-        found = self._instead(resource.location, left_out, resource.confinement)
+        found = self._instead(
+            resource.location, left_out, resource.confinement, is_covered=_is_covered(resource)
+        )
         with RootedFolder(resource.sandbox_path, sandbox=True) as anchor:
             return [(path, how) for path, how in found if _is_free(anchor, path)]
 
     def _instead(
-        self, location: str, left_out: Sequence[str], asked: Confinement
+        self, location: str, left_out: Sequence[str], asked: Confinement, *, is_covered: bool
     ) -> list[tuple[str, Instead]]:
+        refusing = (False,) if is_covered else (False, True)
         refused = [
             (path, lower)
             for path, lower in self._ignored(location, left_out)
-            if self._mountable(asked, lower) is False
+            if self._mountable(asked, lower) in refusing
         ]
         if refused:
             make_private(self._scratch)
@@ -133,6 +157,8 @@ class SandboxLayers:
             remove_sandbox(self._sandboxes, work)
 
     def _wanted(self, resource: PlanResource) -> Iterator[str]:
+        if not _is_covered(resource):
+            return
         left_out = (*resource.include, *resource.cut_out)
         for path, lower in self._ignored(resource.location, left_out):
             if self._mountable(resource.confinement, lower):
@@ -165,6 +191,11 @@ def _layers(resource: PlanResource, paths: Sequence[str], work: str) -> Iterator
         os.mkdir(f"{work}/{number}", 0o700)
         lower = os.path.join(os.path.realpath(resource.location), path)
         yield Layer(path=path, lower=lower, work=f"{work}/{number}", base=f"{work}/base")
+
+
+def _is_covered(resource: PlanResource) -> bool:
+    """Repositories of submodules know where their files are: its sandbox stays where it is."""
+    return not details_of(resource).submodules
 
 
 def _is_folder(path: str) -> bool:
