@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from git_world import Project, World, changed, world
+from msgspec.structs import replace
 
 from cleveragents.domain.changes import FileDiff
 from cleveragents.infrastructure.sandbox.git.command import Git
@@ -96,6 +97,8 @@ def test_ignored_files_stay_behind_and_are_named(world: World) -> None:
     assert diff.files == ()
     assert diff.left_behind == ("build/", "cloned/", "run.log", "vendor/new")
     assert world.registry.left_behind(resource) == diff.left_behind
+    for began in (None, "no snapshot of ours"):
+        assert world.registry.only_here(replace(resource, base_snapshot=began)) == diff.left_behind
 
 
 def test_what_is_left_behind_is_told_without_reading_the_rest(world: World) -> None:

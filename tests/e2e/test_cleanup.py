@@ -83,6 +83,20 @@ def gone(world: World) -> bool:
     return not (sandboxes(world) or snapshots(world) or world.project.traces())
 
 
+def test_what_would_be_lost_is_all_that_is_nowhere_else_whoever_made_it(world: World) -> None:
+    """By steps, and by hand since the last group; ignored folders as one."""
+    ignored = write(".gitignore", "build/\n")
+    plan = world.run(ignored, shell("mkdir build; echo 1 > build/one; rm README.md"))
+    (plan.sandbox / "build/two").write_text("by hand")
+    (plan.sandbox / "by-hand").write_text("after the last group")
+
+    answer = discard(world, plan).ok()
+
+    lost = [".gitignore", "README.md", "build/", "by-hand"]
+    assert answer.data["files_lost"] == {"code": lost}
+    assert gone(world)
+
+
 def test_a_plan_that_is_not_over_is_ended_and_discarded_in_one_command(world: World) -> None:
     plan = world.run(write("a", "b"), shell("echo x > kept.log"))
     before = world.project.fingerprint()

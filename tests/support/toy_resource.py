@@ -33,6 +33,7 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.domain.resource_kinds import ResourceKind, ResourceType
 from cleveragents.domain.subplan import Conflict, ConflictKind
+from cleveragents.infrastructure.sandbox.adapter import told_by
 from cleveragents.infrastructure.sandbox.location import (
     PlainLocation,
     is_there,
@@ -64,6 +65,9 @@ class NoteAdapter:
     def diff_between(self, resource: PlanResource, old: str, new: str) -> ResourceDiff:
         contents = (self.snapshots.content(resource, ref) for ref in (old, new))
         return _diff(resource, *contents)
+
+    def only_here(self, resource: PlanResource) -> tuple[str, ...]:
+        return told_by(self.sandbox.diff(resource))
 
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
         return _diff(resource, self.snapshots.content(resource, ref), _read(resource.sandbox_path))

@@ -267,6 +267,10 @@ class MemorySandboxes:
     def release(self, resource: PlanResource) -> None:
         self.released.append(resource.name)
 
+    def only_here(self, resource: PlanResource) -> tuple[str, ...]:
+        diff = self.diff(resource)
+        return tuple(sorted({*(file.path for file in diff.files), *diff.left_behind}))
+
     def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
         return self.diff(resource).left_behind
 

@@ -157,9 +157,8 @@ class SandboxMaking(Protocol):
         """What the sandbox holds now against what it was made from."""
         ...
 
-    def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
-        """Only what of that no apply brings, or has brought; for less than all of it."""
-        ...
+    # Only what of that no apply brings, or has brought; for less than all of it.
+    def left_behind(self, resource: PlanResource) -> tuple[str, ...]: ...
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         """What was applied, for a plan whose sandbox may be gone."""
@@ -195,6 +194,8 @@ class Applying(Protocol):
 class Sandboxes(SandboxMaking, Applying, Protocol):
     """The isolated copies, whatever their type; one adapter per type does what the two say."""
 
+    # The names of all files that are not what the sandbox was made from; nothing of them.
+    def only_here(self, resource: PlanResource) -> tuple[str, ...]: ...
     def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
         """Where the sandbox of this resource will be; one that is a file keeps the file name."""
         ...

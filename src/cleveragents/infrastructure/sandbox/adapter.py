@@ -136,3 +136,12 @@ class ResourceAdapter(Protocol):
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
         """What the sandbox holds now against the snapshot; nothing is written."""
         ...
+
+    def only_here(self, resource: PlanResource) -> tuple[str, ...]:
+        """The contract is that of the port `Sandboxes`."""
+        ...
+
+
+def told_by(diff: ResourceDiff) -> tuple[str, ...]:
+    """All names of a diff: what differs, and what is left behind."""
+    return tuple(sorted({*(file.path for file in diff.files), *diff.left_behind}))

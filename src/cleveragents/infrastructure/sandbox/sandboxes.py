@@ -123,6 +123,10 @@ class SandboxesByType:
         self._comparing(resource)
         return self._adapters.of(resource).sandbox.diff(resource)
 
+    def only_here(self, resource: PlanResource) -> tuple[str, ...]:
+        self._comparing(resource)
+        return self._adapters.of(resource).only_here(resource)
+
     def left_behind(self, resource: PlanResource) -> tuple[str, ...]:
         self._comparing(resource)
         return self._adapters.of(resource).sandbox.left_behind(resource)

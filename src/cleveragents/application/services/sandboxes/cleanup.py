@@ -116,11 +116,11 @@ class SandboxCleanup:
         """The files that exist nowhere else; of an applied plan those that apply has left out."""
         try:
             self._sandboxes.check(resource)
-            diff = self._sandboxes.diff(resource)
+            if plan.state is State.APPLIED:
+                return self._sandboxes.left_behind(resource)
+            return self._sandboxes.only_here(resource)
         except SandboxMissingError:
             return ()
-        changed = () if plan.state is State.APPLIED else tuple(file.path for file in diff.files)
-        return tuple(sorted({*changed, *diff.left_behind}))
 
     def _ready(self, plan_id: PlanId) -> Sequence[PlanResource]:
         with self._unit_of_work.reading() as uow:

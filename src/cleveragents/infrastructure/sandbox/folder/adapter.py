@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import FS_DIRECTORY
-from cleveragents.infrastructure.sandbox.adapter import part
+from cleveragents.infrastructure.sandbox.adapter import part, told_by
 from cleveragents.infrastructure.sandbox.workbench import Workbench
 
 
@@ -64,6 +64,9 @@ class FolderAdapter:
         from cleveragents.infrastructure.sandbox.folder.diff import diff_between
 
         return diff_between(self.snapshots, resource, old, new)
+
+    def only_here(self, resource: PlanResource) -> tuple[str, ...]:
+        return told_by(self.sandbox.diff(resource))
 
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
         from cleveragents.infrastructure.sandbox.folder.diff import diff_since

@@ -3,9 +3,10 @@
 from functools import cached_property
 
 from cleveragents.domain.changes import ResourceDiff
+from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import GIT_CHECKOUT
-from cleveragents.infrastructure.sandbox.adapter import part
+from cleveragents.infrastructure.sandbox.adapter import part, told_by
 from cleveragents.infrastructure.sandbox.workbench import Workbench
 
 
@@ -70,6 +71,20 @@ class GitAdapter:
         from cleveragents.infrastructure.sandbox.folder.diff import diff_since
 
         return diff_since(self.snapshots, resource, ref)
+
+    def only_here(self, resource: PlanResource) -> tuple[str, ...]:
+        """By the snapshots, which know what has not changed. Who cannot tell so compares it all."""
+        began = resource.base_snapshot
+        if began is None or resource.exclude or resource.cut_out:
+            return told_by(self.sandbox.diff(resource))
+        try:
+            differing = self.diff_since(resource, began).files
+        except SnapshotDamagedError:
+            return told_by(self.sandbox.diff(resource))
+        left = self.sandbox.left_behind(resource)
+        folders = tuple(path for path in left if path.endswith("/"))
+        own = (file.path for file in differing if not file.path.startswith(folders))
+        return tuple(sorted({*own, *left}))
 
     @cached_property
     def _pins(self):

@@ -5,7 +5,7 @@ import os
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import SQLITE
-from cleveragents.infrastructure.sandbox.adapter import part
+from cleveragents.infrastructure.sandbox.adapter import part, told_by
 from cleveragents.infrastructure.sandbox.workbench import Workbench
 
 
@@ -56,6 +56,9 @@ class SqliteAdapter:
 
     def diff_between(self, resource: PlanResource, old: str, new: str) -> ResourceDiff:
         return self.sandbox.diff_between(resource, old, new)
+
+    def only_here(self, resource: PlanResource) -> tuple[str, ...]:
+        return told_by(self.sandbox.diff(resource))
 
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
         return self.sandbox.diff_since(resource, ref)
