@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib._bootstrap_external import MAGIC_NUMBER
-from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
 _OURS = "cleveragents."
@@ -22,12 +22,14 @@ _HEAD = 16
 
 def find_own_modules() -> None:
     """From now on, in this process."""
-    if sys.pycache_prefix is None and not sys.flags.optimize:  # else they lie somewhere else
-        sys.meta_path.insert(0, OwnModules)
+    if sys.pycache_prefix is not None or sys.flags.optimize:
+        return  # they lie somewhere else
+    if PathFinder in sys.meta_path:  # right before it: who else wants to be asked first, is
+        sys.meta_path.insert(sys.meta_path.index(PathFinder), OwnModules)
 
 
 class OwnModules:
-    """A finder that is asked before all others."""
+    """A finder that is asked right before that of Python for files."""
 
     @staticmethod
     def find_spec(

@@ -120,10 +120,23 @@ def test_nothing_is_changed_where_compiled_modules_lie_somewhere_else(
     assert OwnModules not in sys.meta_path
 
 
-def test_it_is_asked_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_asked_right_before_that_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who else wants to be asked first, such as a program that traces imports, still is."""
     monkeypatch.setattr(sys, "pycache_prefix", None)
+    before = list(sys.meta_path)
     find_own_modules()
-    assert sys.meta_path[0] is OwnModules
+    place = sys.meta_path.index(OwnModules)
+    assert sys.meta_path[place + 1] is importlib.machinery.PathFinder
+    assert [it for it in sys.meta_path if it is not OwnModules] == before
+
+
+def test_where_python_searches_in_another_way_nothing_is_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", None)
+    sys.meta_path.remove(importlib.machinery.PathFinder)
+    find_own_modules()
+    assert OwnModules not in sys.meta_path
 
 
 def test_the_command_finds_its_modules_so(tmp_path: Path) -> None:
