@@ -116,7 +116,7 @@ class Judge:
             self.verdict.find("git", f"fsck {moment}: {code} {' | '.join(lines)}")
 
     def _commits(self, moment: str, *, applied: bool) -> None:
-        commits = applied and not self.scenario.apply_words
+        commits = applied and not {"--branch", "--no-commit"} & {*self.scenario.apply_words}
         code, text = self.git("rev-list", "--count", "HEAD")
         if (code, text) != (0, "2" if commits else "1"):
             self.verdict.find("git", f"commits {moment}: {code} {text}")
@@ -148,7 +148,8 @@ class Judge:
             status = self.type("plan", "status", plan).data
             boxes = status.get("sandboxes", ())
             self.places = {box["resource"]: Path(box["path"]) for box in boxes}
-        found = {name: model.read(name, place) for name, place in self.places.items()}
+        projects = self.scenario.places
+        found = {name: model.read(name, p, projects.get(name)) for name, p in self.places.items()}
         wanted = [self.scenario.state(done, variant) for variant in variants]
         return self.compare(f"sandboxes {moment}", found, wanted)
 

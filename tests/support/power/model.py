@@ -21,6 +21,8 @@ TYPES = {"code": "git-checkout", "assets": "fs-directory", "db": "sqlite"}
 # that after their last write are those whose files are taken for known.
 SETTLE = " && sleep 0.12"
 MANY = 40
+IGNORED = "node_modules"
+_WHITEOUT, _OPAQUE = b"(whiteout)", b"(opaque)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,24 @@ def write(resource: str, path: str, content: str) -> Step:
     )
 
 
+def packages(number: int) -> Step:
+    """In an ignored folder: one comes anew, one goes, one is written to."""
+    new, gone, kept = (f"{IGNORED}/p{number + n}" for n in range(3))
+    command = (
+        f"rm -r {new}; mkdir {new}; echo {number} > {new}/own.js; rm -r {gone};"
+        f" echo {number} >> {kept}/index.js{SETTLE}"
+    )
+
+    def effect(state: State) -> None:
+        files = state["code"]
+        for path in [p for p in files if p.startswith((f"{new}/", f"{gone}/"))]:
+            del files[path]
+        files[f"{new}/own.js"] = f"{number}\n".encode()
+        files[f"{kept}/index.js"] += f"{number}\n".encode()
+
+    return _step(f"packages {number}", "shell", effect, resource="code", command=command)
+
+
 def insert(number: int) -> Step:
     size = number * 400
     sql = f"insert into t (n, b) values ({number}, hex(zeroblob({size})))"
@@ -133,18 +153,47 @@ def make(places: Mapping[str, Path], state: State) -> None:
             file.write_bytes(data)
 
 
-def read(name: str, place: Path) -> Content:
-    """What is there now; looking at it mends nothing."""
+def read(name: str, place: Path, project: Path | None = None) -> Content:
+    """What is there now; looking at it mends nothing. Of a sandbox, what shows of the `project`
+    through its layers is there too."""
     if name == "db":
         return _rows(place)
+    found = _files(place)
+    marks = {path for path, content in found.items() if content in (_WHITEOUT, _OPAQUE)}
+    for layer in _layers(place) if project else ():
+        below = {f"{layer}/{path}": c for path, c in _files(Path(project or "", layer)).items()}
+        shown = {path: c for path, c in below.items() if not _is_hidden(path, found, marks)}
+        found = {**shown, **found}
+    return {path: content for path, content in found.items() if path not in marks}
+
+
+def _layers(sandbox: Path) -> list[str]:
+    try:
+        told = sandbox.with_name(f"{sandbox.name}.layers").joinpath("known").read_text()
+    except FileNotFoundError:
+        return []
+    return [path for path in told.split("\0") if path]
+
+
+def _is_hidden(path: str, found: Content, marks: set[str]) -> bool:
+    """By something in the place of one of its folders, or by an opaque one."""
+    parts = path.split("/")
+    above = ["/".join(parts[:end]) for end in range(1, len(parts))]
+    return any(folder in found or f"{folder}/." in marks for folder in above)
+
+
+def _files(place: Path) -> Content:
     found: Content = {}
     for folder, folders, names in os.walk(place):
         if Path(folder) == place:
             folders[:] = [inner for inner in folders if inner != ".git"]
             names = [inner for inner in names if inner != ".git"]
+        if "user.overlay.opaque" in os.listxattr(folder):
+            found[f"{Path(folder).relative_to(place)}/."] = _OPAQUE
         for inner in names:
             file = Path(folder, inner)
-            found[str(file.relative_to(place))] = file.read_bytes()
+            content = _WHITEOUT if file.is_char_device() else file.read_bytes()
+            found[str(file.relative_to(place))] = content
     return found
 
 

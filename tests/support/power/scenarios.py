@@ -54,7 +54,10 @@ class Scenario(ABC):
 
     def state(self, done: int, variant: str) -> State:
         """What the sandboxes hold after so many steps."""
-        return model.after(model.begin(self.resources), self.steps(variant)[:done])
+        return model.after(self.begin(), self.steps(variant)[:done])
+
+    def begin(self) -> State:
+        return model.begin(self.resources)
 
     @property
     def environ(self) -> dict[str, str]:
@@ -65,7 +68,7 @@ class Scenario(ABC):
             folder.mkdir(parents=True)
         identity = "[user]\n\tname = Uma\n\temail = uma@example.com\n[gc]\n\tauto = 0\n"
         (self.home / ".gitconfig").write_text(identity)
-        model.make(self.places, model.begin(self.resources))
+        model.make(self.places, self.begin())
         if "code" in self.places:
             for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-qm", "begin")):
                 argv = ["git", "-C", str(self.places["code"]), *words]
@@ -247,6 +250,40 @@ class Ended(Scenario):
         run("plan", "discard", "--yes", "latest")
 
 
+class Layers(Scenario):
+    """An ignored folder, changed by steps, by a child and by going back, and brought in the end."""
+
+    name = "layers"
+    resources = ("code",)
+    apply_words = ("--with-ignored", model.IGNORED)
+
+    def begin(self) -> State:
+        state = super().begin()
+        state["code"][".gitignore"] = f"{model.IGNORED}/\n".encode()
+        for number in range(12):
+            state["code"][f"{model.IGNORED}/p{number}/index.js"] = b"theirs\n" * 300
+        return state
+
+    def steps(self, variant: str) -> Sequence[Step]:
+        return [
+            model.packages(0),
+            model.line("code", 1),
+            model.spawn("child", {"one": [model.packages(3)]}),
+            model.line("code", 4, unless=self.gate),
+            model.packages(6),
+            model.write("code", f"{model.IGNORED}/p9/written.js", "w\n" * 900),
+        ]
+
+    def act(self, run: Recorder) -> None:
+        run("plan", "use", self.file)
+        run("plan", "execute", "latest", code=1)
+        run.open_gate()
+        run("plan", "resume", "latest")
+        run("plan", "rollback", "--yes", "latest", run.group("decision 2: line 1"))
+        run("plan", "execute", "latest")
+        run("plan", "apply", "--yes", *self.apply_words, "latest")
+
+
 SCENARIOS: dict[str, type[Scenario]] = {
-    kind.name: kind for kind in (Three, Children, Folder, Agent, Ended)
+    kind.name: kind for kind in (Three, Children, Folder, Agent, Ended, Layers)
 }
