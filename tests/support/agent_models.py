@@ -1,4 +1,4 @@
-"""Stands in for the models of Codex, Gemini and opencode, each asked in its own protocol.
+"""Stands in for the models of Codex, Gemini, opencode and aider, each asked in its own protocol.
 
 Whoever asks, the task is the same: write a file, then run a command, then say that it is done. How
 far it is goes by the results that the agent shows, so that no conversation is remembered here.
@@ -91,8 +91,10 @@ def chat_answer(asked: Json) -> list[Json]:
         ("write", {"filePath": FILE, "content": TEXT}),
         ("bash", {"command": COMMAND, "description": "count"}),
     ]
-    delta: Json = {"role": "assistant", "content": DONE}
+    delta: Json = {"role": "assistant", "content": _edits(asked["messages"])}
     reason = "stop"
+    if asked.get("tools"):
+        delta["content"] = DONE
     if asked.get("tools") and done < len(calls):
         name, arguments = calls[done]
         function = {"name": name, "arguments": json.dumps(arguments)}
@@ -103,6 +105,17 @@ def chat_answer(asked: Json) -> list[Json]:
         {**base, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]},
         {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]},
     ]
+
+
+def _edits(messages: Sequence[Json]) -> str:
+    """For aider, which has no tools and takes whole files from the text. It runs the tests after
+    each edit, and tells how they failed."""
+    if "commit message" in str(messages[0]["content"]):
+        return "feat: a note"
+    answered = [message for message in messages if message["role"] == "assistant"]
+    wrote = any(TEXT.strip() in str(message["content"]) for message in answered)
+    name, text = ("size.txt", "1\n") if wrote else (FILE, TEXT)
+    return f"\n{name}\n```\n{text}```\n"
 
 
 class AgentModels:

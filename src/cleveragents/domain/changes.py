@@ -60,7 +60,12 @@ _LONGEST_PATH = 60
 
 
 def in_words(changes: Sequence[FileChange]) -> str:
-    """What changed, in a few words: one path, and how many others."""
-    path = changes[0].path
+    """What changed, in a few words: one path, and how many others. Rather one that is not hidden:
+    what programs note for themselves says little."""
+    path = next((c.path for c in changes if not _is_hidden(c.path)), changes[0].path)
     shown = path if len(path) <= _LONGEST_PATH else f"…{path[1 - _LONGEST_PATH :]}"
     return shown if len(changes) == 1 else f"{shown}, {len(changes) - 1} more"
+
+
+def _is_hidden(path: str) -> bool:
+    return path.startswith(".") or "/." in path

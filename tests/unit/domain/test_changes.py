@@ -14,6 +14,8 @@ def changes(*paths: str) -> list[FileChange]:
     [
         (["a.py"], "a.py"),
         (["shop/money.py", "b", "c"], "shop/money.py, 2 more"),
+        ([".cache", "d/.x", "shop.py"], "shop.py, 2 more"),
+        ([".env", ".cache"], ".env, 1 more"),
         (["x" * 60], "x" * 60),
         (["d/" + "x" * 60], "…" + "x" * 59),
     ],

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import pytest
 
-from cleveragents.infrastructure.actors.command.agents import claude, gemini, opencode
+from cleveragents.infrastructure.actors.command.agents import aider, claude, gemini, opencode
 from cleveragents.infrastructure.actors.command.agents.agent_run import AgentRun, Injection
 
 
@@ -95,3 +95,15 @@ def test_gemini_goes_on_and_trusts_a_sandbox_as_its_project_is_trusted(
 ) -> None:
     made = gemini.prepared(run(tmp_path, "gemini", session="s1", trusted=trusted))
     assert "--resume s1" in " ".join(made.argv)
+
+
+def test_what_is_said_to_aider_is_kept_beside_the_project_unless_a_person_says_where(
+    tmp_path: Path,
+) -> None:
+    made = aider.prepared(run(tmp_path / "a", "aider"))
+    said = aider.prepared(run(tmp_path / "b", "aider", "--chat-history-file", "mine.md"))
+
+    memory = str(tmp_path / "a/memory")
+    assert made.variables["AIDER_CHAT_HISTORY_FILE"] == f"{memory}/aider.chat.history.md"
+    assert made.variables["AIDER_INPUT_HISTORY_FILE"] == f"{memory}/aider.input.history"
+    assert "AIDER_CHAT_HISTORY_FILE" not in said.variables

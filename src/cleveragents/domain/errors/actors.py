@@ -117,5 +117,5 @@ class ApplyCheckFailedError(PlanError, code="apply-check-failed"):
         super().__init__(
             f"not applied: `{check}` has failed in the sandbox",
             f"what it said: agents plan errors {plan_id}; apply the result all the same:"
-            f" agents plan apply {plan_id}",
+            f" agents apply {plan_id}",
         )
