@@ -182,16 +182,44 @@ def test_if_it_is_killed_its_commands_end_and_the_next_one_has_another(
     assert server_of(runner, folder) != number
 
 
+@pytest.mark.parametrize("instead", [("/bin/false",), ("/bin/sh", "-c", "read x")])
 def test_without_a_server_commands_are_started_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, instead: tuple[str, ...]
 ) -> None:
-    place = "cleveragents.infrastructure.processes.forking.fork_server._ARGV"
-    monkeypatch.setattr(place, ("/bin/false",))
+    """It does not start, or is not heard of."""
+    place = "cleveragents.infrastructure.processes.forking.fork_server"
+    monkeypatch.setattr(f"{place}._ARGV", instead)
+    monkeypatch.setattr(f"{place}._PATIENCE_SECONDS", 0.2)
     server = ForkServer()
     runner = ProcessRunner(_confiner(tmp_path), server, 999)
     said = [runner.run(shell("echo here", tmp_path / "here")).output for _ in range(3)]
     server.close()
     assert said == ["here\n"] * 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("", "the process that starts commands was killed"),
+        ("printf ++++ >&0; sleep 1", "the process that starts commands was killed"),
+        (r"printf '\365\377\377\377' >&0; sleep 1", "no more processes"),
+    ],
+    ids=["it dies", "no file comes with its answer", "it cannot fork"],
+)
+def test_what_a_server_could_not_start_was_not_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, told: str
+) -> None:
+    """It is asked, and the command may have begun: so it is not begun again by ourselves."""
+    script = f"printf + >&0; head -c 1 <&0 >&2; {answer}"
+    place = "cleveragents.infrastructure.processes.forking.fork_server._ARGV"
+    monkeypatch.setattr(place, ("/bin/sh", "-c", script))
+    server = ForkServer()
+    server.begin()
+    runner = ProcessRunner(_confiner(tmp_path), server, 999)
+    with pytest.raises(ToolError, match=told):
+        runner.run(shell("echo 1 > begun", tmp_path / "here"))
+    server.close()
+    assert list((tmp_path / "here").iterdir()) == []
 
 
 KILLED = """

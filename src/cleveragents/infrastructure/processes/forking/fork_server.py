@@ -37,6 +37,8 @@ _PROGRAM = (
 _ARGV = (sys.executable, "-I", "-S", "-X", "utf8", "-c", _PROGRAM)
 # Some of the files that can be sent with an order are the command's own.
 _MOST_PASSED = MOST_FILES - 10
+# It starts in a twentieth of a second, or something is wrong with it.
+_PATIENCE_SECONDS = 5.0
 
 
 class Forked(Struct, frozen=True, kw_only=True):
@@ -89,7 +91,12 @@ class ForkServer:
             if server.has_ended():
                 self._server = _RunningServer()
                 return None
-            return server.fork(order, files)
+            try:
+                return server.fork(order, files)
+            except ServerLostError:
+                self._server = None
+                server.close()  # and what it may have started with it
+                raise
 
     def close(self) -> None:
         """It ends; a second call changes nothing."""
@@ -104,6 +111,7 @@ class _RunningServer:
         self._owner = os.getpid()
         self._channel, theirs = socket.socketpair()
         self._has_begun = False
+        self._patience = _PATIENCE_SECONDS
         with theirs:
             # In a session of its own, since an interruption is for us to handle.
             process = subprocess.Popen(
@@ -122,17 +130,21 @@ class _RunningServer:
         return self._owner == os.getpid()
 
     def has_begun(self) -> bool:
-        """Waits until it has, or is known not to."""
-        if not self._has_begun:
+        """Waits until it has, or is known not to; but not for ever, and only once."""
+        if not self._has_begun and self._has_spoken(self._patience):
             with suppress(OSError):
                 self._has_begun = self._channel.recv(len(READY)) == READY
+        self._patience = 0.0
         return self._has_begun
 
     def has_ended(self) -> bool:
         """It says nothing that was not asked for; so all there could be is the end."""
+        return self._has_spoken(0)
+
+    def _has_spoken(self, seconds: float) -> bool:
         said = select.poll()
         said.register(self._channel, select.POLLIN)
-        return bool(said.poll(0))
+        return bool(said.poll(seconds * 1000))
 
     def fork(self, order: Order, files: OrderFiles) -> Forked:
         try:
@@ -145,6 +157,8 @@ class _RunningServer:
         process: int = PROCESS.unpack(data)[0]
         if process < 0:
             raise OSError(-process, os.strerror(-process))
+        if not handles:  # we have too many files open for one more
+            raise ServerLostError
         return Forked(pid=process, handle=handles[0])
 
 
