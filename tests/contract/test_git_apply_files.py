@@ -12,6 +12,7 @@ from tests.support.runners import git_views
 from cleveragents.domain.apply import ApplyOptions
 from cleveragents.infrastructure.sandbox.git.apply.prepare import GitApply
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
+from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 
 __all__ = ["world"]
 
@@ -160,6 +161,7 @@ def test_an_apply_works_across_file_systems(world: World) -> None:
     scratch = shm / f"cleveragents-test-{os.getpid()}"
     try:
         engine = world.adapters.of(resource).snapshots
+        assert isinstance(engine, TreeEngine)
         far = GitApply(str(scratch), Pins(lambda: "here"), git_views(scratch), engine)
         far.carry_out(resource, far.prepare_apply(resource, ApplyOptions(message="far")))
     finally:
