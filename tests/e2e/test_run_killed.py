@@ -110,6 +110,23 @@ def test_the_next_run_does_not_mind_and_resume_goes_on_with_what_is_there(world:
     assert b"is step 1" in running.communicate(timeout=60)[1]
 
 
+def test_undo_is_refused_while_it_runs_and_stops_it_if_told_to(world: World) -> None:
+    running = started(world, "sh", "-c", WRITES)
+    wait_until(lambda: there(world))
+
+    refused = world.agents("undo")
+    assert refused.error["code"] == "plan-locked"
+    assert "--now" in refused.error["hint"]
+    assert running.poll() is None
+
+    world.agents("undo", "--now").ok()
+    assert running.wait(60) == 130
+    plan = latest(world)
+    assert not (plan.sandbox / "a.txt").exists()
+    world.agents("redo").ok()
+    assert (plan.sandbox / "a.txt").exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_polite_kill_keeps_what_the_program_did(world: World, number: signal.Signals) -> None:
     said = killed(world, number)

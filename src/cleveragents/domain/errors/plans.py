@@ -111,7 +111,10 @@ class PlanAppliedError(PlanError, code="plan-applied"):
 
 class PlanCancelledError(PlanError, code="plan-cancelled"):
     def __init__(self, plan_id: str) -> None:
-        super().__init__(f"plan {plan_id} is cancelled", "start again with `agents plan use`")
+        super().__init__(
+            f"plan {plan_id} is cancelled",
+            "start again with `agents run -- COMMAND`, or with `agents plan use FILE`",
+        )
 
 
 class PlanLockedError(PlanError, code="plan-locked"):

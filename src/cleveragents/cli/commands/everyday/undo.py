@@ -8,6 +8,7 @@ from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import everyday as views
+from cleveragents.domain.errors import PlanLockedError
 
 if TYPE_CHECKING:
     from cleveragents.application.services.rollback.target import RollbackQuestion
@@ -21,6 +22,9 @@ _MANY = click.option(
     help="So many at once.",
 )
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Only show what would change.")
+_NOW = click.option(
+    "--now", is_flag=True, help="If its program still runs, stop that first, as Ctrl-C would."
+)
 _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -48,16 +52,17 @@ class CountedCommand(AgentsCommand):
 @arguments.OF_PLAN
 @_MANY
 @_DRY_RUN
+@_NOW
 @_YES
 @click.pass_obj
-def undo(app: App, plan_id: str | None, changes: int, *, dry_run: bool, yes: bool) -> None:
+def undo(app: App, plan_id: str | None, changes: int, **flags: bool) -> None:
     """Take back the last step that changed something; again: one further back.
 
     What is there now becomes a checkpoint first, so nothing is lost: `agents redo` brings it back.
     Files and databases of the sandboxes go back; your project is not touched. It asks only where
     something outside the sandboxes would be taken back as well.
     """
-    _go(app, plan_id, "undo", changes, dry_run=dry_run, yes=yes)
+    _go(app, plan_id, "undo", changes, **flags)
 
 
 @click.command(
@@ -78,15 +83,13 @@ def redo(app: App, plan_id: str | None, changes: int, *, dry_run: bool, yes: boo
     _go(app, plan_id, "redo", changes, dry_run=dry_run, yes=yes)
 
 
-def _go(
-    app: App, plan_id: str | None, word: str, changes: int, *, dry_run: bool, yes: bool
-) -> None:
+def _go(app: App, plan_id: str | None, word: str, changes: int, **flags: bool) -> None:
     # Not for `--help`.
     from cleveragents.application.services.rollback.undo_service import Way  # noqa: PLC0415
 
     way, wanted = Way(word), app.plan(plan_id)
     project = app.project(wanted)
-    if dry_run:
+    if flags["dry_run"]:
         app.show(views.foreseen(app.container.undo_service.preview(wanted, way, changes), project))
         return
 
@@ -96,12 +99,17 @@ def _go(
             return True
         return app.confirm(
             f"{word.capitalize()}, and take back what was done outside the sandboxes of {project}",
-            yes=yes,
+            yes=flags["yes"],
             show=lambda: views.outside(question.effects),
         )
 
     with app.working() as container:
-        moved = container.undo_service.go(wanted, way, changes, confirm)
+        if flags.get("now"):
+            container.plan_service.stop(wanted)
+        try:
+            moved = container.undo_service.go(wanted, way, changes, confirm)
+        except PlanLockedError as error:
+            raise (error.stoppable() if "now" in flags else error) from None
         safety, target = moved.result.undo_group.group_id, moved.result.group.group_id
         tables = container.step_service.tables(wanted, safety, target)
     app.report(views.moved(moved, project, tables))
