@@ -113,7 +113,7 @@ class PlanCancelledError(PlanError, code="plan-cancelled"):
     def __init__(self, plan_id: str) -> None:
         super().__init__(
             f"plan {plan_id} is cancelled",
-            "start again with `agents run -- COMMAND`, or with `agents plan use FILE`",
+            "start again with `agents run`, or with `agents plan use`",
         )
 
 
