@@ -11,6 +11,9 @@ SOURCE = SANDBOX.parents[1]
 # settings, references and commits of the user's repository, and names of what was brought over.
 PLAIN = {
     "git/apply/prepare._carrying_out": "the user's references and index; files are read inside",
+    "git/taking_back/prepare.__init__": (
+        "the user's references, index and commits; files are looked at inside"
+    ),
     "git/apply/prepare._project": "the user's own checkout, before anything of the plan is in it",
     "git/sandbox._repository": "references of the user's repository, and diffs of their commits",
     "git/inspect._top_level": "where a repository begins, before there is a plan",

@@ -38,6 +38,8 @@ def _finished(three: Three, point: Point) -> None:
     assert three.arrived(), point
     assert three.traces() == [], point
     assert three.plan.status["state"] == "applied", point
+    three.world.agents("undo", "--yes").ok()
+    assert three.without_index() == three.began, point
 
 
 def _taken_back(three: Three, point: Point) -> None:

@@ -166,7 +166,7 @@ def test_apply_makes_one_commit_by_the_user_on_the_current_branch(
 
 
 def test_apply_cleans_up_what_the_plan_had_in_the_repository(world: World) -> None:
-    plan = world.run(write("a.txt", "1\n"))
+    plan = world.keep_nothing().run(write("a.txt", "1\n"))
     sandbox = plan.sandbox
     plan("apply", "--yes").ok()
     assert not sandbox.exists()

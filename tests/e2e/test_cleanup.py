@@ -27,7 +27,7 @@ def apply(world: World, plan: PlanHandle) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["on_apply", "on_terminal"])
 def test_an_applied_plan_leaves_nothing(world: World, name: str) -> None:
-    policy(world, name)
+    policy(world.keep_nothing(), name)
     plan = world.run(write("a", "b"))
     assert apply(world, plan) == {}
     assert (sandboxes(world), world.project.traces()) == ([], [])

@@ -314,7 +314,7 @@ def test_work_of_an_unknown_plan_is_never_removed(world: World) -> None:
 
 
 def test_what_an_interrupted_clean_up_of_an_applied_plan_left_is_removed(world: World) -> None:
-    plan = world.run(write("a", "1"))
+    plan = world.keep_nothing().run(write("a", "1"))
     pin = pin_of(world, plan.id)
     plan("apply", "--yes").ok()
     world.project.git("update-ref", pin, "HEAD~1")

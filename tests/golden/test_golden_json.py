@@ -29,7 +29,7 @@ OF_THE_MACHINE = {"base", "confinement", "dedup", "duration", "duration_ms", "el
 _ULID = re.compile(r"\b[0-9A-HJKMNP-TV-Z]{26}\b")
 _HASH = re.compile(r"\b[0-9a-f]{40,64}\b")
 _SHORT_HASH = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,12}\b")
-_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?(Z|\+00:00)?| UTC)")
 _SIZE = re.compile(r"\b\d+(\.\d+)? (bytes|B|kB|KB|KiB|MB|MiB|GB|GiB|ms|s)\b")
 """Told to people with a unit."""
 

@@ -180,7 +180,10 @@ def _every_day(world: World, typed: Typed) -> None:
     world.agents("redo", "-n", "3").ok()
     world.agents("plan", "execute").ok()
     typed("apply", "apply", "--yes", "--branch", "day").ok()
-    typed("undo, applied", "undo")
+    typed("undo, applied, dry run", "undo", "--dry-run").ok()
+    typed("undo, applied", "undo", "--yes").ok()
+    typed("undo, applied, twice", "undo", "--yes")
+    typed("redo, applied", "redo", "--yes").ok()
     typed("discard", "discard", "--yes").ok()
 
 

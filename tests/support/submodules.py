@@ -54,9 +54,10 @@ class WithSubmodules:
         return {name: one.fingerprint() for name, one in repositories.items()}
 
     def traces(self) -> list[str]:
-        """What an apply may not leave behind in any of the repositories."""
+        """What an apply may not leave behind in any of the repositories, but for what it keeps."""
         places = [one.git_dir for one in (self.project, self.lib, self.inner)]
         strange = [path for place in places for path in place.glob("*cleveragents*")]
+        strange = [path for path in strange if not path.name.startswith("cleveragents-apply-")]
         return [str(path) for path in strange + [p for f in places for p in f.glob("index.*")]]
 
     def whole(self, commit: str = "HEAD") -> None:

@@ -56,6 +56,7 @@ class Three:
             db.commit()
         self.plan = self._run()
         self.before = self.state()
+        self.began = self.without_index()
         # Git reads again what changed in the second in which its index was written: how much an
         # apply does would depend on the clock.
         time.sleep(1.1)
@@ -108,6 +109,12 @@ class Three:
             "database": _pages(self.database),
         }
 
+    def without_index(self) -> dict[str, object]:
+        """The same but for the bytes of the index, which has the times of files: what is in it."""
+        project = self.world.project
+        index = (project.git("ls-files", "--stage"), project.git("status", "--porcelain"))
+        return {**self.state(), "code": {**project.fingerprint(), "index": index}}
+
     def rows(self) -> list[Any]:
         with closing(sqlite3.connect(self.database)) as db:
             return db.execute("select text from t order by id").fetchall()
@@ -132,8 +139,10 @@ class Three:
         return code and tree_of(self.assets) == assets and self.rows() == [("changed",), ("two",)]
 
     def traces(self) -> list[str]:
-        """What an apply may not leave behind in what is the user's."""
+        """What an apply may not leave behind in what is the user's; what it has replaced is kept in
+        the repository."""
         strange = [p.name for p in self.code.joinpath(".git").glob("*cleveragents*")]
+        strange = [name for name in strange if not name.startswith("cleveragents-apply-")]
         strange += [p.name for p in self.code.joinpath(".git").glob("index.*")]
         strange += [p.name for p in self.assets.glob(".cleveragents*")]
         return strange + [p.name for p in self.world.top.glob("app.db-*")]

@@ -2,8 +2,7 @@
 
     registry.register(NOTE, NoteAdapter)      # all that is needed for plans to work on notes
 
-It is as small as the promises allow, and shares nothing with the types there are but the folders
-it may write in and the errors it raises. Every change of a file is one rename.
+It shares nothing with the types there are but folders and errors; every change is one rename.
 """
 
 import hashlib
@@ -14,11 +13,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
+from tests.support.toy_files import read_note, write_note
 
 from cleveragents.application.ports.merging import Decide, PreparedMerge
 from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.action import MergeStrategy, ResourceSpec
-from cleveragents.domain.apply import ApplyOptions, PreparedApply
+from cleveragents.domain.applied import ApplySide
+from cleveragents.domain.apply import ApplyOptions, PreparedApply, intended
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.conflicts import Side
@@ -30,16 +31,11 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource import OwnState, PlanResource, Rebuilding, ResourceInspection
 from cleveragents.domain.resource_kinds import ResourceKind, ResourceType
 from cleveragents.domain.subplan import Conflict, ConflictKind
+from cleveragents.infrastructure.sandbox import location as places
 from cleveragents.infrastructure.sandbox.adapter import told_by
-from cleveragents.infrastructure.sandbox.location import (
-    PlainLocation,
-    is_there,
-    make_parent,
-    remove_sandbox,
-)
 from cleveragents.infrastructure.sandbox.own_state import read_back, to_plain
 from cleveragents.infrastructure.sandbox.workbench import Workbench
 
@@ -55,11 +51,11 @@ class NoteAdapter:
         self.applier = NoteApply(self.snapshots)
         self.merge = NoteMerge(self.snapshots)
         self.branches = self
-        self.location = PlainLocation(os.path.isfile)
+        self.location = places.PlainLocation(os.path.isfile)
 
     def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
-        make_parent(Path(child.sandbox_path))
-        _write(child.sandbox_path, _read(parent.sandbox_path))
+        places.make_parent(Path(child.sandbox_path))
+        write_note(child.sandbox_path, read_note(parent.sandbox_path))
         return self.snapshots.capture(child)
 
     def diff_between(self, resource: PlanResource, old: str, new: str) -> ResourceDiff:
@@ -70,7 +66,9 @@ class NoteAdapter:
         return told_by(self.sandbox.diff(resource))
 
     def diff_since(self, resource: PlanResource, ref: str) -> ResourceDiff:
-        return _diff(resource, self.snapshots.content(resource, ref), _read(resource.sandbox_path))
+        return _diff(
+            resource, self.snapshots.content(resource, ref), read_note(resource.sandbox_path)
+        )
 
 
 class NoteSnapshots:
@@ -80,12 +78,12 @@ class NoteSnapshots:
         self._top = top
 
     def capture(self, resource: PlanResource) -> Snapshot:
-        content, before = _read(resource.sandbox_path), self._newest(resource)
+        content, before = read_note(resource.sandbox_path), self._newest(resource)
         if before is not None and _hash_in(before) == _hash(content):
             return self.known(resource, before)
         number = 1 + max((int(ref.partition("-")[0]) for ref in self._refs(resource)), default=0)
         ref = f"{number}-{_hash(content)}"
-        _write(str(self._place(resource) / ref), _packed(content))
+        write_note(str(self._place(resource) / ref), _packed(content))
         self._stand_on(resource, ref)
         changes = self.changes_between(resource, before, ref) if before else ()
         return self._snapshot(ref, changes, len(content or b""))
@@ -95,7 +93,7 @@ class NoteSnapshots:
         return self._snapshot(ref, (), 0)
 
     def content(self, resource: PlanResource, ref: str) -> bytes | None:
-        packed = _read(str(self._place(resource) / ref)) if ref else None
+        packed = read_note(str(self._place(resource) / ref)) if ref else None
         if packed is None:
             raise SnapshotDamagedError(resource.name, f"there is no snapshot {ref}")
         content = packed[1:] if packed[:1] == b"+" else None
@@ -106,7 +104,7 @@ class NoteSnapshots:
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
         del together
         changes = self.compare(resource, ref)
-        _write(resource.sandbox_path, self.content(resource, ref))
+        write_note(resource.sandbox_path, self.content(resource, ref))
         self._stand_on(resource, ref)
         return Restored(snapshot=self._snapshot(ref, changes, 0), changes=changes)
 
@@ -121,7 +119,7 @@ class NoteSnapshots:
         self, resource: PlanResource, ref: str, paths: Collection[str] = ()
     ) -> tuple[FileChange, ...]:
         del paths
-        return _changes(resource, _read(resource.sandbox_path), self.content(resource, ref))
+        return _changes(resource, read_note(resource.sandbox_path), self.content(resource, ref))
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return _changes(resource, self.content(resource, old), self.content(resource, new))
@@ -183,11 +181,11 @@ class NoteSnapshots:
         return (place.name for place in self._place(resource).glob("[0-9]*"))
 
     def _newest(self, resource: PlanResource) -> str | None:
-        told = _read(str(self._place(resource) / "newest"))
+        told = read_note(str(self._place(resource) / "newest"))
         return told.decode() if told else None
 
     def _stand_on(self, resource: PlanResource, ref: str) -> None:
-        _write(str(self._place(resource) / "newest"), ref.encode())
+        write_note(str(self._place(resource) / "newest"), ref.encode())
 
     def _snapshot(self, ref: str, changes: tuple[FileChange, ...], size: int) -> Snapshot:
         return Snapshot(
@@ -211,14 +209,14 @@ class NoteSandboxes:
         if not Path(spec.location).is_file():
             raise ResourceError(f"there is no note at {spec.location}", "correct `path`")
         location = os.path.realpath(spec.location)
-        return ResourceInspection(location=location, base=_hash(_read(location)))
+        return ResourceInspection(location=location, base=_hash(read_note(location)))
 
     def create(self, resource: PlanResource) -> None:
         self._clear(resource)
-        _write(resource.sandbox_path, _read(resource.location))
+        write_note(resource.sandbox_path, read_note(resource.location))
 
     def check(self, resource: PlanResource) -> None:
-        if not is_there(self._sandboxes, resource):
+        if not places.is_there(self._sandboxes, resource):
             raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)
 
     def make_room(self, resource: PlanResource, how: Rebuilding) -> None:
@@ -226,21 +224,22 @@ class NoteSandboxes:
 
     def _clear(self, resource: PlanResource) -> None:
         folder = Path(resource.sandbox_path).parent
-        remove_sandbox(self._sandboxes, folder)
-        make_parent(folder)
+        places.remove_sandbox(self._sandboxes, folder)
+        places.make_parent(folder)
         folder.mkdir(mode=0o700)
 
     def has_repository(self, resource: PlanResource) -> bool:
         return True
 
-    def secure(self, resource: PlanResource) -> bool:
-        return True
+    secure = has_repository
 
     def remove(self, resource: PlanResource) -> None:
         folder = Path(resource.sandbox_path).parent
-        remove_sandbox(self._sandboxes, folder)
+        places.remove_sandbox(self._sandboxes, folder)
         with suppress(OSError):
             folder.parent.rmdir()
+
+    remove_copy = remove
 
     def release(self, resource: PlanResource) -> None: ...
 
@@ -249,7 +248,7 @@ class NoteSandboxes:
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
         began = self._snapshots.content(resource, resource.base_snapshot or "")
-        return _diff(resource, began, _read(resource.sandbox_path))
+        return _diff(resource, began, read_note(resource.sandbox_path))
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         token = read_back(resource, resource.intent, NoteToken)
@@ -270,7 +269,7 @@ class NoteApply:
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         result = self._snapshots.capture(resource)
         began = self._snapshots.content(resource, resource.base_snapshot or "")
-        old, new = _read(resource.location), self._snapshots.content(resource, result.ref)
+        old, new = read_note(resource.location), self._snapshots.content(resource, result.ref)
         if new == began:
             new = old
         elif old not in (began, new):
@@ -284,19 +283,33 @@ class NoteApply:
 
     def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
         token = read_back(resource, prepared.token, NoteToken)
-        if _read(resource.location) not in (token.old, token.new):
+        if read_note(resource.location) not in (token.old, token.new):
             self._refuse(resource)
-        _write(resource.location, token.new)
+        write_note(resource.location, token.new)
         return f"note:{_hash(token.new)}"
 
     def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
         token = read_back(resource, prepared.token, NoteToken)
-        if _read(resource.location) not in (token.old, token.new):
+        if read_note(resource.location) not in (token.old, token.new):
             return (resource.location,)
-        _write(resource.location, token.old)
+        write_note(resource.location, token.old)
         return ()
 
     def finish(self, resource: PlanResource, prepared: PreparedApply) -> None: ...
+
+    settle = withdraw = finish
+
+    def kept_bytes(self, resource: PlanResource) -> int:
+        return 0
+
+    def way_of(self, resource: PlanResource, prepared: PreparedApply) -> OwnState:
+        return prepared.token
+
+    def prepare_move(self, resource: PlanResource, way: OwnState, side: ApplySide) -> PreparedApply:
+        last = read_back(resource, way, NoteToken)
+        if read_note(resource.location) != last.new:
+            self._refuse(resource)
+        return intended(resource.resource_id, to_plain(NoteToken(old=last.new, new=last.old)))
 
     def _refuse(self, resource: PlanResource) -> None:
         files = (Path(resource.location).name,)
@@ -329,7 +342,7 @@ class NoteMerge:
     def carry_out(self, parent: PlanResource, child: PlanResource, prepared: PreparedMerge) -> None:
         if prepared.changes:
             content = self._snapshots.content(child, child.boundary or "")
-            _write(parent.sandbox_path, content)
+            write_note(parent.sandbox_path, content)
 
     def _differ(self, resource: PlanResource, old: str | None, new: str | None) -> bool:
         one, two = (self._snapshots.content(resource, ref or "") for ref in (old, new))
@@ -342,27 +355,6 @@ class NoteMerge:
             kind=ConflictKind.CONTENT,
             key=f"{parent.boundary}/{child.boundary}",
         )
-
-
-def _read(path: str) -> bytes | None:
-    with suppress(FileNotFoundError):
-        return Path(path).read_bytes()
-    return None
-
-
-def _write(path: str, content: bytes | None) -> None:
-    """What is there is the old or the new one, whenever this is killed."""
-    if content is None:
-        Path(path).unlink(missing_ok=True)
-        return
-    Path(path).parent.mkdir(exist_ok=True, parents=True)
-    # Elsewhere than beside a sandbox that is watched, a name of its own would do.
-    draft = f"{path}.draft"
-    with Path(draft).open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(draft).replace(path)
 
 
 def _hash(content: bytes | None) -> str:

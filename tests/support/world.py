@@ -136,6 +136,17 @@ class World:
         plan.execute().ok()
         return plan
 
+    def keep_nothing(self) -> "World":
+        """Of what applies replace: then an apply is final, and leaves nothing."""
+        self.agents("config", "set", "apply.keep", "0").ok()
+        return self
+
+    def run_in_project(self, command: str) -> None:
+        """As its user would type it there."""
+        argv = ["/bin/sh", "-ec", command]
+        environ = self.agents.environ
+        subprocess.run(argv, cwd=self.project.path, env=environ, check=True, capture_output=True)
+
     def replay(self, commands: Sequence[str]) -> list[Tree]:
         """The truth by other means: the tree before the first command and after each of them."""
         copy = self.top / "replayed"

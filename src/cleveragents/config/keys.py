@@ -125,6 +125,9 @@ VARIABLES = ValueKind("list of names", variables_value, list_from_text, empty_is
 AGE = ValueKind(
     "an age such as 30d, 12h or 90m, or seconds; 0 for no limit", age_value, number_from_text
 )
+KEEPING = ValueKind(
+    "an age such as 7d, 12h or 90m, or seconds; 0 to keep nothing", age_value, number_from_text
+)
 SIZE = ValueKind(
     "a size such as 500MB or 20GB, or bytes; 0 for no limit", size_value, number_from_text
 )
@@ -198,6 +201,13 @@ class Settings:
         one_of(CLEANUPS),
         CLEANUPS[0],
         "When sandboxes are removed; never with work that exists nowhere else.",
+    )
+    apply_keep = setting(
+        "apply.keep",
+        KEEPING,
+        604_800,
+        "How long what an apply has replaced is kept, so that `agents undo` can take it back.",
+        a_project_may_not="say what is thrown away",
     )
     max_retries_per_step = setting(
         "execute.max-retries-per-step",

@@ -4,6 +4,7 @@ Each property imports what it builds: a command pays only for the services it us
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from cleveragents.container.looking import LookingWiring
 if TYPE_CHECKING:
     from cleveragents.application.ports.actors import ActionReader
     from cleveragents.application.services.apply.apply_service import ApplyService
+    from cleveragents.application.services.apply.keeping import ApplyKeeping
+    from cleveragents.application.services.apply.moves import ApplyMoves
     from cleveragents.application.services.checkpoints.manual_checkpoints import ManualCheckpoints
     from cleveragents.application.services.corrections.append_service import AppendService
     from cleveragents.application.services.corrections.correction_service import CorrectionService
@@ -188,10 +191,29 @@ class Container(LookingWiring):
             self.checkpoint_service,
             self.rollback_service,
             self._workspace,
-            self.sandbox_cleanup,
+            self.apply_keeping,
             self._locks,
             self._clock,
         )
+
+    @cached_property
+    def apply_keeping(self) -> "ApplyKeeping":
+        from cleveragents.application.services.apply.keeping import ApplyKeeping
+
+        return ApplyKeeping(
+            self._unit_of_work,
+            self._workspace,
+            self.sandbox_cleanup,
+            self._locks,
+            self._clock,
+            timedelta(seconds=self._settings.apply_keep),
+        )
+
+    @cached_property
+    def apply_moves(self) -> "ApplyMoves":
+        from cleveragents.application.services.apply.moves import ApplyMoves
+
+        return ApplyMoves(self._unit_of_work, self._workspace, self._locks, self._clock)
 
     @cached_property
     def store_service(self) -> "StoreService":
@@ -199,8 +221,9 @@ class Container(LookingWiring):
 
         groups, projects = self.checkpoint_service, self.project_care
         limit = self._settings.store_max_size
+        keeping, events = later(lambda: self.apply_keeping), self._events
         return StoreService(
-            self._unit_of_work, self._store_files, groups, projects, self._events, limit
+            self._unit_of_work, self._store_files, groups, projects, keeping, events, limit
         )
 
     @cached_property
@@ -234,6 +257,7 @@ class Container(LookingWiring):
             self._unit_of_work,
             self.sandbox_cleanup,
             self._plan_removal,
+            self.apply_keeping,
             self._store_files,
             self._clock,
             self._events,

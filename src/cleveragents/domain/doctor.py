@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct, field
 
+from cleveragents.domain.applied import AppliedChange, ApplySide
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.resource import PlanResource, SandboxStatus
@@ -43,6 +44,12 @@ class PlanFacts(Struct, frozen=True, kw_only=True):
     owner: str | None
     lost: Mapping[str, bool] = field(default_factory=dict[str, bool])
     strays: Mapping[str, str | None] = field(default_factory=dict[str, str | None])
+    applied: AppliedChange | None = None
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its apply can be taken back, for which some of what it has left is needed."""
+        return self.applied is not None and not self.applied.freed
 
     @property
     def is_open(self) -> bool:
@@ -124,6 +131,8 @@ def plan_findings(facts: Iterable[PlanFacts]) -> Sequence[Finding]:
     for item in facts:
         if item.is_open:
             found += _unfinished(item.plan)
+        if item.applied is not None and item.owner is None:
+            found += _half_moved(item.applied)
         if item.is_at_rest:
             found += _lost(item)
     return found
@@ -153,6 +162,21 @@ def _unfinished(plan: Plan) -> Sequence[Finding]:
             subject=plan_id,
             problem="its process died in the middle of a step",
             remedy="undo that step and let the plan wait to be resumed",
+        )
+    ]
+
+
+def _half_moved(change: AppliedChange) -> Sequence[Finding]:
+    if change.heading is None:
+        return []
+    word = "undo" if change.heading is ApplySide.BEFORE else "redo"
+    return [
+        Finding(
+            check=Check.APPLIES,
+            subject=change.plan_id,
+            problem=f"the {word} of its apply was cut off, and may have changed the project",
+            remedy=f"agents {word} --plan {change.plan_id}",
+            mendable=False,
         )
     ]
 
@@ -231,6 +255,8 @@ def unneeded(leftovers: Iterable[Leftover], facts: Collection[PlanFacts]) -> Seq
         if not leftover.ours or (item is not None and not _is_over(item)):
             continue
         if item is None and leftover.young:
+            continue
+        if item is not None and item.keeps:
             continue
         if leftover.there and leftover.path in needed:
             continue  # a plan that is over keeps its sandbox while that holds something

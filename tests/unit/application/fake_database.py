@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from fake_checkpoints import MemoryCheckpoints
 from fake_tables import (
+    MemoryApplied,
     MemoryCorrections,
     MemoryDecisions,
     MemoryEffects,
@@ -31,6 +32,7 @@ class MemoryUnitOfWork:
         self.checkpoints = MemoryCheckpoints(tables)
         self.timelines = MemoryTimelines(tables)
         self.effects = MemoryEffects(tables)
+        self.applied = MemoryApplied(tables)
         self.subplans = MemorySubplans(tables)
         self.corrections = MemoryCorrections(tables)
         self.messages = MemoryMessages(tables)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Expected, Restored
 from cleveragents.domain.action import ResourceSpec
+from cleveragents.domain.applied import ApplySide
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ChangeKind, FileChange, FileDiff, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
@@ -20,7 +21,13 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.resource import Damage, PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource import (
+    Damage,
+    OwnState,
+    PlanResource,
+    Rebuilding,
+    ResourceInspection,
+)
 from cleveragents.domain.resource_kinds import ResourceType
 
 Files = dict[str, str]
@@ -264,6 +271,8 @@ class MemorySandboxes:
         self._faults.reach("remove")
         self._disk.sandboxes.pop(resource.sandbox_path, None)
 
+    remove_copy = remove
+
     def release(self, resource: PlanResource) -> None:
         self.released.append(resource.name)
 
@@ -326,6 +335,17 @@ class MemorySandboxes:
     def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
         self._faults.reach(f"finish {resource.name}")
         self._disk.kept.pop(resource.location, None)
+
+    settle = withdraw = finish
+
+    def way_of(self, resource: PlanResource, prepared: PreparedApply) -> OwnState | None:
+        """Nothing is kept here that an apply could be taken back by later."""
+
+    def kept_bytes(self, resource: PlanResource) -> int:
+        return 0
+
+    def prepare_move(self, resource: PlanResource, way: OwnState, side: ApplySide) -> PreparedApply:
+        raise ApplyRefusedError(f"{resource.name} is final", "leave it")
 
 
 def _become(files: Files, wanted: Mapping[str, str], faults: Faults) -> None:

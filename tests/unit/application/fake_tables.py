@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from cleveragents.domain.action import Action
 from cleveragents.domain.actor_protocol import Message, PlacedStep, grown
+from cleveragents.domain.applied import AppliedChange
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
 from cleveragents.domain.correction import Correction, Supersession, Unchecked
 from cleveragents.domain.decision import (
@@ -62,6 +63,7 @@ class Tables:
     )
     messages: dict[tuple[str, str], Message] = field(default_factory=dict[tuple[str, str], Message])
     numbers: dict[str, int] = field(default_factory=dict[str, int])
+    applied: dict[str, AppliedChange] = field(default_factory=dict[str, AppliedChange])
 
     def copy(self) -> "Tables":
         return Tables(
@@ -81,6 +83,7 @@ class Tables:
             dict(self.unchecked),
             dict(self.messages),
             dict(self.numbers),
+            dict(self.applied),
         )
 
 
@@ -263,6 +266,20 @@ class MemoryEffects:
     def of_plan(self, plan_id: PlanId) -> Sequence[Effect]:
         found = [e for e in self._tables.effects.values() if e.plan_id == plan_id]
         return sorted(found, key=lambda effect: effect.position.seq)
+
+
+class MemoryApplied:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def put(self, change: AppliedChange) -> None:
+        self._tables.applied[change.plan_id] = change
+
+    def find(self, plan_id: PlanId) -> AppliedChange | None:
+        return self._tables.applied.get(plan_id)
+
+    def kept(self) -> Sequence[AppliedChange]:
+        return [change for change in self._tables.applied.values() if change.ways]
 
 
 class MemorySubplans:

@@ -13,6 +13,7 @@ from fakes import CountingIds, EventLog, Faults, Killed, MemoryLocks, TickingClo
 from cleveragents.application.ports.actors import Actor
 from cleveragents.application.ports.runtime import Runtime, Workspace
 from cleveragents.application.services.apply.apply_service import ApplyResult, ApplyService
+from cleveragents.application.services.apply.keeping import ApplyKeeping
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointPolicy,
     CheckpointService,
@@ -188,12 +189,16 @@ class ServiceWorld:
             self.events,
         )
         cleanup = SandboxCleanup(self.database, workspace, self.locks, CleanupPolicy.ON_APPLY)
+        # What an apply replaced is kept by those tests that ask for it.
+        self.keeping = ApplyKeeping(
+            self.database, workspace, cleanup, self.locks, self.clock, timedelta(0)
+        )
         self.applies = ApplyService(
             self.database,
             self.checkpoints,
             self.rollbacks,
             workspace,
-            cleanup,
+            self.keeping,
             self.locks,
             self.clock,
         )

@@ -30,6 +30,7 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
         checkpoint_max_age=0,
         checkpoint_max_total_size=0,
         sandbox_cleanup="on_apply",
+        apply_keep=604_800,
         max_retries_per_step=0,
         tool_timeout=600.0,
         tool_output_limit=1_048_576,
@@ -77,6 +78,8 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         environment = ["A_B"]
         [store]
         max-size = "1.5GB"
+        [apply]
+        keep = "12h"
         [actor]
         max-steps = 9
         max-tokens = 1000
@@ -104,6 +107,7 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         checkpoint_max_age=7200,
         checkpoint_max_total_size=1000000,
         sandbox_cleanup="manual",
+        apply_keep=43_200,
         max_retries_per_step=4,
         tool_timeout=1.5,
         tool_output_limit=2048,
@@ -136,6 +140,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
             "CLEVERAGENTS_CHECKPOINT_MAX_AGE": "30d",
             "CLEVERAGENTS_CHECKPOINT_MAX_TOTAL_SIZE": "2000",
             "CLEVERAGENTS_SANDBOX_CLEANUP": "on_terminal",
+            "CLEVERAGENTS_APPLY_KEEP": "0",
             "CLEVERAGENTS_EXECUTE_MAX_RETRIES_PER_STEP": "5",
             "CLEVERAGENTS_TOOL_TIMEOUT": "2.5",
             "CLEVERAGENTS_TOOL_OUTPUT_LIMIT": "4096",
@@ -165,6 +170,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
         checkpoint_max_age=2592000,
         checkpoint_max_total_size=2000,
         sandbox_cleanup="on_terminal",
+        apply_keep=0,
         max_retries_per_step=5,
         tool_timeout=2.5,
         tool_output_limit=4096,

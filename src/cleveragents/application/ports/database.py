@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from cleveragents.domain.actor_protocol import Message
 from cleveragents.domain.checkpoint import CheckpointGroup, PrunedCheckpoint
@@ -23,6 +23,9 @@ from cleveragents.domain.places import PlacedPlan
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.retention import GroupOutline, StateCounts
+
+if TYPE_CHECKING:  # few look at these
+    from cleveragents.domain.applied import AppliedChange
 
 
 class Leases(Protocol):
@@ -179,6 +182,19 @@ class CheckpointRepository(Protocol):
 
         For a rule that only counts, without their sizes and times.
         """
+        ...
+
+
+class AppliedRepository(Protocol):
+    """What is kept of applies, one row a plan."""
+
+    def put(self, change: "AppliedChange") -> None:
+        """Add it, or replace what is known of it."""
+        ...
+
+    def find(self, plan_id: PlanId) -> "AppliedChange | None": ...
+    def kept(self) -> "Sequence[AppliedChange]":
+        """Those of which something is kept."""
         ...
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from msgspec import Struct, field
 
 from cleveragents.application.ports.database import (
+    AppliedRepository,
     CheckpointRepository,
     CorrectionRepository,
     DecisionRepository,
@@ -21,9 +22,8 @@ from cleveragents.application.ports.database import (
     TimelineRepository,
     ToolCallRepository,
 )
-from cleveragents.application.ports.merging import SubplanRepository
+from cleveragents.application.ports.merging import Applying, SubplanRepository
 from cleveragents.domain.action import Action, ResourceSpec, Step, ToolSpec
-from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import FileChange, ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.confinement import Confinement
@@ -100,6 +100,8 @@ class UnitOfWork(Protocol):
     @property
     def timelines(self) -> TimelineRepository: ...
     @property
+    def applied(self) -> AppliedRepository: ...
+    @property
     def effects(self) -> EffectRepository: ...
     @property
     def subplans(self) -> SubplanRepository: ...
@@ -149,6 +151,10 @@ class SandboxMaking(Protocol):
         ...
 
     def remove(self, resource: PlanResource) -> None: ...
+    def remove_copy(self, resource: PlanResource) -> None:
+        """The sandbox alone: what an apply can be taken back by stays, until `release`."""
+        ...
+
     def release(self, resource: PlanResource) -> None:
         """Let go of what `inspect` pinned for a plan that will not be made or is over."""
         ...
@@ -162,32 +168,6 @@ class SandboxMaking(Protocol):
 
     def applied_diff(self, resource: PlanResource, applied_ref: str) -> ResourceDiff:
         """What was applied, for a plan whose sandbox may be gone."""
-        ...
-
-
-class Applying(Protocol):
-    """Brings results back."""
-
-    def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
-        """Merge without touching the project. Raises ApplyConflictError or ApplyRefusedError."""
-        ...
-
-    def carry_out(self, resource: PlanResource, prepared: PreparedApply) -> str:
-        """Change the project; gives back what the result is called there (for git: the commit).
-
-        If it raises, the resource is as it was. What it was is kept until `finish`.
-        """
-        ...
-
-    def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
-        """Make the project what it was before `carry_out`, whether that was reached or not.
-
-        Gives back what the user has changed since, by name: that stays as the user left it.
-        """
-        ...
-
-    def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
-        """Let go of what `revert` needs: from now on the project is as it is."""
         ...
 
 

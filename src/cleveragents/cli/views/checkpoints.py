@@ -23,6 +23,13 @@ def listed(found: "PlanTimeline", *, unfolded: bool = False) -> CommandResult:
     )
 
     plan, groups = found.plan, found.groups
+    told: list[str] = []
+    applied: dict[str, Any] = {}
+    if found.applied is not None:
+        from cleveragents.cli.views import applied_changes  # noqa: PLC0415 - this one alone
+
+        told = applied_changes.sentences(found.applied, found.now)
+        applied = {"apply": applied_changes.kept(found.applied, found.now)}
     return CommandResult(
         data={
             **picked(plan, "plan_id name"),
@@ -31,9 +38,13 @@ def listed(found: "PlanTimeline", *, unfolded: bool = False) -> CommandResult:
             "checkpoints": [
                 _row(group, checkpoint) for group in groups for checkpoint in group.checkpoints
             ],
+            **applied,
         },
         blocks=[timeline_grid(found, unfolded=unfolded)],
-        messages=[] if not groups else what_to_type(found, unfolded=unfolded),
+        messages=[
+            *told,
+            *(what_to_type(found, unfolded=unfolded) if groups else ()),
+        ],
     )
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from cleveragents.cli.render.blocks import Block, Cell, Code, CommandResult, Fields, Grid
 from cleveragents.cli.views import left_out, unchecked
+from cleveragents.cli.views.applied_changes import moment
 from cleveragents.cli.views.files import file_data, file_grid, files_of, rows_of
 from cleveragents.cli.views.words import count, picked, short_hash, toned
 from cleveragents.domain.action import Action
@@ -135,6 +136,7 @@ def applied(result: "ApplyResult", project: str) -> CommandResult:
             **left_out.brought_data(result.diffs),
             "sandboxes_kept": dict(result.kept),
             **unchecked.data(result.unchecked),
+            "undo_until": result.undo_until,
         },
         blocks=[
             Fields(
@@ -151,6 +153,7 @@ def applied(result: "ApplyResult", project: str) -> CommandResult:
         messages=[
             f"Apply complete: {count(len(files), 'file')} changed in {project}",
             *left_out.brought(result.diffs),
+            *_undo_hint(result),
         ],
         warnings=[
             f"the sandbox of {name} stays at {path}, as it holds files that apply does not take or "
@@ -161,6 +164,13 @@ def applied(result: "ApplyResult", project: str) -> CommandResult:
         + [f"applied{unchecked.although(result.unchecked)}" for _ in result.unchecked[:1]]
         + _notes(result.diffs),
     )
+
+
+def _undo_hint(result: "ApplyResult") -> list[str]:
+    if result.undo_until is None:
+        return []
+    when = moment(result.undo_until)
+    return [f"take it back until {when}: agents undo --plan {result.plan.plan_id}"]
 
 
 def _file_grid(diffs: Mapping[str, ResourceDiff], title: str = "Files") -> Grid:

@@ -92,6 +92,10 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
         **unchecked.data(found.unchecked),
     }
     data |= cancel_data(plan)
+    if found.applied is not None:
+        from cleveragents.cli.views.applied_changes import kept  # noqa: PLC0415 - this one alone
+
+        data["apply"] = kept(found.applied, found.now)
     if found.children:
         data["children"] = [child_data(item) for item in found.children]
     if plan.error is not None:
@@ -187,6 +191,12 @@ def _go_on(plan: Plan) -> str:
 
 def _next_steps(found: "PlanStatus") -> Sequence[str]:
     plan = found.plan
+    if found.applied is not None:
+        from cleveragents.cli.views.applied_changes import (  # noqa: PLC0415 - this one alone
+            sentences,
+        )
+
+        return sentences(found.applied, found.now)
     program = plan.action.is_program
     if program and found.abandoned and plan.phase is not Phase.APPLY:
         return next_of_program(plan)

@@ -11,6 +11,8 @@ from cleveragents.cli.views.words import count, picked, size, state_word, toned
 
 _SANDBOXES = "the plans' copies of projects, with what the disk shares between the two"
 
+_KEPT = "files that applies have replaced, in the projects' repositories, for `agents undo`"
+
 _TRASH = "sandboxes of plans that are over, being deleted"
 
 
@@ -21,7 +23,7 @@ def status(found: StoreStatus) -> CommandResult:
             "size_bytes": found.disk_bytes,
             "limit_bytes": found.limit_bytes,
             "dedup": round(found.dedup, 2),
-            **picked(found, "sandbox_bytes database_bytes trash_bytes total_bytes"),
+            **picked(found, "sandbox_bytes database_bytes trash_bytes kept_bytes total_bytes"),
             "plans": [
                 {
                     "plan_id": item.share.plan_id,
@@ -31,6 +33,7 @@ def status(found: StoreStatus) -> CommandResult:
                     **picked(item.share, "content_bytes stored_bytes snapshots"),
                     "checkpoints": item.checkpoints,
                     "sandbox_bytes": item.sandbox_bytes,
+                    "kept_bytes": item.kept_bytes,
                 }
                 for item in found.shares
             ],
@@ -59,6 +62,7 @@ def _blocks(found: StoreStatus) -> list[Block]:
                 ["snapshots", size(found.disk_bytes), "what checkpoints hold, once each"],
                 ["sandboxes", size(found.sandbox_bytes), _SANDBOXES],
                 ["records", size(found.database_bytes), "plans, decisions, output of steps"],
+                *([["kept", size(found.kept_bytes), _KEPT]] if found.kept_bytes else []),
                 *([["trash", size(found.trash_bytes), _TRASH]] if found.trash_bytes else []),
                 ["together", size(found.total_bytes), ""],
             ],

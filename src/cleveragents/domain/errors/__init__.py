@@ -80,6 +80,10 @@ PlanError                      exit 1: the operation was refused or failed
 ├── ValidationUnmetError       validation-unmet
 ├── ApplyEditsKeptError        apply-edits-kept
 ├── ApplyPendingError          apply-pending
+├── ApplyNotKeptError          apply-not-kept
+├── ApplyUndoneError           apply-undone
+├── MoveBlockedError           undo-blocked
+├── MovePendingError           undo-pending
 ├── ApplyCheckFailedError      apply-check-failed
 ├── PlaceRefusedError          place-refused
 ├── ProgramNotFoundError       program-not-found
@@ -87,6 +91,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── InterruptedPlanError       interrupted (exit 130)
 ├── InterruptedProgramError    program-interrupted (exit 130)
 ├── InterruptedApplyError      apply-interrupted (exit 130)
+├── InterruptedMoveError       undo-interrupted (exit 130)
 ├── DatabaseBusyError          database-busy
 ├── DatabaseDamagedError       database-damaged
 ├── DatabaseTooNewError        database-too-new

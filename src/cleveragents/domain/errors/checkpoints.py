@@ -138,5 +138,62 @@ class NothingToRedoError(PlanError, code="nothing-to-redo"):
             )
 
 
+class MoveBlockedError(PlanError, code="undo-blocked"):
+    """Something that was changed since is in the way of taking an apply back, or of bringing it
+    again; nothing was changed."""
+
+    def __init__(self, plan_id: str, names: Sequence[str], command: str = "undo") -> None:
+        super().__init__(
+            f"the {command} of the apply of plan {plan_id} would lose what was changed since, so"
+            f" nothing was done; in the way:\n{_listing(names)}",
+            "put it away or bring it back to what it was, and say it again:"
+            f" `agents {command} --plan {plan_id}`",
+        )
+        self.names = tuple(names)
+
+
+class ApplyNotKeptError(PlanError, code="apply-not-kept"):
+    """What an apply has replaced is not there any more, or was never kept."""
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(
+            f"plan {plan_id} is applied, and what that replaced is not kept any more",
+            "take it back in the project itself, for example with `git revert`; how long it is"
+            " kept says `agents config get apply.keep`",
+        )
+
+
+class ApplyUndoneError(PlanError, code="apply-undone"):
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(
+            f"the apply of plan {plan_id} is undone",
+            f"bring it into the project again: `agents redo --plan {plan_id}`",
+        )
+
+
+class MovePendingError(PlanError, code="undo-pending"):
+    """An undo or redo of an apply could be neither finished nor taken back."""
+
+    def __init__(self, plan_id: str, reason: str, obstacles: str, command: str = "undo") -> None:
+        super().__init__(
+            f"the {command} of the apply of plan {plan_id} is half done: {reason}\nWhat was changed"
+            f" already could not be put back: {obstacles}",
+            f"see to it, and say it again: `agents {command} --plan {plan_id}`",
+        )
+
+
+class InterruptedMoveError(PlanError, code="undo-interrupted", exit_code=130):
+    def __init__(self, plan_id: str, command: str = "undo") -> None:
+        super().__init__(
+            f"the {command} of the apply of plan {plan_id} was interrupted; the project is as it"
+            " was",
+            f"agents {command} --plan {plan_id}",
+        )
+
+
 def _changes(number: int) -> str:
     return "1 change" if number == 1 else f"{number} changes"
+
+
+def _listing(items: Sequence[str]) -> str:
+    return "\n".join(f"  {item}" for item in items)

@@ -103,9 +103,9 @@ class PlanStateError(PlanError, code="plan-state"):
 class PlanAppliedError(PlanError, code="plan-applied"):
     def __init__(self, plan_id: str) -> None:
         super().__init__(
-            f"plan {plan_id} is applied: its changes are part of your project now",
-            "undo them in the project itself, for example with `git revert`; "
-            "start again with `agents plan use`",
+            f"plan {plan_id} is applied, and so it is over",
+            f"as long as what it replaced is kept, `agents undo --plan {plan_id}` takes its changes"
+            " back out of the project; start again with `agents plan use`",
         )
 
 
@@ -250,6 +250,8 @@ class ApplyConflictError(PlanError, code="apply-conflict"):
         )
         self.files = tuple(files)
         self.sides = sides or {}
+        self.resource = resource
+        self.why = why
 
 
 class ApplyRefusedError(PlanError, code="apply-refused"):

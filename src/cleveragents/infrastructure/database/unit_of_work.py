@@ -21,7 +21,10 @@ if TYPE_CHECKING:  # most transactions are about none of these
         SqlTimelines,
         SqlToolCalls,
     )
-    from cleveragents.infrastructure.database.effect_repository import SqlEffects
+    from cleveragents.infrastructure.database.effect_repository import (
+        SqlAppliedChanges,
+        SqlEffects,
+    )
     from cleveragents.infrastructure.database.message_repository import SqlMessages
 
 
@@ -51,6 +54,12 @@ class SqlUnitOfWork:
         from cleveragents.infrastructure.database.decision_repository import SqlTimelines
 
         return SqlTimelines(self._connection, self._fence)
+
+    @property
+    def applied(self) -> "SqlAppliedChanges":
+        from cleveragents.infrastructure.database.effect_repository import SqlAppliedChanges
+
+        return SqlAppliedChanges(self._connection, self._fence)
 
     @property
     def effects(self) -> "SqlEffects":

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cleveragents.application.ports.merging import Decide, PreparedMerge
+from cleveragents.application.ports.merging import Applying, Decide, PreparedMerge
 from cleveragents.application.ports.runtime import (
-    Applying,
     Expected,
     Restored,
     SandboxMaking,

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from cleveragents.application.ports.merging import Decide, PreparedMerge, undecided
 from cleveragents.domain.action import MergeStrategy, ResourceSpec
+from cleveragents.domain.applied import ApplySide
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import Snapshot
@@ -19,7 +20,13 @@ from cleveragents.domain.errors import (
     SandboxMissingError,
 )
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.resource import Damage, PlanResource, Rebuilding, ResourceInspection
+from cleveragents.domain.resource import (
+    Damage,
+    OwnState,
+    PlanResource,
+    Rebuilding,
+    ResourceInspection,
+)
 from cleveragents.domain.resource_kinds import ResourceType
 from cleveragents.infrastructure.files.filesystems import sync_places
 from cleveragents.infrastructure.sandbox.location import is_there, own_folder
@@ -116,6 +123,10 @@ class SandboxesByType:
         with self._removing:
             self._adapters.of(resource).sandbox.remove(resource)
 
+    def remove_copy(self, resource: PlanResource) -> None:
+        self._adapters.bench.working(f"removing the sandbox of `{resource.name}`")
+        self._adapters.of(resource).sandbox.remove_copy(resource)
+
     def release(self, resource: PlanResource) -> None:
         self._adapters.of(resource).sandbox.release(resource)
 
@@ -161,6 +172,24 @@ class SandboxesByType:
 
     def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
         self._adapters.of(resource).applier.finish(resource, prepared)
+
+    def way_of(self, resource: PlanResource, prepared: PreparedApply) -> OwnState | None:
+        return self._adapters.of(resource).applier.way_of(resource, prepared)
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        self._adapters.of(resource).applier.settle(resource, prepared)
+
+    def kept_bytes(self, resource: PlanResource) -> int:
+        return self._adapters.of(resource).applier.kept_bytes(resource)
+
+    def withdraw(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        self._adapters.of(resource).applier.withdraw(resource, prepared)
+
+    def prepare_move(self, resource: PlanResource, way: OwnState, side: ApplySide) -> PreparedApply:
+        if not os.path.lexists(resource.location):
+            raise ProjectMissingError(resource.name, resource.location)
+        self._adapters.bench.working(f"comparing `{resource.name}` with the project")
+        return self._adapters.of(resource).applier.prepare_move(resource, way, side)
 
     def _comparing(self, resource: PlanResource) -> None:
         self._adapters.bench.working(f"comparing `{resource.name}`")

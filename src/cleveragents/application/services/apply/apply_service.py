@@ -1,19 +1,21 @@
 """Apply: merge and check everything first, then change all of the project or none of it.
 
 The order, which ADR 0021 gives the reasons for: intent stored; each resource changed, with what it
-was kept beside it; the plan is applied; what was kept goes; the sandboxes go. A kill leaves the
-intent and what was kept: the next `plan apply` finishes it, or takes it back (`_given_up`).
+was kept beside it; the plan is applied; the sandboxes go. A kill leaves the intent and what was
+kept: the next `plan apply` finishes it, or takes it back (`_given_up`).
 Why: until the plan is on record as applied, everything can be taken back, last resource first; from
-then on nothing is, and so only then what it would be taken back by may go.
+then on only `agents undo` takes it back, for as long as what it needs is kept (`keeping.py`).
 What is not guaranteed: that others see it at one instant, as resources change one after the other;
 and what somebody changed on top of ours stays when we take ours back, which is told.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 
 from msgspec import Struct
 
 from cleveragents.application.ports.runtime import Clock, PlanLocks, UnitOfWorkFactory, Workspace
+from cleveragents.application.services.apply.keeping import ApplyKeeping
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.rollback.rollback_service import RollbackService
@@ -21,7 +23,6 @@ from cleveragents.application.services.rollback.unchecked_steps import (
     UncheckedStep,
     unchecked_steps,
 )
-from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.domain.apply import ApplyOptions, PreparedApply, intended, trespassers
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
@@ -56,13 +57,14 @@ Confirm = Callable[[ApplyQuestion], bool]
 
 class ApplyResult(Struct, frozen=True, kw_only=True):
     """What reached the project. `kept` names the sandboxes that stay: they hold files that apply
-    did not take, or the settings say so."""
+    did not take, or the settings say so. Until `undo_until` all of it can be taken back."""
 
     plan: Plan
     refs: Mapping[str, str]
     diffs: Mapping[str, ResourceDiff]
     kept: Mapping[str, str]
     unchecked: tuple[UncheckedStep, ...] = ()
+    undo_until: datetime | None = None
 
 
 class ApplyService:
@@ -72,7 +74,7 @@ class ApplyService:
         checkpoints: CheckpointService,
         rollbacks: RollbackService,
         workspace: Workspace,
-        cleanup: SandboxCleanup,
+        keeping: ApplyKeeping,
         locks: PlanLocks,
         clock: Clock,
     ) -> None:
@@ -80,7 +82,7 @@ class ApplyService:
         self._checkpoints = checkpoints
         self._rollbacks = rollbacks
         self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
-        self._cleanup = cleanup
+        self._keeping = keeping
         self._locks = locks
         self._clock = clock
 
@@ -92,8 +94,8 @@ class ApplyService:
             if unfinished:
                 return self._carry_out(plan, resources, unfinished)
             if plan.state is State.APPLIED:  # its own clean-up may have been interrupted
-                self._settle(resources, _tokens(resources))
-                self._cleanup.after_apply(plan_id)
+                self._keeping.settle(plan_id, resources, _tokens(resources))
+                self._keeping.refuse_undone(plan_id)
             self._refuse_unvalidated(plan, resources)
             plan = plan.begin_apply()
             for resource in resources:
@@ -176,16 +178,20 @@ class ApplyService:
         except (PlanError, OSError, KeyboardInterrupt) as cause:
             raise self._given_up(plan, resources, prepared, cause) from cause
         plan = plan.apply(refs, self._clock.now())
-        # From here on nothing is taken back any more, and what was kept for it can go.
-        self._save(plan)
-        self._settle(resources, prepared)
+        # From here on this apply is not taken back any more, but by somebody who says so.
+        change = self._keeping.record(plan, resources, prepared)
         diffs = {
             r.name: self._sandboxes.applied_diff(r, refs[r.name]).leaving_out(prepared[r.name].diff)
             for r in resources
         }
-        kept = self._cleanup.after_apply(plan.plan_id)
-        unchecked = self._unchecked(plan)
-        return ApplyResult(plan=plan, refs=refs, diffs=diffs, kept=kept, unchecked=unchecked)
+        return ApplyResult(
+            plan=plan,
+            refs=refs,
+            diffs=diffs,
+            kept=self._keeping.settle(plan.plan_id, resources, prepared),
+            unchecked=self._unchecked(plan),
+            undo_until=change.until if change else None,
+        )
 
     def _given_up(
         self,

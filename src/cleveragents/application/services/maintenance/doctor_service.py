@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cleveragents.application.ports.maintenance import (
     DatabaseHealth,
@@ -170,7 +171,9 @@ class DoctorService:
     def _facts(self, moved: Mapping[str, str]) -> Sequence[PlanFacts]:
         with self._unit_of_work.reading() as uow:
             known = [(plan, uow.resources.of_plan(plan.plan_id)) for plan in uow.plans.list()]
-        return [self._fact(plan, resources, moved) for plan, resources in known]
+            applied = {change.plan_id: change for change in uow.applied.kept()}
+        facts = [self._fact(plan, resources, moved) for plan, resources in known]
+        return [replace(item, applied=applied.get(item.plan.plan_id)) for item in facts]
 
     def _fact(
         self, plan: Plan, resources: Sequence[PlanResource], moved: Mapping[str, str]

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 
 from cleveragents.application.ports.maintenance import StoreFiles
 from cleveragents.application.ports.runtime import Clock, EventSink, UnitOfWork, UnitOfWorkFactory
+from cleveragents.application.services.apply.keeping import ApplyKeeping
 from cleveragents.application.services.maintenance.plan_removal import PlanRemoval
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.domain.errors import DeclinedError, PlanError
@@ -57,6 +58,7 @@ class PruneService:
         unit_of_work: UnitOfWorkFactory,
         cleanup: SandboxCleanup,
         removal: PlanRemoval,
+        keeping: ApplyKeeping,
         files: StoreFiles,
         clock: Clock,
         events: EventSink,
@@ -64,6 +66,7 @@ class PruneService:
         self._unit_of_work = unit_of_work
         self._cleanup = cleanup
         self._removal = removal
+        self._keeping = keeping
         self._files = files
         self._clock = clock
         self._events = events
@@ -101,6 +104,7 @@ class PruneService:
             except (PlanError, OSError) as error:
                 failed[held.plan.plan_id] = str(error)
         self._removal.forget_strays()
+        self._keeping.expire()
         return Pruned(offer=offer, removed=tuple(removed), failed=failed)
 
 

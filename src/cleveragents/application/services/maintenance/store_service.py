@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from cleveragents.application.ports.maintenance import StoreFiles, StoreShare
 from cleveragents.application.ports.runtime import EventSink, UnitOfWorkFactory
+from cleveragents.application.services.apply.keeping import ApplyKeeping
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.domain.checkpoint import CheckpointGroup
@@ -22,10 +23,12 @@ class PlanShare(Struct, frozen=True, kw_only=True):
     plan: Plan | None
     checkpoints: int
     sandbox_bytes: int = 0
+    kept_bytes: int = 0
 
 
 class StoreStatus(Struct, frozen=True, kw_only=True):
-    """The limit is one for snapshots. Sandboxes of children count with the plan at the top."""
+    """The limit is one for snapshots. Sandboxes of children count with the plan at the top. What is
+    kept is what applies have replaced, beside what snapshots have of it."""
 
     location: str
     limit_bytes: int
@@ -43,7 +46,12 @@ class StoreStatus(Struct, frozen=True, kw_only=True):
 
     @property
     def total_bytes(self) -> int:
-        return self.disk_bytes + self.sandbox_bytes + self.database_bytes + self.trash_bytes
+        ours = self.disk_bytes + self.sandbox_bytes + self.database_bytes + self.trash_bytes
+        return ours + self.kept_bytes
+
+    @property
+    def kept_bytes(self) -> int:
+        return sum(item.kept_bytes for item in self.shares)
 
     @property
     def dedup(self) -> float:
@@ -69,6 +77,7 @@ class StoreService:
         files: StoreFiles,
         checkpoints: CheckpointService,
         projects: ProjectCare,
+        keeping: ApplyKeeping,
         events: EventSink,
         limit_bytes: int,
     ) -> None:
@@ -76,6 +85,7 @@ class StoreService:
         self._files = files
         self._checkpoints = checkpoints
         self._projects = projects
+        self._keeping = keeping
         self._events = events
         self._limit_bytes = limit_bytes
 
@@ -90,6 +100,7 @@ class StoreService:
             root = str(child.root_id) if child else key
             sandboxes[root] = sandboxes.get(root, 0) + size
         stored = {share.plan_id: share for share in self._files.shares()}
+        kept = self._keeping.sizes()
         return StoreStatus(
             location=self._files.location,
             limit_bytes=self._limit_bytes,
@@ -99,8 +110,9 @@ class StoreService:
                     plan=plans.get(key),
                     checkpoints=counts.get(key, 0),
                     sandbox_bytes=sandboxes.get(key, 0),
+                    kept_bytes=kept.get(key, 0),
                 )
-                for key in sorted({*stored, *sandboxes})
+                for key in sorted({*stored, *sandboxes, *kept})
             ),
             database_bytes=self._files.database_bytes(),
             trash_bytes=self._files.trash_bytes(),
@@ -136,7 +148,9 @@ class StoreService:
         return damages
 
     def sweep(self) -> int:
-        """Remove leftovers of crashes; gives back the bytes freed."""
+        """Remove leftovers of crashes, and what was kept of applies for long enough; gives back the
+        bytes of the former."""
+        self._keeping.expire()
         return self._files.sweep()
 
     def leftovers(self) -> Sequence[str]:

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         Whereabouts,
     )
     from cleveragents.application.ports.sandboxes import SandboxPlaces
+    from cleveragents.domain.applied import AppliedChange
 
 
 class StepProgress(Struct, frozen=True, kw_only=True):
@@ -94,6 +95,7 @@ class PlanStatus(Struct, frozen=True, kw_only=True):
     owner: str | None
     children: tuple[ChildStatus, ...] = ()
     unchecked: tuple[UncheckedStep, ...] = ()
+    applied: "AppliedChange | None" = None
 
     @property
     def abandoned(self) -> bool:
@@ -112,6 +114,7 @@ class PlanTimeline(Struct, frozen=True, kw_only=True):
     now: datetime
     abandoned: bool
     brief: tuple[TimelineRow, ...] | None = None
+    applied: "AppliedChange | None" = None
 
 
 class DecisionHistory(Struct, frozen=True, kw_only=True):
@@ -201,6 +204,7 @@ class PlanQueries(PlanFinder):
             checkpoints = uow.checkpoints.count(plan_id)
             children = children_of_plan(uow, plan_id)
             unchecked = unchecked_steps(uow, plan)
+            applied = uow.applied.find(plan_id) if plan.state is State.APPLIED else None
         return PlanStatus(
             plan=plan,
             resources=tuple(self._as_found(resource) for resource in resources),
@@ -213,6 +217,7 @@ class PlanQueries(PlanFinder):
             owner=self._locks.owner(plan_id),
             children=children,
             unchecked=unchecked,
+            applied=applied,
         )
 
     def timeline(self, plan_id: PlanId) -> PlanTimeline:
@@ -242,9 +247,11 @@ class PlanQueries(PlanFinder):
         with self._unit_of_work.reading() as uow:
             forks = tuple(uow.timelines.of_plan(plan_id))
             decisions = uow.decisions.of_plan(plan_id)
+            is_over = found.plan.state is State.APPLIED
+            applied = uow.applied.find(plan_id) if is_over else None
         past = PlanPast(plan=found.plan, groups=found.groups, forks=forks)
         line = with_undone(past, found.line, decisions)
-        return replace(found, line=line, brief=brief_rows(line))
+        return replace(found, line=line, brief=brief_rows(line), applied=applied)
 
     def history(self, plan_id: PlanId) -> DecisionHistory:
         with self._unit_of_work.reading() as uow:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory, Workspace
 from cleveragents.application.services.checkpoints.held import descendants
+from cleveragents.application.services.sandboxes.kept_changes import KeptChanges
 from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 from cleveragents.domain.apply import intended
 from cleveragents.domain.errors import (
@@ -34,15 +35,21 @@ class SandboxCleanup:
         policy: CleanupPolicy,
     ) -> None:
         self._unit_of_work = unit_of_work
+        self._workspace = workspace
         self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
         self._locks = locks
         self._policy = policy
 
-    def after_apply(self, plan_id: PlanId) -> Kept:
-        """What the project has now can go; the caller holds the plan's lock."""
+    def after_apply(self, plan_id: PlanId, *, keeping: bool) -> Kept:
+        """What the project has now can go, `keeping` what the apply can be taken back by; the
+        caller holds the plan's lock."""
         if self._policy is CleanupPolicy.MANUAL:
             return _places(self._ready(plan_id))
-        return self._remove(plan_id, lambda resource: self._holds(resource, only_left_behind=True))
+        return self._remove(
+            plan_id,
+            lambda resource: self._holds(resource, only_left_behind=True),
+            keeping=keeping,
+        )
 
     def after_cancel(self, plan: Plan) -> Kept:
         """What holds no work can go; the caller holds the plan's lock."""
@@ -79,25 +86,49 @@ class SandboxCleanup:
 
     def clear(self, plan_id: PlanId) -> None:
         """Remove all sandboxes and snapshots of a plan that is over, whatever they hold; the caller
-        holds the plan's lock. May be repeated."""
+        holds the plan's lock. May be repeated. What is kept of its apply goes with them."""
+        KeptChanges(self._unit_of_work, self._workspace).free(plan_id)
         self._remove(plan_id, lambda _: False)
 
-    def _remove(self, plan_id: PlanId, stays: Callable[[PlanResource], bool]) -> Kept:
+    def _remove(
+        self, plan_id: PlanId, stays: Callable[[PlanResource], bool], *, keeping: bool = False
+    ) -> Kept:
         SubplanSandboxes(self._unit_of_work, self._sandboxes).remove_below(plan_id)
         kept: list[PlanResource] = []
         for resource in self._ready(plan_id):
             if stays(resource):
                 kept.append(resource)
                 continue
-            if resource.intent is not None:  # a kill after the apply may have left what it kept
-                self._sandboxes.finish(resource, intended(resource.resource_id, resource.intent))
-            self._sandboxes.remove(resource)
+            self._remove_one(resource, keeping=keeping)
             with self._unit_of_work() as uow:
                 uow.resources.save(resource.removed())
                 uow.commit()
-        if not kept:
+        if keeping:
+            self._keep_needed(plan_id)
+        elif not kept:
             self._snapshots.forget(plan_id)
         return _places(kept)
+
+    def _remove_one(self, resource: PlanResource, *, keeping: bool) -> None:
+        if keeping:
+            self._sandboxes.remove_copy(resource)
+            return
+        if resource.intent is not None:  # a kill after the apply may have left what it kept
+            self._sandboxes.finish(resource, intended(resource.resource_id, resource.intent))
+        self._sandboxes.remove(resource)
+
+    def _keep_needed(self, plan_id: PlanId) -> None:
+        """Of the snapshots, those by which the apply can be taken back."""
+        with self._unit_of_work.reading() as uow:
+            own = uow.resources.of_plan(plan_id)
+            below = [r for c in descendants(uow, plan_id) for r in uow.resources.of_plan(c.plan_id)]
+        if not any(resource.intent_needs for resource in own):
+            if not any(_is_ready(resource) for resource in own):
+                self._snapshots.forget(plan_id)
+            return
+        for resource in (*own, *below):
+            if resource.base_snapshot is not None and not _is_ready(resource):
+                self._snapshots.keep_only(resource, resource.intent_needs)
 
     def _holds(self, resource: PlanResource, *, only_left_behind: bool) -> bool:
         """Whether the sandbox has what exists nowhere else; one that is gone has nothing."""

@@ -7,11 +7,15 @@ import click
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.views import applied_changes as applies
 from cleveragents.cli.views import everyday as views
 from cleveragents.domain.errors import PlanLockedError
 
 if TYPE_CHECKING:
+    from cleveragents.application.services.apply.moves import MoveQuestion
     from cleveragents.application.services.rollback.target import RollbackQuestion
+    from cleveragents.application.services.rollback.undo_service import Way
+    from cleveragents.domain.ids import PlanId
 
 _MANY = click.option(
     "-n",
@@ -61,6 +65,9 @@ def undo(app: App, plan_id: str | None, changes: int, **flags: bool) -> None:
     What is there now becomes a checkpoint first, so nothing is lost: `agents redo` brings it back.
     Files and databases of the sandboxes go back; your project is not touched. It asks only where
     something outside the sandboxes would be taken back as well.
+
+    Once the plan is applied, it takes the apply back, after a question: your project becomes what
+    it was before, where nobody has changed the same files since. See `apply.keep`.
     """
     _go(app, plan_id, "undo", changes, **flags)
 
@@ -78,7 +85,8 @@ def redo(app: App, plan_id: str | None, changes: int, *, dry_run: bool, yes: boo
     """Bring back what was undone last; again: one further forward.
 
     Nothing runs again: the files become what they were. Once something else was done there is
-    nothing to redo; what was undone before is still there, see `agents log --all`.
+    nothing to redo; what was undone before is still there, see `agents log --all`. An apply that
+    was undone is brought into your project again.
     """
     _go(app, plan_id, "redo", changes, dry_run=dry_run, yes=yes)
 
@@ -89,6 +97,9 @@ def _go(app: App, plan_id: str | None, word: str, changes: int, **flags: bool) -
 
     way, wanted = Way(word), app.plan(plan_id)
     project = app.project(wanted)
+    if app.container.apply_moves.concerns(wanted):
+        _move_apply(app, wanted, way, changes, dry_run=flags["dry_run"], yes=flags["yes"])
+        return
     if flags["dry_run"]:
         app.show(views.foreseen(app.container.undo_service.preview(wanted, way, changes), project))
         return
@@ -113,3 +124,25 @@ def _go(app: App, plan_id: str | None, word: str, changes: int, **flags: bool) -
         safety, target = moved.result.undo_group.group_id, moved.result.group.group_id
         tables = container.step_service.tables(wanted, safety, target)
     app.report(views.moved(moved, project, tables))
+
+
+def _move_apply(
+    app: App, plan_id: "PlanId", way: "Way", changes: int, *, dry_run: bool, yes: bool
+) -> None:
+    """Of a plan that is applied, what can be undone and redone is the apply."""
+    project = app.project(plan_id)
+    if dry_run:
+        found = app.container.apply_moves.preview(plan_id, way, changes)
+        app.show(applies.foreseen(found, project))
+        return
+
+    def confirm(question: "MoveQuestion") -> bool:
+        return app.confirm(
+            applies.question(question, project),
+            yes=yes,
+            show=lambda: applies.foreseen(question, project),
+        )
+
+    with app.working() as container:
+        moved = container.apply_moves.go(plan_id, way, changes, confirm)
+    app.report(applies.moved(moved, project))

@@ -84,6 +84,9 @@ class FsDirectories(NothingBeside):
         make_parent(path)
         make_branchable(str(path), 0o700)
 
+    def remove_copy(self, resource: PlanResource) -> None:
+        self.remove(resource)  # what is needed more is in the snapshots
+
     def remove(self, resource: PlanResource) -> None:
         path = Path(resource.sandbox_path)
         throw_away(self._sandboxes, path)

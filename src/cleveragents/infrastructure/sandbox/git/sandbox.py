@@ -130,10 +130,13 @@ class GitCheckouts:
         return not clear_broken_objects(folder_of(resource).path)
 
     def remove(self, resource: PlanResource) -> None:
-        self._discard(resource)
+        self.remove_copy(resource)
         # A child has nothing pinned: it stands on what its parent holds.
         if resource.store_id == resource.plan_id:
             self.release(resource)
+
+    def remove_copy(self, resource: PlanResource) -> None:
+        self._discard(resource)
         with suppress(OSError):  # another sandbox of the plan may still be there
             os.rmdir(os.path.dirname(resource.sandbox_path))
 

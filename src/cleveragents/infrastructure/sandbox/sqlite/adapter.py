@@ -27,7 +27,7 @@ class SqliteAdapter:
         from cleveragents.infrastructure.sandbox.sqlite.apply import SqliteApply
 
         bench = self._bench
-        return SqliteApply(bench.scratch, self.snapshots, self.sandbox.diff, bench.databases)
+        return SqliteApply(bench.scratch, self.snapshots, self.sandbox, bench.databases)
 
     @part
     def snapshots(self):

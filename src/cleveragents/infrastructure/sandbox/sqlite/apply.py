@@ -13,16 +13,19 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 
+from msgspec.structs import replace
+
+from cleveragents.domain.applied import ApplySide
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import (
     ApplyConflictError,
     ApplyRefusedError,
 )
-from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource import OwnState, PlanResource
 from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.sandbox.folder.diff import stored
@@ -33,6 +36,7 @@ from cleveragents.infrastructure.sandbox.sqlite.compare import (
     same_content,
     shares_change,
 )
+from cleveragents.infrastructure.sandbox.sqlite.diff import diff_of_databases
 from cleveragents.infrastructure.sandbox.sqlite.read import (
     BUSY_SECONDS,
     BusyError,
@@ -43,7 +47,15 @@ from cleveragents.infrastructure.sandbox.sqlite.read import (
     private_folder,
     uses_wal,
 )
-from cleveragents.infrastructure.sandbox.sqlite.sandbox import DatabaseToken
+from cleveragents.infrastructure.sandbox.sqlite.sandbox import DatabaseToken, SqliteDatabases
+from cleveragents.infrastructure.sandbox.sqlite.write_watch import (
+    PAUSE,
+    FileCheck,
+    WalCheck,
+    WriteWatch,
+    moved_on,
+    writing_target,
+)
 from cleveragents.infrastructure.snapshots.pages.engine import PagesEngine
 from cleveragents.infrastructure.sqlite.answers import RefusedInsideError
 from cleveragents.infrastructure.sqlite.side_files import (
@@ -55,35 +67,38 @@ from cleveragents.infrastructure.sqlite.side_files import (
     owner_named,
     posing,
 )
-from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers, LostInsideError, place_of
+from cleveragents.infrastructure.sqlite.worker import (
+    DatabasePlace,
+    DatabaseWorkers,
+    LostInsideError,
+    place_of,
+)
 
-_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 # Few enough to stay in the cache: until the check is made, nothing may reach the file.
 _PAGES = 16
-_PAUSE = 0.05
 _READ = os.O_RDONLY | os.O_CLOEXEC
 
 
 class SqliteApply:
-    """`diff` tells what the plan changed in a database, `workers` are who asks SQLite about it."""
+    """`databases` tells what the plan changed, `workers` are who asks SQLite about it."""
 
     def __init__(
         self,
         scratch_dir: str,
         snapshots: PagesEngine,
-        diff: Callable[[PlanResource], ResourceDiff],
+        databases: SqliteDatabases,
         workers: DatabaseWorkers,
     ) -> None:
         self._scratch = scratch_dir
         self._snapshots = snapshots
-        self._diff = diff
+        self._databases = databases
         self._workers = workers
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:  # noqa: ARG002 - a database has no branches and no commits
         state = self._snapshots.capture(resource)
         base = resource.base_snapshot or ""
         changes = self._snapshots.changes_between(resource, base, state.ref)
-        diff = self._diff(resource)
+        diff = self._databases.diff(resource)
         if changes:
             self._refuse_unhealthy(resource, state.ref)
             _refuse_closed(resource)
@@ -109,7 +124,8 @@ class SqliteApply:
         token = read_back(resource, prepared.token, DatabaseToken)
         if not token.changes:
             return f"sqlite:{token.state}"
-        if self._snapshots.capture(resource).state_hash != token.state:
+        # There may be no sandbox any more when it is taken back, or brought again.
+        if not token.base and self._snapshots.capture(resource).state_hash != token.state:
             raise ApplyRefusedError(
                 f"the sandbox of `{resource.name}` changed after the apply was prepared",
                 f"agents plan apply {resource.plan_id}",
@@ -121,8 +137,9 @@ class SqliteApply:
             self._copied(resource, token.result) as result,
         ):
             if not self._holds(resource, result):
-                with self._copy(resource, resource.base_snapshot or "") as base:
-                    self._write(resource, result, base)
+                put = self._put if token.base else self._write
+                with self._copy(resource, _base(resource, token)) as base:
+                    put(resource, result, base)
         return f"sqlite:{token.state}"
 
     def revert(self, resource: PlanResource, prepared: PreparedApply) -> tuple[str, ...]:
@@ -135,7 +152,7 @@ class SqliteApply:
         _refuse_planted(resource)
         with (
             _reported(resource),
-            self._copied(resource, resource.base_snapshot or "") as before,
+            self._copied(resource, _base(resource, token)) as before,
             self._copy(resource, token.result) as result,
         ):
             if self._holds(resource, before):
@@ -143,7 +160,8 @@ class SqliteApply:
             if not self._has_ours(resource, before, result):
                 return ()  # it was changed before we could write anything
             try:
-                self._return(resource, before, result)
+                _refuse_planted(resource)
+                self._put(resource, before, result)
             except ApplyConflictError:
                 return (resource.location,)
         return ()
@@ -165,7 +183,7 @@ class SqliteApply:
             if owner_named(copy):
                 return
             _roll_back(copy)
-            ends = (resource.base_snapshot or "", token.result)
+            ends = (_base(resource, token), token.result)
             if any(self._has(resource, ref, copy) for ref in ends):
                 _roll_back(path)
 
@@ -184,8 +202,53 @@ class SqliteApply:
     def finish(self, resource: PlanResource, prepared: PreparedApply) -> None:
         """Snapshots are all that it is taken back by, and those have their own life."""
 
-    def _return(self, resource: PlanResource, before: str, result: int) -> None:
-        _refuse_planted(resource)
+    def way_of(self, resource: PlanResource, prepared: PreparedApply) -> OwnState:
+        token = read_back(resource, prepared.token, DatabaseToken)
+        return to_plain(replace(token, base=_base(resource, token), diff=ResourceDiff()))
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        """As to `finish`, there is nothing to do."""
+
+    def kept_bytes(self, resource: PlanResource) -> int:  # noqa: ARG002 - the same for every one
+        return 0
+
+    def withdraw(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        """As to `finish`, there is nothing to do."""
+
+    def prepare_move(self, resource: PlanResource, way: OwnState, side: ApplySide) -> PreparedApply:  # noqa: ARG002 - both ways are alike
+        last = read_back(resource, way, DatabaseToken)
+        state = self._snapshots.known(resource, last.base).state_hash
+        token = replace(last, base=last.result, result=last.base, state=state)
+        diff = ResourceDiff()
+        if token.changes:
+            _refuse_closed(resource)
+            self._refuse_changed_since(resource, token.base)
+            diff = self._databases.diff_between(resource, token.base, token.result)
+        return PreparedApply(
+            resource_id=resource.resource_id,
+            token=to_plain(token),
+            diff=diff,
+            target="the whole database, which nobody else has changed since"
+            if token.changes
+            else "nothing to bring",
+        )
+
+    def _refuse_changed_since(self, resource: PlanResource, ref: str) -> None:
+        """Raises ApplyConflictError, which names the tables."""
+        with _reported(resource), self._copied(resource, ref) as expected:
+            if self._holds(resource, expected):
+                return
+            with private_folder(self._scratch) as folder:
+                copy = os.path.join(folder, os.path.basename(resource.location))
+                copy_in_use(resource.location, copy, time.monotonic() + BUSY_SECONDS)
+                place = DatabasePlace(copy, resource.confinement)
+                found = diff_of_databases(self._workers, expected, place)
+        names = [file.path for file in found.files] or [resource.location]
+        why = "the database was changed since then"
+        raise ApplyConflictError(resource.plan_id, resource.name, names, why)
+
+    def _put(self, resource: PlanResource, before: str, result: int) -> None:
+        """What the file `before` holds, if the database is what `result` holds."""
         if os.path.getsize(before):
             self._write(resource, before, result)
             return
@@ -194,7 +257,7 @@ class SqliteApply:
         with opened(path, _READ) as raw, closing(open_database(path, "mode=rw")) as target:
             target.execute("BEGIN EXCLUSIVE")
             if not same_content(raw, result):
-                raise _conflict(resource)
+                raise moved_on(resource)
             os.truncate(path, 0)
 
     def _holds(self, resource: PlanResource, path: str) -> bool:
@@ -208,7 +271,7 @@ class SqliteApply:
     def _refuse_moved_on(self, resource: PlanResource, expected: int) -> None:
         with consistent_file(resource.location, self._scratch) as present:
             if not same_content(present, expected):
-                raise _conflict(resource)
+                raise moved_on(resource)
 
     def _write(self, resource: PlanResource, content: str, expected: int) -> None:
         """What the file `content` holds, if the database still is what `expected` holds."""
@@ -223,12 +286,12 @@ class SqliteApply:
             closing(open_database(copy, "immutable=1")) as source,
             # The file is closed after the connection, whose locks would end with it.
             opened(path, _READ) as raw,
-            closing(_target(path)) as target,
+            closing(writing_target(path)) as target,
         ):
-            check = _WalCheck(path, self._scratch) if wal else _FileCheck(raw)
-            watch = _WriteWatch(resource, expected, check)
+            check = WalCheck(path, self._scratch) if wal else FileCheck(raw)
+            watch = WriteWatch(resource, expected, check)
             step = _PAGES if pages > _PAGES else 1
-            source.backup(target, pages=step, progress=watch, sleep=_PAUSE)
+            source.backup(target, pages=step, progress=watch, sleep=PAUSE)
 
     @contextmanager
     def _in_mode(self, content: str, *, wal: bool) -> Generator[str]:
@@ -275,64 +338,8 @@ class SqliteApply:
             yield path
 
 
-class _WriteWatch:
-    """Looks on while SQLite writes: once the database is locked for us, it must be as it was."""
-
-    def __init__(self, resource: PlanResource, base: int, check: Callable[[int], bool]) -> None:
-        self._resource = resource
-        self._base = base
-        self._check = check
-        self._checked = False
-        self._deadline = time.monotonic() + BUSY_SECONDS
-
-    def __call__(self, status: int, _remaining: int, _total: int) -> None:
-        if status in _BUSY:
-            if time.monotonic() > self._deadline:
-                raise BusyError(self._resource.location)
-            return
-        if status == sqlite3.SQLITE_OK and not self._checked:
-            self._checked = True
-            if not self._check(self._base):
-                raise _conflict(self._resource)
-
-
-class _FileCheck:
-    """Without a write-ahead log the file holds the old content until the end."""
-
-    def __init__(self, raw: int) -> None:
-        self._raw = raw
-
-    def __call__(self, base: int) -> bool:
-        return same_content(self._raw, base)
-
-
-class _WalCheck:
-    """With a log, another reader sees the old content until the end."""
-
-    def __init__(self, path: str, scratch_dir: str) -> None:
-        self._path = path
-        self._scratch = scratch_dir
-
-    def __call__(self, base: int) -> bool:
-        with private_folder(self._scratch) as folder:
-            copy = os.path.join(folder, "copy.db")
-            copy_in_use(self._path, copy, time.monotonic() + BUSY_SECONDS)
-            with opened(copy, _READ) as present:
-                return same_content(present, base)
-
-
-def _target(path: str) -> sqlite3.Connection:
-    target = open_database(path, "mode=rw", timeout=_PAUSE)
-    if not _syncs_by_itself():
-        target.execute("PRAGMA synchronous=FULL")
-    return target
-
-
-def _syncs_by_itself() -> bool:
-    """Nearly every SQLite is made so; to tell it would read a schema that may be a step's."""
-    with closing(sqlite3.connect(":memory:")) as db:
-        made = {option for (option,) in db.execute("PRAGMA compile_options")}
-    return made >= {"DEFAULT_SYNCHRONOUS=2", "DEFAULT_WAL_SYNCHRONOUS=2"}
+def _base(resource: PlanResource, token: DatabaseToken) -> str:
+    return token.base or resource.base_snapshot or ""
 
 
 def _refuse_closed(resource: PlanResource) -> None:
@@ -360,7 +367,7 @@ def _refuse_planted(resource: PlanResource) -> None:
                 f'look at {path}-journal; if it is yours, sqlite3 {path} "PRAGMA quick_check" '
                 f"rolls it back, then `agents plan apply {resource.plan_id}`",
             )
-        time.sleep(_PAUSE)
+        time.sleep(PAUSE)
 
 
 def _is_being_written(path: str) -> bool:
@@ -384,14 +391,3 @@ def _reported(resource: PlanResource) -> Generator[None]:
             f"{resource.location} was not changed: {reason}",
             f"close what uses the database, then `agents plan apply {resource.plan_id}`",
         ) from error
-
-
-def _conflict(resource: PlanResource) -> ApplyConflictError:
-    return ApplyConflictError(
-        resource.plan_id,
-        resource.name,
-        [resource.location],
-        "the database was changed since the plan began",
-        "start again on the database as it is now with `agents plan use`; "
-        f"the plan's own result stays in {resource.sandbox_path}",
-    )

@@ -48,12 +48,14 @@ _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 class DatabaseToken(Struct, frozen=True, kw_only=True):
     """Of an apply: the snapshot that is brought, and the hash of its state. Without `changes`
-    nothing is written."""
+    nothing is written. `base` is the one that the database has to be before; without it, that is
+    how the sandbox began."""
 
     changes: bool
     state: str
     result: str
     diff: ResourceDiff
+    base: str = ""
 
 
 class SqliteDatabases(NothingBeside):
@@ -116,6 +118,9 @@ class SqliteDatabases(NothingBeside):
         remove_sandbox(self._sandboxes, folder)
         make_parent(folder)
         folder.mkdir(mode=0o700)
+
+    def remove_copy(self, resource: PlanResource) -> None:
+        self.remove(resource)  # what is needed more is in the snapshots
 
     def remove(self, resource: PlanResource) -> None:
         folder = Path(resource.sandbox_path).parent

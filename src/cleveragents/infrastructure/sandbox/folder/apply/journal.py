@@ -10,7 +10,10 @@ from contextlib import suppress
 from typing import Any
 
 from cleveragents.domain.resource import PlanResource
+from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.files.durable_files import write_file
+from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS
+from cleveragents.infrastructure.sandbox.location import make_parent
 
 
 class ApplyJournal:
@@ -40,10 +43,21 @@ class ApplyJournal:
     def clear(self) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self._path)
+        with suppress(OSError):  # unless a sandbox of the plan is there, or was never
+            os.rmdir(os.path.dirname(self._path))
 
     def _write(self, paths: Iterable[bytes], *, done: bool) -> None:
+        self._make_place()
         note = {"result": self._result, "done": done, "paths": [path.hex() for path in paths]}
         write_file(self._path, json.dumps(note).encode())
+
+    def _make_place(self) -> None:
+        """When an apply is taken back, there may be no sandbox any more."""
+        place = os.path.dirname(self._path)
+        if not os.path.isdir(place):
+            make_parent(self._path)
+            with opened(os.path.dirname(place), FOLDER_FLAGS) as sandboxes:
+                os.fsync(sandboxes)
 
     def _read(self) -> Mapping[str, Any]:
         try:

@@ -4,12 +4,13 @@ Only paths that the plan changed are looked at and written; everything else keep
 """
 
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cleveragents.domain.applied import ApplySide
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.errors import (
@@ -18,7 +19,7 @@ from cleveragents.domain.errors import (
     ApplyRefusedError,
     SnapshotDamagedError,
 )
-from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource import OwnState, PlanResource
 from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
@@ -96,6 +97,39 @@ class FolderApply:
         token = read_back(resource, prepared.token, FolderToken)
         finish(resource, ApplyJournal(resource, token.result))
 
+    def way_of(self, resource: PlanResource, prepared: PreparedApply) -> OwnState:
+        """Without what was there already: that is not taken back."""
+        token = read_back(resource, prepared.token, FolderToken)
+        changed = ApplyJournal(resource, token.result).changed()
+        with self._snapshots.reading(resource) as reader:
+            untouched = [i.path for i in _named_by(reader, token) if i.path not in changed]
+        stays = tuple(sorted({*token.stays, *untouched}))
+        return to_plain(replace(token, stays=stays, diff=ResourceDiff()))
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        """All that is needed later is in the two snapshots."""
+        self.finish(resource, prepared)
+
+    def kept_bytes(self, resource: PlanResource) -> int:  # noqa: ARG002 - the same for every one
+        return 0
+
+    def withdraw(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        self.finish(resource, prepared)
+
+    def prepare_move(self, resource: PlanResource, way: OwnState, side: ApplySide) -> PreparedApply:  # noqa: ARG002 - both ways are alike
+        last = read_back(resource, way, FolderToken)
+        token = replace(last, base=last.result, result=last.base)
+        with self._snapshots.reading(resource) as reader:
+            differences = _named_by(reader, token)
+            refuse_conflicts(resource, differences, _changed_since)
+            diff = diff_of(differences, reader.content, reader.content)
+        return PreparedApply(
+            resource_id=resource.resource_id,
+            token=to_plain(token),
+            diff=diff,
+            target="into the folder; other files stay as they are",
+        )
+
 
 def base_of(resource: PlanResource) -> str:
     if resource.base_snapshot is None:
@@ -138,8 +172,12 @@ def _named_by(reader: TreeReader, token: FolderToken) -> list[PathDifference]:
     return [item for item in found if item.path not in stays]
 
 
-def refuse_conflicts(resource: PlanResource, differences: Sequence[PathDifference]) -> None:
-    """Raises ApplyConflictError or ApplyRefusedError."""
+def refuse_conflicts(
+    resource: PlanResource,
+    differences: Sequence[PathDifference],
+    told: Callable[[PlanResource, Sequence[bytes]], ApplyConflictError] | None = None,
+) -> None:
+    """Raises ApplyConflictError, as it is `told`, or ApplyRefusedError."""
     location = resource.location
     try:
         with RootedFolder(location) as anchor:
@@ -152,7 +190,7 @@ def refuse_conflicts(resource: PlanResource, differences: Sequence[PathDifferenc
             "put it back if it was moved, or make it readable",
         ) from error
     if conflicts:
-        raise conflict_with(resource, conflicts)
+        raise (told or conflict_with)(resource, conflicts)
     if differences and not os.access(location, os.W_OK | os.X_OK, effective_ids=True):
         raise ApplyRefusedError(f"{location} cannot be written to", f"chmod u+wx {location}")
 
@@ -176,6 +214,11 @@ def _told(resource: PlanResource, error: BaseException, what: str) -> BaseExcept
     return ApplyRefusedError(
         f"{resource.location} {what}: {error}", f"agents plan apply {resource.plan_id}"
     )
+
+
+def _changed_since(resource: PlanResource, paths: Sequence[bytes]) -> ApplyConflictError:
+    names = [shown(path) for path in paths]
+    return ApplyConflictError(resource.plan_id, resource.name, names, "changed since then")
 
 
 def conflict_with(resource: PlanResource, paths: Sequence[bytes]) -> ApplyConflictError:

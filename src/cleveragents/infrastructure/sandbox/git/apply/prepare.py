@@ -15,9 +15,12 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from cleveragents.domain.applied import ApplySide
 from cleveragents.domain.apply import ApplyOptions, PreparedApply
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
-from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.resource import OwnState, PlanResource
+from cleveragents.infrastructure.files.installed.disk_usage import bytes_below
+from cleveragents.infrastructure.sandbox.git.apply.branches import new_branch
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.apply.carry_out import GitCarryOut
 from cleveragents.infrastructure.sandbox.git.apply.ignored import (
@@ -37,6 +40,7 @@ from cleveragents.infrastructure.sandbox.git.apply.token import (
     CheckoutToken,
     target_of,
 )
+from cleveragents.infrastructure.sandbox.git.apply.undo_folder import kept_places
 from cleveragents.infrastructure.sandbox.git.apply.user_commit import unsigned_note, user_commit
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import FileUpdate
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
@@ -44,12 +48,13 @@ from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees, empty_fo
 from cleveragents.infrastructure.sandbox.git.merge import merged_tree
 from cleveragents.infrastructure.sandbox.git.repository.details import details_of
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, value_of
-from cleveragents.infrastructure.sandbox.git.repository.ref_locks import change_ref
 from cleveragents.infrastructure.sandbox.git.sandbox import left_behind
 from cleveragents.infrastructure.sandbox.git.submodules.carry_out import diffs_of, users_submodule
 from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked, look
 from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import clear_workshop
 from cleveragents.infrastructure.sandbox.git.submodules.prepare import SubmoduleApply
+from cleveragents.infrastructure.sandbox.git.taking_back.move import CheckoutMove
+from cleveragents.infrastructure.sandbox.git.taking_back.prepare import MovePreparation
 from cleveragents.infrastructure.sandbox.git.trees import (
     GITLINK,
     FolderTree,
@@ -136,9 +141,36 @@ class GitApply:
         if Path(resource.location).is_dir():  # else what was kept in it went with it
             self._carrying_out(resource, prepared).finish()
 
-    def _carrying_out(self, resource: PlanResource, prepared: PreparedApply) -> GitCarryOut:
+    def way_of(self, resource: PlanResource, prepared: PreparedApply) -> OwnState | None:
+        """Of ignored folders nothing is kept that would be needed."""
+        token = read_back(resource, prepared.token, CheckoutToken)
+        return None if token.ignored else to_plain(replace(token, notes=()))
+
+    def settle(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        """What was kept of an apply stays in the repository."""
+        work = self._carrying_out(resource, prepared)
+        if isinstance(work, CheckoutMove):
+            work.settle()
+
+    def kept_bytes(self, resource: PlanResource) -> int:
+        return sum(map(bytes_below, kept_places(resource)))
+
+    def withdraw(self, resource: PlanResource, prepared: PreparedApply) -> None:
+        work = self._carrying_out(resource, prepared)
+        if isinstance(work, CheckoutMove):
+            work.withdraw()
+
+    def prepare_move(self, resource: PlanResource, way: OwnState, side: ApplySide) -> PreparedApply:
+        last = read_back(resource, way, CheckoutToken)
+        return MovePreparation(self._means, self._pins, resource, last, side).prepared()
+
+    def _carrying_out(
+        self, resource: PlanResource, prepared: PreparedApply
+    ) -> GitCarryOut | CheckoutMove:
         token = read_back(resource, prepared.token, CheckoutToken)
         git = Git(resource.location)
+        if token.side is not None:
+            return CheckoutMove(git, self._means, resource, token)
         ignored = IgnoredSteps(git, resource, self._snapshots, token.ignored)
         return GitCarryOut(git, self._means, resource, token, ignored)
 
@@ -185,7 +217,7 @@ class GitApply:
         if not merge.changes:
             return CheckoutToken(way=ApplyWay.NOTHING, head=head)
         if options.branch is not None:
-            ref = _new_branch(git, options.branch, head)
+            ref = new_branch(git, options.branch, head)
             token = _committed(git, ApplyWay.BRANCH, ref, merge, options)
         elif options.commit:
             refuse_unready(git, self._means.trees, resource.plan_id)
@@ -361,37 +393,3 @@ def _current_branch(git: Git, resource: PlanResource) -> str:
             f"agents plan apply {resource.plan_id} --branch NAME",
         )
     return os.fsdecode(found.stdout.removesuffix(b"\n"))
-
-
-def _new_branch(git: Git, name: str, commit: str) -> str:
-    ref = f"refs/heads/{name}"
-    invalid = name.startswith("-") or name == "HEAD" or not git.succeeds("check-ref-format", ref)
-    if invalid:
-        raise ApplyRefusedError(f"{name!r} is not a valid branch name", "choose another --branch")
-    if value_of(git, ref) is not None:
-        raise ApplyRefusedError(
-            f"there is already a branch {name} in {git.directory}", "choose another --branch"
-        )
-    _refuse_unborn(git, ref, name)
-    # A rehearsal: another branch may be in the way as a folder or a file of that name.
-    steps = f"start\ncreate {ref} {commit}\nprepare\nabort\n"
-    try:
-        change_ref(git, ref, commit, "--stdin", told=os.fsencode(steps))
-    except GitError as error:
-        raise ApplyRefusedError(
-            f"the branch {name} cannot be made: {error.stderr}", "choose another --branch"
-        ) from error
-    return ref
-
-
-def _refuse_unborn(git: Git, ref: str, name: str) -> None:
-    """A branch without a commit is no reference yet, and still somebody's."""
-    listed = git.run("worktree", "list", "--porcelain", "-z").stdout.split(b"\0\0")
-    for worktree in listed:
-        lines = worktree.split(b"\0")
-        if b"branch " + os.fsencode(ref) in lines:
-            place = os.fsdecode(lines[0].removeprefix(b"worktree "))
-            raise ApplyRefusedError(
-                f"the worktree {place} is on the branch {name}, which has no commit yet",
-                "choose another --branch",
-            )

@@ -24,7 +24,8 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.update.path_update import MovedOnError
-from cleveragents.infrastructure.sandbox.git.apply.undo_folder import UndoFolder
+from cleveragents.infrastructure.sandbox.git.apply.readiness import staged
+from cleveragents.infrastructure.sandbox.git.apply.undo_folder import APPLY, UndoFolder
 from cleveragents.infrastructure.sandbox.git.apply.user_index import UserIndex
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import (
     FileReturn,
@@ -52,6 +53,8 @@ class CheckoutChange(Struct, frozen=True, kw_only=True):
 
     Its files go from the commit `old` to the commit `files`. Where there is a `ref`, it goes from
     `head` to `new`, and the index with it; that may be a branch, or HEAD whatever it stands on.
+    `going` is what is done to an apply. Where files were kept when one led to `kept_by`, those come
+    back as they are, and no others change.
     """
 
     head: str
@@ -59,6 +62,8 @@ class CheckoutChange(Struct, frozen=True, kw_only=True):
     files: str
     ref: str = ""
     new: str = ""
+    going: str = APPLY
+    kept_by: str = ""
 
 
 class CheckoutSwitch:
@@ -71,7 +76,9 @@ class CheckoutSwitch:
         self._git, self._means = git.with_env(OFFLINE), means
         self._resource, self._course = resource, course
         self._path = path
-        self._undo = UndoFolder(git, resource.resource_id, course.files)
+        self._undo = UndoFolder(git, resource.resource_id, course.files, course.going)
+        kept = UndoFolder(git, resource.resource_id, course.kept_by) if course.kept_by else None
+        self._kept = kept
         self._index = UserIndex(self._git, means.trees, resource.plan_id)
 
     def is_done(self) -> bool:
@@ -81,7 +88,23 @@ class CheckoutSwitch:
             return False
         if course.ref == HEAD:  # to any commit, and so maybe to one that HEAD has passed before
             return value_of(self._git, HEAD) == course.new
-        return self._git.succeeds("merge-base", "--is-ancestor", course.new, course.ref)
+        if not self._leads_to(course.new, course.ref):
+            return False
+        is_way_back = self._leads_to(course.new, course.head)
+        return not (is_way_back and self._leads_to(course.head, course.ref))
+
+    def in_the_way(self) -> list[str]:
+        """What somebody has changed since the checkout was at its start; nothing is changed.
+
+        Raises ApplyRefusedError.
+        """
+        course = self._course
+        update = self._files()
+        with self._view(self._git) as held:
+            found = set(update.overlaps(held))
+        if course.ref:
+            found |= staged(self._git, course.head, course.new, course.files, update.changes)
+        return [self._shown(path) for path in sorted(found)]
 
     def run(self) -> None:
         """If it raises, everything is as it was."""
@@ -93,7 +116,7 @@ class CheckoutSwitch:
             self._require_unmoved()
             with self._taken_back_on_error():
                 course = self._course
-                FileUpdate(self._git, course.old, course.files).write(self._undo, self._view)
+                self._files().write(self._undo, self._view)
                 if course.ref:
                     self._index.switch(course.head, course.new, self._undo)
                     self._update_ref(course.new, course.head)
@@ -114,6 +137,24 @@ class CheckoutSwitch:
 
     def finish(self) -> None:
         self._undo.remove()
+
+    def let_kept_go(self) -> None:
+        """They are back where they belong."""
+        if self._kept is not None:
+            self._kept.remove()
+
+    def _leads_to(self, commit: str, later: str) -> bool:
+        return self._git.succeeds("merge-base", "--is-ancestor", commit, later)
+
+    def _files(self) -> FileUpdate:
+        course = self._course
+        if self._kept is not None and self._kept.note() is None:
+            raise ApplyRefusedError(
+                f"what was kept of {self._git.directory} to take the apply back by is not there"
+                " any more",
+                "take it back with git, for example `git revert`",
+            )
+        return FileUpdate(self._git, course.old, course.files, self._kept)
 
     def _take_ref_back(self) -> tuple[str, ...]:
         course = self._course
@@ -170,7 +211,8 @@ class CheckoutSwitch:
     def _return_files(self) -> tuple[str, ...]:
         course = self._course
         try:
-            returned = FileReturn(self._git, self._means.trees, course.old, course.files)
+            ends = (course.old, course.files)
+            returned = FileReturn(self._git, self._means.trees, ends, self._kept)
             kept = returned.run(self._undo, self._view)
         except OSError as error:
             raise ApplyRefusedError(
@@ -179,8 +221,8 @@ class CheckoutSwitch:
             ) from error
         return tuple(self._shown(path) for path in kept)
 
-    def _view(self, git: Git, writable: str) -> AbstractContextManager[GitView]:
-        return self._means.views.of_checkout(self._resource, git, writable)
+    def _view(self, git: Git, *writable: str) -> AbstractContextManager[GitView]:
+        return self._means.views.of_checkout(self._resource, git, *writable)
 
     def _shown(self, path: bytes) -> str:
         return text_of(os.fsencode(os.path.join(self._path, "")) + path if self._path else path)
@@ -196,7 +238,7 @@ class CheckoutSwitch:
         return os.fsdecode(found).removesuffix("\n")
 
     def _update_ref(self, new: str, old: str) -> None:
-        reason = f"cleveragents: apply plan {self._resource.plan_id}"
+        reason = f"cleveragents: {self._course.going} plan {self._resource.plan_id}"
         try:
             ref = self._course.ref
             change_ref(self._git, ref, new, "-m", reason, ref, new, old)

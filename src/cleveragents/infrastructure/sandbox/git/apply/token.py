@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from cleveragents.domain.applied import ApplySide
 from cleveragents.infrastructure.sandbox.git.apply.ignored_token import IgnoredToken
 from cleveragents.infrastructure.sandbox.git.trees import text_of
 
@@ -42,7 +43,12 @@ class NewRepository(Struct, frozen=True, kw_only=True):
 
 class CheckoutToken(Struct, frozen=True, kw_only=True):
     """`head` is where the user's checkout stood. `notes` are told once it is applied; `unsigned` is
-    why the commit has no signature, if it should."""
+    why the commit has no signature, if it should.
+
+    With a `side`, an apply is taken back, or brought again: the reference goes from `head` to
+    `commit`, each of which may be absent if no checkout stands on it, and files from those of `old`
+    to those of `commit`. Going back, the user's own files are those that were kept when the apply
+    led to the commit `kept_by`."""
 
     way: ApplyWay
     head: str
@@ -53,6 +59,9 @@ class CheckoutToken(Struct, frozen=True, kw_only=True):
     new_submodules: tuple[NewRepository, ...] = ()
     ignored: IgnoredToken | None = None
     notes: tuple[str, ...] = ()
+    side: ApplySide | None = None
+    old: str = ""
+    kept_by: str = ""
 
 
 def target_of(token: CheckoutToken) -> str:

@@ -9,17 +9,22 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct, field
 
 from cleveragents.domain.ids import ResourceId
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import write_file
 from cleveragents.infrastructure.files.update.stage_folder import StageFolder
 from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.repository.details import details_of
+from cleveragents.infrastructure.sandbox.git.submodules.records import submodules_of
 
+APPLY = "apply"
+UNDO = "undo"
 _NEW = "new"
 _OLD = "old"
 
@@ -44,12 +49,13 @@ class UndoNote(Struct, frozen=True, kw_only=True):
 
 
 class UndoFolder:
-    """`result` is the commit that is applied: a note about another one means nothing."""
+    """`result` is the commit that is applied: a note about another one means nothing. Taking an
+    apply back keeps its own things apart: those of the apply are still needed."""
 
-    def __init__(self, git: Git, resource_id: ResourceId, result: str) -> None:
+    def __init__(self, git: Git, resource_id: ResourceId, result: str, going: str = APPLY) -> None:
         git_dir = Path(git.text("rev-parse", "--absolute-git-dir"))
         self._result = result
-        self._path = git_dir / f"cleveragents-apply-{resource_id}"
+        self._path = git_dir / f"cleveragents-{going}-{resource_id}"
         self._note = self._path / "note"
         self.index_before = self._path / "index-before"
         self.index_after = self._path / "index-after"
@@ -115,3 +121,12 @@ def staged_name(path: bytes) -> bytes:
 def kept_name(path: bytes) -> bytes:
     # Follows from the path, so that a repetition finds what a killed run has kept.
     return f"{_OLD}/{hashlib.sha256(path).hexdigest()}".encode()
+
+
+def kept_places(resource: PlanResource) -> Iterator[str]:
+    """Where the things of this resource lie that an apply has kept, in all its repositories."""
+    own = (f"cleveragents-{word}-{resource.resource_id}" for word in (APPLY, UNDO, "modules"))
+    names = tuple(own)
+    modules = (module.repository(resource.location) for module in submodules_of(resource))
+    for folder in (details_of(resource).git_dir, *modules):
+        yield from (place for name in names if os.path.isdir(place := os.path.join(folder, name)))

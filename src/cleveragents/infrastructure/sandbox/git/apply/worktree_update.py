@@ -70,17 +70,25 @@ class FileUpdate:
     """The working folder as it is now, and what has to change in it.
 
     Who looks at it, and fills the new files, is held inside: filters run, and their programs may be
-    the plan's own as soon as the first of its files is in its place.
+    the plan's own as soon as the first of its files is in its place. Where there is a folder of
+    files that were `kept`, only what is noted there changes, and these are the new files.
     """
 
-    def __init__(self, git: Git, old: str, new: str) -> None:
+    def __init__(self, git: Git, old: str, new: str, kept: UndoFolder | None = None) -> None:
         self._git = git
         self._top = Path(git.directory)
-        self._changes = tree_changes(git, old, new)
+        self._kept = kept
+        self._noted = (kept.note() or UndoNote()) if kept else None
+        self._made = self._noted.made if self._noted else ()
+        self._changes = tuple(filter(self._is_noted, tree_changes(git, old, new)))
         self._old, self._new = old, new
         with opened(git) as root:
             self._seen = {c.path: signature(status_at(root, c.path)) for c in self._changes}
         self._state: DiskState
+
+    @property
+    def changes(self) -> Sequence[TreeChange]:
+        return self._changes
 
     def overlaps(self, held: GitView) -> list[bytes]:
         """Paths that hold neither the old content nor the new one: changing them would lose
@@ -97,6 +105,8 @@ class FileUpdate:
             self._look(held)
             held.trees.materialise(held.git, self._new, [c.path for c in files], fresh)
         refuse_strange(fresh, files)
+        if self._kept is not None:
+            _lay_out(self._kept, files, undo)
         todo = [change for change in self._changes if not self._is_new(change, fresh)]
         if strange := [change.path for change in todo if not self._state.is_old(change)]:
             raise MovedOnError(strange)
@@ -112,6 +122,9 @@ class FileUpdate:
             undo.add(note)
             # Durable with the index, or with all else of the apply.
             PathUpdate(root, stage.fd, anything_may_stay).run(self._steps(root, todo), Sync.LATER)
+
+    def _is_noted(self, change: TreeChange) -> bool:
+        return self._noted is None or change.path in self._noted.files
 
     def _look(self, held: GitView) -> None:
         absent = left_out(self._git)
@@ -129,6 +142,7 @@ class FileUpdate:
 
     def _note(self, root: RootedFolder, todo: Sequence[TreeChange]) -> UndoNote:
         folders = {folder for change in todo for folder in _above(change.path)}
+        folders.update(self._made)
         for change in todo:
             folders.update(_folders_at(root, change))
         found = {folder: status_at(root, folder) for folder in folders}
@@ -147,27 +161,38 @@ class FileUpdate:
 
         As git does it, a folder goes with its last file, and a submodule's if it is empty.
         """
-        steps: dict[bytes, PathChange] = {}
+        came = [path for path in self._made if is_folder(root, path)]
+        steps = {path: PathChange(path, Becomes.ABSENT) for path in came}
         for change in todo:
             emptied = () if change.is_file else _above(change.path)
-            for folder in (*emptied, *_folders_at(root, change)):
+            for folder in (*filter(self._may_go, emptied), *_folders_at(root, change)):
                 steps[folder] = PathChange(folder, Becomes.ABSENT)
         for change in todo:
             becomes = Becomes.FILE if change.is_file else Becomes.ABSENT
             seen = self._seen[change.path]
             steps[change.path] = PathChange(change.path, becomes, seen, staged_name(change.path))
+        modes = (self._noted or UndoNote()).folders
         for path in _coming(todo):
-            steps[path] = PathChange(path, Becomes.FOLDER, self._seen.get(path))
+            seen = self._seen.get(path)
+            steps[path] = PathChange(path, Becomes.FOLDER, seen, mode=modes.get(path))
         return list(steps.values())
+
+    def _may_go(self, folder: bytes) -> bool:
+        """On the way back, what was there before stays."""
+        return self._noted is None or folder in self._made
 
 
 class FileReturn:
-    """`old` and `new` are the commits that the apply led from and to."""
+    """`ends` are the commits that the apply led from and to; `laid` are files that it has brought
+    as they had been kept."""
 
-    def __init__(self, git: Git, trees: GitTrees, old: str, new: str) -> None:
+    def __init__(
+        self, git: Git, trees: GitTrees, ends: tuple[str, str], laid: UndoFolder | None = None
+    ) -> None:
         self._git, self._trees = git, trees
         self._top = Path(git.directory)
-        self._old, self._new = old, new
+        self._old, self._new = ends
+        self._laid = laid
 
     def run(self, undo: UndoFolder, view: View) -> tuple[bytes, ...]:
         """Gives back the paths that somebody changed on top of the apply."""
@@ -224,6 +249,8 @@ class FileReturn:
             return True
         if note.files[path] and (not os.path.lexists(kept) or _same(place, kept)):
             return True
+        if self._laid is not None and _same(place, self._laid.kept(path)):
+            return True
         return _same(place, ours / os.fsdecode(path))
 
     def _is_folder(self, path: bytes) -> bool:
@@ -253,6 +280,17 @@ def refuse_strange(top: Path, files: Sequence[TreeChange]) -> None:
             raise StrangeFileError(change.path)
         if kind == stat.S_IFREG and found.st_mode & _SPECIAL_BITS:
             (top / change.name).chmod(stat.S_IMODE(found.st_mode) & ~_SPECIAL_BITS)
+
+
+def _lay_out(kept: UndoFolder, files: Sequence[TreeChange], undo: UndoFolder) -> None:
+    """The user's own files in the place of what git would make of them, with the present time: what
+    was built from others since is older."""
+    with kept.stage() as source, undo.stage() as stage:
+        for change in files:
+            if os.path.lexists(kept.kept(change.path)):
+                name = staged_name(change.path)
+                stage.keep(name, source.fd, kept_name(change.path))
+                os.utime(name, dir_fd=stage.fd, follow_symlinks=False)
 
 
 def executable(path: Path) -> bool:

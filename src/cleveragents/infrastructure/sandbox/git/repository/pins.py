@@ -2,6 +2,7 @@
 
 refs/cleveragents/<installation>/plan-<plan>/base/<name>    what the sandbox was made from
 refs/cleveragents/<installation>/plan-<plan>/result/<name>  what is being applied
+refs/cleveragents/<installation>/plan-<plan>/undo/<name>    by what it is taken back, or again
 refs/cleveragents/applied/<plan>/<name>                     what was applied without a commit;
                                                             stays for good
 
@@ -41,6 +42,9 @@ class Pins:
 
     def result(self, resource: PlanResource) -> str:
         return f"{self._of(resource.plan_id)}result/{_part(resource.name)}"
+
+    def undoing(self, resource: PlanResource) -> str:
+        return f"{self._of(resource.plan_id)}undo/{_part(resource.name)}"
 
     def hold(self, git: Git, resource: PlanResource, commit: str) -> bool:
         """Pin what the sandbox was made from, unless it is; False if git has it no more.

@@ -1,0 +1,1 @@
+"""Taking an apply to a checkout back, and bringing it again."""
