@@ -58,6 +58,8 @@ class WithSubmodules:
         places = [one.git_dir for one in (self.project, self.lib, self.inner)]
         strange = [path for place in places for path in place.glob("*cleveragents*")]
         strange = [path for path in strange if not path.name.startswith("cleveragents-apply-")]
+        # Empty: where the repository of a new submodule goes when the apply is undone.
+        strange = [path for path in strange if not path.is_dir() or any(path.iterdir())]
         return [str(path) for path in strange + [p for f in places for p in f.glob("index.*")]]
 
     def whole(self, commit: str = "HEAD") -> None:

@@ -263,6 +263,19 @@ class Judge:
         if answer.code and answer.data.get("error", {}).get("code") != "plan-applied":
             self.verdict.find("stuck", self.verdict.typed[-1])
         self.project("applied again", applied=True, variants=self.promises.variants)
+        self.undone(plan, self.promises.variants)
+
+    def undone(self, plan: str, variants: frozenset[str]) -> None:
+        """What is in the project can be taken back and brought again, and let go of in the end."""
+        answer = self.type("undo", "--yes", "--plan", plan)
+        if not answer.code:
+            self.project("undone", applied=False, variants=variants)
+            answer = self.type("redo", "--yes", "--plan", plan)
+            self.project("redone", applied=True, variants=variants)
+        if answer.code and answer.data.get("error", {}).get("code") != "apply-not-kept":
+            self.verdict.find("stuck", self.verdict.typed[-1])
+        with contextlib.suppress(StuckError):
+            self.must("stuck", "plan", "discard", "--yes", plan)
 
     def end_again(self, plan: str) -> None:
         if self.promises.under_way == "cancel":
@@ -288,6 +301,7 @@ class Judge:
         except StuckError:
             return
         self.project("at the end", applied=True, variants=variants)
+        self.undone(plan, variants)
 
     def _complete(self, plan: str) -> bool:
         """Not if a rollback was cut off, which status says: the next command finishes it, and then
