@@ -100,6 +100,7 @@ def test_one_rollback_takes_code_and_database_back_together(shop: Shop) -> None:
 
 
 def test_an_applied_plan_changes_the_commit_and_the_database(shop: Shop) -> None:
+    shop.world.keep_nothing()
     plan = shop.run(write("page.py", "x\n"), sql("UPDATE items SET name='uno' WHERE id=1"))
     shown = plan("diff").ok().data
     assert {"app.db/items"} <= {item["path"].split(":")[-1] for item in shown["files"]}
