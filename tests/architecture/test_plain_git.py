@@ -52,6 +52,10 @@ PLAIN = {
     "git/location.is_at": "whether it is the one that a plan was made on",
     "git/location._bases": "what it was made from, and our references in the user's repository",
     "git/location.moved": "where the user's repository is",
+    "in_place/inspect._details": "where the user's repository is, before there is a plan",
+    # Here a program may have written the settings. They are those of the user's own git too; what
+    # of them runs programs is switched off, and only plumbing that reads none of it is used.
+    "in_place/git_reading.users_git": "the user's own repository, worked on in place (ADR 0100)",
     "project_view/layers.ignored_folders": "which folders the user's own project ignores",
 }
 

@@ -165,7 +165,7 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (124, 66, ["plan", "status", "--any"]),
         (125, 66, ["plan", "checkpoint", "list", "--any"]),
         (215, 85, ["plan", "checkpoint", "create", "--any", "--label", "mine"]),
-        (247, 85, ["plan", "rollback", "--any", "--yes", "latest", "0"]),
+        (251, 85, ["plan", "rollback", "--any", "--yes", "latest", "0"]),
     ],
     ids=lambda it: " ".join(it) if isinstance(it, list) else "",
 )

@@ -178,7 +178,7 @@ class App:
         """
         if yes:
             return True
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not self.can_ask:
             raise ConfirmationNeededError(question)
         if show is not None:
             outcome = show()
@@ -186,6 +186,11 @@ class App:
             self.preview(outcome)
         self._still()
         return click.confirm(f"{self.spelling.text(question)}?", err=True, default=False)
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether somebody sits there who could answer."""
+        return sys.stdin.isatty() and sys.stderr.isatty()
 
     @property
     def is_watched(self) -> bool:
@@ -203,7 +208,7 @@ class App:
 
     def refuse_without_terminal(self, option: str, hint: str) -> None:
         """Raise UsageError unless a person sits there who could answer."""
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not self.can_ask:
             raise UsageError(f"{option} needs a terminal", hint)
 
     def preview(self, outcome: CommandResult) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
     from cleveragents.application.services.effects.compensations import Compensations
     from cleveragents.application.services.effects.effect_ledger import EffectLedger
+    from cleveragents.application.services.execute.others import OthersSteps
     from cleveragents.application.services.execute.step_boundary import StepBoundary
     from cleveragents.application.services.sandboxes.after_restart import AfterRestart
     from cleveragents.application.services.sandboxes.care import SandboxCare
@@ -66,6 +67,7 @@ class CareWiring(StoreWiring):
             projects=self.project_care,
             rebuilding=self.sandbox_rebuilding,
             restarts=self._restarts,
+            others=later(lambda: self._others),
         )
 
     @cached_property
@@ -73,6 +75,18 @@ class CareWiring(StoreWiring):
         from cleveragents.application.services.sandboxes.after_restart import AfterRestart
 
         return AfterRestart(self.checkpoint_service, self._workspace, self._boundary, self._events)
+
+    @cached_property
+    def _others(self) -> "OthersSteps":
+        from cleveragents.application.services.execute.others import OthersSteps
+
+        return OthersSteps(
+            self._unit_of_work,
+            self.checkpoint_service,
+            self._snapshots,
+            self._runtime,
+            self._events,
+        )
 
     @cached_property
     def _boundary(self) -> "StepBoundary":
@@ -89,6 +103,7 @@ class CareWiring(StoreWiring):
             self._sandboxes,
             self._boundary,
             self._restarts,
+            later(lambda: self._others),
             self._events,
         )
 

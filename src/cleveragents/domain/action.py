@@ -14,7 +14,8 @@ JsonMap = Mapping[str, Any]
 
 
 class ResourceSpec(Struct, frozen=True, kw_only=True):
-    """One resource as the action names it; `location` is what its `path` or `url` says."""
+    """One resource as the action names it; `location` is what its `path` or `url` says. One that
+    is worked on `in_place` has no copy: the sandbox is the user's own tree (ADR 0100)."""
 
     name: str
     type: ResourceType
@@ -22,6 +23,7 @@ class ResourceSpec(Struct, frozen=True, kw_only=True):
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     checkpointable: bool = True
+    in_place: bool = False
 
     @property
     def kind(self) -> ResourceKind:
@@ -201,6 +203,11 @@ class Action(Struct, frozen=True, kw_only=True):
     def is_program(self) -> bool:
         """A person ran a program (`agents run`): what it did is kept, however it ended."""
         return self.actor.options.get("failure") == "keep"
+
+    @property
+    def in_place(self) -> bool:
+        """It works in the user's own tree."""
+        return any(spec.in_place for spec in self.resources)
 
     def validation(self, tool: str) -> Validation | None:
         """What it means if this tool fails; None for one that is no validation."""

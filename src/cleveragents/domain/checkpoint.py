@@ -158,6 +158,14 @@ class CheckpointGroup(Struct, frozen=True, kw_only=True):
     def names(self) -> frozenset[str]:
         return frozenset((self.group_id, *(item.checkpoint_id for item in self.checkpoints)))
 
+    @property
+    def spares(self) -> "SparedSince | None":
+        """What a safety group in place has noted."""
+        told = next((item.metadata for item in self.checkpoints if "since" in item.metadata), None)
+        if told is None:
+            return None
+        return SparedSince(group=GroupId(told["since"]), keep=bool(told["keep"]))
+
     def state_of(self, resource_id: ResourceId) -> ResourceState | None:
         return next((s for s in self.resource_states if s.resource_id == resource_id), None)
 
@@ -189,7 +197,8 @@ class RevertedFile(Struct, frozen=True, kw_only=True):
 
 class RollbackImpact(Struct, frozen=True, kw_only=True):
     """What a rollback would do, or did. `only` names the files it was limited to; `notes` are for
-    people."""
+    people. In place, `others` is what was changed by others since the last group, and `left` what
+    stays as it is."""
 
     plan_id: PlanId
     group: CheckpointGroup
@@ -204,6 +213,9 @@ class RollbackImpact(Struct, frozen=True, kw_only=True):
     effects: EffectReport = EffectReport()
     excluded: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    in_place: bool = False
 
 
 class RollbackPreview(RollbackImpact, frozen=True, kw_only=True):
@@ -219,11 +231,20 @@ class RollbackResult(RollbackImpact, frozen=True, kw_only=True):
     undo_group: CheckpointGroup
 
 
+class SparedSince(Struct, frozen=True, kw_only=True):
+    """Of a safety group in place: the group before it, and whether what was changed since then is
+    kept."""
+
+    group: GroupId
+    keep: bool = False
+
+
 class CheckpointMoment(Struct, frozen=True, kw_only=True):
     """What a caller says about a group that is to be recorded.
 
     `rollback_target` makes it the safety group of a rollback: the intent is stored with it.
-    `undo_group` is the one that takes back what this one records.
+    `undo_group` is the one that takes back what this one records. `needs` are others that must
+    not be pruned for it.
     """
 
     reason: CheckpointReason
@@ -236,3 +257,5 @@ class CheckpointMoment(Struct, frozen=True, kw_only=True):
     rollback_target: GroupId | None = None
     rollback_only: tuple[str, ...] = ()
     undo_group: GroupId | None = None
+    spares: "SparedSince | None" = None
+    needs: tuple[GroupId, ...] = ()

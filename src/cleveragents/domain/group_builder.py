@@ -186,11 +186,14 @@ def _metadata(draft: GroupDraft, extra: Mapping[str, Any]) -> Mapping[str, Any]:
     undo = {} if moment.undo_group is None else {"undo": moment.undo_group}
     whole = moment.rollback_target is not None and not moment.rollback_only
     target = {"target": moment.rollback_target} if whole else {}
+    spares = moment.spares
+    spared = {} if spares is None else {"since": spares.group, "keep": spares.keep}
     return {
         "reason": moment.reason,
         "source": moment.source,
         "phase": draft.plan.phase,
         **undo,
         **target,
+        **spared,
         **extra,
     }

@@ -235,6 +235,12 @@ class Plan(Struct, frozen=True, kw_only=True):
             finished_at=None,
         )
 
+    def taken_up(self, action: Action) -> "Plan":
+        """Wait to run another program on the same timeline, which remembers nothing."""
+        self.refuse_if_final()
+        plan = self.reopened(self.last_completed_step + 1, {})
+        return replace(plan, action=replace(action, name=self.action.name))
+
     def advised(self) -> "Plan":
         """Wait to go on; what went wrong is answered."""
         waiting = self.phase is Phase.STRATEGIZE
@@ -262,7 +268,7 @@ class Plan(Struct, frozen=True, kw_only=True):
         if self.child_of is not None:
             parent, root = self.child_of.parent_id, self.child_of.root_id
             raise ChildApplyError(self.plan_id, self.child_of.name, parent, root)
-        if not self.executed:
+        if not self.executed and not self.action.in_place:
             go_on = f"agents plan execute {self.plan_id}"
             taken = f"take what is there with `agents apply --as-it-is {self.plan_id}`"
             raise PlanStateError(

@@ -61,7 +61,8 @@ class PlanResource(Struct, frozen=True, kw_only=True):
     `intent` is the token of an apply that has begun or is done, kept for its diff; until it is
     over, the snapshots of `intent_needs` are needed. `uncounted` are the bytes of snapshots since
     the last group that has a checkpoint of it. `rebuilding`: how the sandbox is being made again;
-    until that is done, nothing in it counts. `details` are the type's own.
+    until that is done, nothing in it counts. `in_place`: there is no copy, the sandbox is the
+    user's own tree (ADR 0100). `details` are the type's own.
     """
 
     resource_id: ResourceId
@@ -86,6 +87,7 @@ class PlanResource(Struct, frozen=True, kw_only=True):
     intent_needs: tuple[str, ...] = ()
     uncounted: int = 0
     rebuilding: "Rebuilding | None" = None
+    in_place: bool = False
     details: OwnState = field(default_factory=dict[str, Any])
 
     @property
@@ -118,6 +120,8 @@ class PlanResource(Struct, frozen=True, kw_only=True):
     def address(self) -> SandboxAddress:
         """A checkout has its repository beside it (ADR 0024), and a file a folder of its own."""
         path = self.sandbox_path
+        if self.in_place:
+            return SandboxAddress(value=path, folder=path, writable=(path,))
         if not self.kind.is_folder:
             folder = path.rpartition("/")[0]
             return SandboxAddress(value=path, folder=folder, writable=(folder,))
@@ -168,11 +172,13 @@ class Rebuilding(Struct, frozen=True, kw_only=True):
 class ResourceInspection(Struct, frozen=True, kw_only=True):
     """What `plan use` found out about a real resource before it made a plan on it.
 
-    `submodules` are paths inside that are applied with it or not at all.
+    `submodules` are paths inside that are applied with it or not at all; `exclude` is what no
+    checkpoint will have beside what the action leaves out.
     """
 
     location: str
     base: str
+    exclude: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     submodules: tuple[str, ...] = ()
     details: OwnState = field(default_factory=dict[str, Any])

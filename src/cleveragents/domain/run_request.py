@@ -19,10 +19,12 @@ from cleveragents.domain.action import (
 )
 from cleveragents.domain.agent_presets import AgentPreset
 from cleveragents.domain.confinement import Confinement
+from cleveragents.domain.in_place import ACTION
 
 CODE = "code"
 NO_LIMIT_SECONDS = 30 * 24 * 3600.0
 _MOST_STEPS = 10_000
+_MOST_OF_A_TIMELINE = 1_000_000
 _LONGEST_NAME = 40
 _LONGEST_DESCRIPTION = 200
 
@@ -30,7 +32,8 @@ _LONGEST_DESCRIPTION = 200
 class RunRequest(Struct, frozen=True, kw_only=True):
     """`agent` is whose preset it gets, if not that of the program's name. `databases` and
     `resources` are as they were typed. Without a `command` there is a `task` for the agent that the
-    settings name. `check` is run in the sandbox at the end."""
+    settings name. `check` is run in the sandbox at the end. `in_place`: in the user's own tree;
+    `include` and `exclude` say which ignored folders checkpoints have, and what they have not."""
 
     command: tuple[str, ...] = ()
     task: str = ""
@@ -42,6 +45,9 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     environment: tuple[str, ...] = ()
     timeout: float | None = None
     check: str | None = None
+    in_place: bool = False
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
 
 class Granted(Struct, frozen=True, kw_only=True):
@@ -91,7 +97,7 @@ def action_of(
     if below:
         options["folder"] = below
     return Action(
-        name=name_of(request.command[0]),
+        name=ACTION if request.in_place else name_of(request.command[0]),
         description=request.task or described(request.command),
         resources=resources,
         steps=(),
@@ -100,8 +106,13 @@ def action_of(
         confinement=Confinement(
             network=granted.network, environment=granted.environment, write=granted.write
         ),
-        actor=ActorSpec(type=COMMAND, max_steps=_MOST_STEPS, options=options),
+        actor=ActorSpec(type=COMMAND, max_steps=_most_steps(request), options=options),
     )
+
+
+def _most_steps(request: RunRequest) -> int:
+    """A timeline in place is one plan for all programs that ever work in it."""
+    return _MOST_OF_A_TIMELINE if request.in_place else _MOST_STEPS
 
 
 def _checking(command: str, below: str) -> Step:

@@ -94,6 +94,9 @@ class MemorySnapshots:
     def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
         return self._restored(resource, self.content(resource, how.snapshot))
 
+    def restore_sparing(self, *asked: object) -> Restored:
+        raise NotImplementedError(asked)  # in place is no fake's
+
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         wanted = self.content(resource, ref)
         files = self._disk.sandboxes[resource.sandbox_path]
@@ -252,6 +255,12 @@ class MemorySandboxes:
     def secure(self, resource: PlanResource) -> bool:
         """Nothing is pinned."""
         return True
+
+    def refuse_running(self, resource: PlanResource) -> None:
+        assert not resource.in_place
+
+    def end_running(self, plan_id: PlanId) -> None:
+        self._faults.reach(f"end {plan_id}")
 
     def check(self, resource: PlanResource) -> None:
         self._faults.reach("check")

@@ -25,6 +25,7 @@ from cleveragents.application.services.checkpoints.pruning import RetentionLimit
 from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
 from cleveragents.application.services.effects.compensations import Compensations
 from cleveragents.application.services.effects.effect_ledger import EffectLedger
+from cleveragents.application.services.execute.others import OthersSteps
 from cleveragents.application.services.execute.plan_executor import PlanExecutor
 from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
 from cleveragents.application.services.execute.step_boundary import StepBoundary
@@ -141,12 +142,15 @@ class ServiceWorld:
         projects = ProjectCare(self.database, SteadyProjects(), self.events)
         boundary = StepBoundary(self.database, self.snapshots)
         restarts = AfterRestart(self.checkpoints, workspace, boundary, self.events)
+        others = OthersSteps(self.database, self.checkpoints, self.snapshots, runtime, self.events)
         self.unfinished = UnfinishedStep(
-            self.checkpoints, self.sandboxes, boundary, restarts, self.events
+            self.checkpoints, self.sandboxes, boundary, restarts, others, self.events
         )
         files = RollbackFiles(self.snapshots)
         self.finisher = CorrectionFinisher(self.database, self.checkpoints, files, compensations)
-        care = SandboxCare(projects=projects, rebuilding=rebuilding, restarts=restarts)
+        care = SandboxCare(
+            projects=projects, rebuilding=rebuilding, restarts=restarts, others=others
+        )
         self.rollbacks = RollbackService(
             self.database,
             self.checkpoints,

@@ -38,6 +38,13 @@ class Leases(Protocol):
 class PlanRepository(Protocol):
     def add(self, plan: Plan) -> None: ...
     def save(self, plan: Plan) -> None: ...
+    def give_action(self, plan: Plan) -> None:
+        """Its action is another one from now on, and it counts as the plan that was made last.
+
+        Raises PlanNotFoundError.
+        """
+        ...
+
     def refuse_overtaken(self, plan_id: PlanId) -> None:
         """Raise PlanOvertakenError if another process has taken the plan over: to be asked before
         files are changed for which no record is written first."""

@@ -22,6 +22,7 @@ from cleveragents.application.ports.database import (
     TimelineRepository,
     ToolCallRepository,
 )
+from cleveragents.application.ports.in_place import SparingRestores, StepProcesses
 from cleveragents.application.ports.merging import Applying, SubplanRepository
 from cleveragents.domain.action import Action, ResourceSpec, Step, ToolSpec
 from cleveragents.domain.changes import FileChange, ResourceDiff
@@ -171,7 +172,7 @@ class SandboxMaking(Protocol):
         ...
 
 
-class Sandboxes(SandboxMaking, Applying, Protocol):
+class Sandboxes(SandboxMaking, Applying, StepProcesses, Protocol):
     """The isolated copies, whatever their type; one adapter per type does what the two say."""
 
     # The names of all files that are not what the sandbox was made from; nothing of them.
@@ -198,14 +199,13 @@ class Sandboxes(SandboxMaking, Applying, Protocol):
 
 
 class Restored(Struct, frozen=True, kw_only=True):
-    """What a restore did: the state now, and each path that differed before.
-
-    `notes` are for people.
-    """
+    """What a restore did: the state now, and each path that differed before; `notes` are for
+    people. `left` is what was spared in place, since no group holds it."""
 
     snapshot: Snapshot
     changes: tuple[FileChange, ...]
     notes: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 class Expected(Struct, frozen=True, kw_only=True):
@@ -284,7 +284,7 @@ class Snapshots(Protocol):
         ...
 
 
-class SnapshotStore(Snapshots, Protocol):
+class SnapshotStore(Snapshots, SparingRestores, Protocol):
     def damages(
         self, resource: PlanResource, snapshots: Collection[Expected]
     ) -> Mapping[Expected, str]:

@@ -1,10 +1,13 @@
 """`agents plan rollback`."""
 
+from collections.abc import Mapping
+
 import click
 
 from cleveragents.application.services.rollback.target import RollbackQuestion
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
+from cleveragents.cli.commands.everyday import in_place
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import rollbacks as views
 from cleveragents.cli.words_given import plan_and_checkpoint
@@ -32,6 +35,7 @@ from cleveragents.domain.errors import PlanLockedError
 @click.option(
     "--now", is_flag=True, help="If its program still runs, stop that first, as Ctrl-C would."
 )
+@in_place.KEEP
 @click.option(
     "--only",
     metavar="PATH",
@@ -53,8 +57,7 @@ def rollback(
     What is there now becomes a checkpoint first, so that this can be undone; the last line of the
     answer says how. Your project is not touched.
     """
-    if flags["dry_run"] and flags["rebuild"]:
-        raise click.UsageError("--dry-run changes nothing, and so it makes no sandbox again")
+    _refuse_both(flags)
     wanted, checkpoint_id = plan_and_checkpoint(app, plan_id, checkpoint_id)
     project = app.project(wanted)
     if flags["dry_run"]:
@@ -64,6 +67,8 @@ def rollback(
 
     def confirm(question: RollbackQuestion) -> bool:
         target = question.target
+        if not in_place.agreed(app, question, keep=flags["keep"], yes=flags["yes"]):
+            return False
         asked = "Restore these files from" if only else "Roll back to"
         return app.confirm(
             f"{asked} {target.group_id} ({target.label}), in the sandboxes of {project}",
@@ -74,10 +79,16 @@ def rollback(
     with app.working() as container:
         if flags["now"]:
             container.plan_service.stop(wanted)
+        more = {name: flags[name] for name in ("rebuild", "keep")}
         try:
             result = container.rollback_service.rollback(
-                wanted, checkpoint_id, confirm, only, rebuild=flags["rebuild"]
+                wanted, checkpoint_id, confirm, only, **more
             )
         except PlanLockedError as error:
             raise error.stoppable() from None
     app.report(views.rolled_back(result, project))
+
+
+def _refuse_both(flags: Mapping[str, bool]) -> None:
+    if flags["dry_run"] and flags["rebuild"]:
+        raise click.UsageError("--dry-run changes nothing, and so it makes no sandbox again")

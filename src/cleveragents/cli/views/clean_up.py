@@ -17,6 +17,11 @@ _NOWHERE = "no place on this machine"
 
 def discard_question(held: PlanHoldings) -> str:
     running = " (it is running, and is stopped first)" if held.owner else ""
+    if held.plan.action.in_place:
+        return (
+            f"Close the timeline {held.plan.name} of {_project(held)}{running}: its checkpoints"
+            " go, and your files stay as they are"
+        )
     return f"Discard plan {held.plan.name} of {_project(held)}{running}: {loss(held)}"
 
 
@@ -54,15 +59,11 @@ def holdings(held: PlanHoldings) -> CommandResult:
 def discarded(result: "Discarded") -> CommandResult:
     plan, held = result.plan, result.held
     project = _project(held)
+    if plan.action.in_place:
+        return CommandResult(data=_discarded_data(result), messages=[_closed(plan.name, project)])
     gone = [f"the sandbox of {name} at {path} is removed" for name, path in held.sandboxes.items()]
     return CommandResult(
-        data={
-            **picked(plan, "plan_id name phase state"),
-            "project": project,
-            "sandboxes_removed": dict(held.sandboxes),
-            "files_lost": {name: list(paths) for name, paths in held.lost.items()},
-            "stopped": held.owner,
-        },
+        data=_discarded_data(result),
         messages=[
             *gone,
             f"plan {plan.name} of {project} is {state_word(plan)}, and has no sandboxes and no"
@@ -70,6 +71,21 @@ def discarded(result: "Discarded") -> CommandResult:
         ],
         warnings=_warnings(held),
     )
+
+
+def _discarded_data(result: "Discarded") -> dict[str, Any]:
+    plan, held = result.plan, result.held
+    return {
+        **picked(plan, "plan_id name phase state"),
+        "project": _project(held),
+        "sandboxes_removed": {} if plan.action.in_place else dict(held.sandboxes),
+        "files_lost": {name: list(paths) for name, paths in held.lost.items()},
+        "stopped": held.owner,
+    }
+
+
+def _closed(name: str, project: str) -> str:
+    return f"the timeline {name} of {project} is closed; all files are as they were"
 
 
 def prune_question(offer: "PruneOffer") -> str:

@@ -9,6 +9,7 @@ from cleveragents.cli.views.rollbacks import (
     previewed,
     rollback_data,
     rollback_warnings,
+    where,
 )
 from cleveragents.cli.views.words import count, picked
 from cleveragents.domain.changes import ResourceDiff
@@ -42,7 +43,7 @@ def moved(found: "StepsMoved", project: str, tables: Tables) -> CommandResult:
         },
         blocks=_blocks(found, tables),
         messages=[
-            f"{_DONE[word]}, in the sandboxes of {project}",
+            f"{_DONE[word]}, in {where(result, project)}",
             _take_back(found),
             *_next(found),
         ],
@@ -58,6 +59,12 @@ def outside(effects: "EffectReport") -> CommandResult:
     """What is asked about: only this cannot be brought back."""
     rows = [(str(at), text) for at, text in enumerate(effects.sentences(foretold=True), 1)]
     return CommandResult(data={}, blocks=[Fields("Outside the sandboxes", rows)])
+
+
+def by_others(names: Sequence[str]) -> CommandResult:
+    """What else would go: a checkpoint holds it, but nobody of ours has done it."""
+    rows = [(str(at), name) for at, name in enumerate(names, 1)]
+    return CommandResult(data={}, blocks=[Fields("Changed by others since then", rows)])
 
 
 def table_rows(tables: Tables) -> Sequence[FileRow]:
@@ -118,6 +125,8 @@ def _next(found: "StepsMoved") -> Iterator[str]:
         yield f"{where}: agents {word} --plan {plan_id} ({count(left, 'more change')})"
     else:
         yield "this is the start" if word == "undo" else "there is nothing more to redo"
+    if found.result.in_place:
+        return
     if found.is_complete:
         yield f"bring it into the project: agents apply {plan_id}"
     elif found.decides and (found.undo_left or word == "redo"):

@@ -11,6 +11,7 @@ from cleveragents.cli.views.words import count, picked, short_hash, toned
 from cleveragents.domain.action import Action
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.in_place import DONE
 
 if TYPE_CHECKING:  # the services behind these are slow to import, and `plan status` needs none
     from cleveragents.application.services.apply.apply_service import ApplyQuestion, ApplyResult
@@ -98,6 +99,10 @@ def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> CommandResult:
 
 
 def apply_question(question: "ApplyQuestion", project: str) -> str:
+    if DONE in question.targets.values():
+        return (
+            f"Close the timeline of {project}: its checkpoints go, and all files stay as they are"
+        )
     files = sum(len(diff.files) for diff in question.diffs.values())
     doubts = unchecked.although(question.unchecked)
     return f"Apply {count(files, 'changed file')} to {project}{doubts}"
@@ -151,7 +156,7 @@ def applied(result: "ApplyResult", project: str) -> CommandResult:
             _file_grid(result.diffs),
         ],
         messages=[
-            f"Apply complete: {count(len(files), 'file')} changed in {project}",
+            _applied_words(result, project),
             *left_out.brought(result.diffs),
             *_undo_hint(result),
         ],
@@ -171,6 +176,12 @@ def _undo_hint(result: "ApplyResult") -> list[str]:
         return []
     when = moment(result.undo_until)
     return [f"take it back until {when}: agents undo --plan {result.plan.plan_id}"]
+
+
+def _applied_words(result: "ApplyResult", project: str) -> str:
+    if result.plan.action.in_place:
+        return f"the timeline of {project} is closed; all files are as they were"
+    return f"Apply complete: {count(len(files_of(result.diffs)), 'file')} changed in {project}"
 
 
 def _file_grid(diffs: Mapping[str, ResourceDiff], title: str = "Files") -> Grid:

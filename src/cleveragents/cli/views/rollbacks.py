@@ -26,7 +26,7 @@ def rolled_back(result: RollbackResult, project: str) -> CommandResult:
         blocks=_blocks(result, data),
         messages=[
             done,
-            f"in the sandboxes of {project}",
+            f"in {where(result, project)}",
             f"undo it: agents plan rollback {result.plan_id} {result.undo_group.group_id}",
         ],
         warnings=rollback_warnings(result),
@@ -44,11 +44,16 @@ def previewed(preview: RollbackPreview, project: str) -> CommandResult:
         data={"dry_run": True, **data},
         blocks=_foretold(preview),
         messages=[
-            f"nothing was changed in the sandboxes of {project};"
+            f"nothing was changed in {where(preview, project)};"
             " a checkpoint of the present will be taken first"
         ],
         warnings=warnings,
     )
+
+
+def where(impact: RollbackImpact, project: str) -> str:
+    """In whose files, for people."""
+    return project if impact.in_place else f"the sandboxes of {project}"
 
 
 def _foretold(preview: RollbackPreview) -> Sequence[Block]:
@@ -113,6 +118,7 @@ def rollback_data(impact: RollbackImpact) -> dict[str, Any]:
     restored = f"{count(len(impact.reverted), 'file')} of" if impact.only else "restored to"
     waiting = " (awaiting input)" if impact.state == State.QUEUED else ""
     only = {"only": list(impact.only)} if impact.only else {}
+    place = {"changed_by_others": list(impact.others), "left": list(impact.left)}
     return {
         "plan_id": impact.plan_id,
         "rollback_summary": {
@@ -134,11 +140,20 @@ def rollback_data(impact: RollbackImpact) -> dict[str, Any]:
             "state": f"{impact.state}{waiting}",
             "checkpoints_remaining": impact.checkpoints_remaining,
         },
+        **(place if impact.in_place else {}),
     }
 
 
 def rollback_warnings(impact: RollbackImpact, *, foretold: bool = False) -> Sequence[str]:
     warnings = list(impact.effects.sentences(foretold=foretold))
     if impact.excluded:
-        warnings.append(f"left in place, as `exclude` says: {', '.join(impact.excluded)}")
+        said = "no checkpoint has it" if impact.in_place else "as `exclude` says"
+        warnings.append(f"left in place, {said}: {', '.join(impact.excluded)}")
+    if impact.left:
+        warnings.append(f"left as it is, changed by others: {', '.join(impact.left)}")
+    elif impact.others:
+        went = "would go back too" if foretold else "went back too"
+        warnings.append(
+            f"changed by others since the last checkpoint, {went}: {', '.join(impact.others)}"
+        )
     return [*warnings, *impact.notes]

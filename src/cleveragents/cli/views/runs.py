@@ -38,6 +38,8 @@ def beginning(made: "MadeRun", project: str) -> Sequence[str]:
     allowed = made.granted.in_words or "nothing outside of it"
     seen = f"steps told by {made.preset.name}" if made.preset.name else "steps by what changes"
     name = made.used.plan.name
+    if made.used.plan.action.in_place:
+        return [*notices, f"agents: {name}, in place in {project}; {seen}; allowed: {allowed}"]
     return [*notices, f"agents: {name}, in a sandbox of {project}; {seen}; allowed: {allowed}"]
 
 
@@ -47,6 +49,26 @@ def kept(outcome: RunOutcome) -> CommandResult:
         data={**_data(outcome), "applied": False, "next": next_},
         blocks=_blocks(outcome),
         messages=[f"{_sum(outcome)}; it is in the sandbox, and not applied", *_lines(next_)],
+        warnings=_warnings(outcome.diffs),
+    )
+
+
+def ended_in_place(outcome: RunOutcome, error: PlanError | None) -> CommandResult:
+    """`diffs` are of all that happened since the timeline began, whoever did it."""
+    next_ = ["agents log", "agents diff", "agents undo", "agents apply"]
+    words = ("what happened", "look", "take back its last step", "close the timeline")
+    told = [] if error is None else [Fields("Error", [("message", Cell(error.message, "bad"))])]
+    lines = [f"{word}: {line}" for word, line in zip(words, next_, strict=True)]
+    summary = f"{_sum(outcome)} in {outcome.project} since its timeline began"
+    data = {**_data(outcome), "applied": False, "in_place": True, "next": next_}
+    if error is not None:
+        data["error"] = {"code": error.code, "message": error.message, "hint": error.hint}
+    return CommandResult(
+        data=data,
+        blocks=[*_blocks(outcome), *told],
+        messages=[summary, *lines],
+        status="ok" if error is None else "error",
+        exit_code=0 if error is None else 1,
         warnings=_warnings(outcome.diffs),
     )
 

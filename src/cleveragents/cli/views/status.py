@@ -80,7 +80,7 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
             {
                 "resource": r.name,
                 "type": r.type,
-                "strategy": r.kind.strategy,
+                "strategy": "in-place" if r.in_place else r.kind.strategy,
                 "path": r.sandbox_path,
                 "status": r.status,
             }
@@ -158,6 +158,7 @@ def _sandboxes(found: "PlanStatus") -> Iterator[tuple[str, Shown]]:
             continue
         word = toned(resource.status)
         told = f"{resource.status}, {resource.type}: {resource.sandbox_path}"
+        told = f"in place, {told}" if resource.in_place else told
         yield f"sandbox {resource.name}", Cell(told, word.tone if word.tone == "bad" else "plain")
 
 
@@ -185,7 +186,8 @@ def _go_on(plan: Plan) -> str:
     if plan.phase is Phase.APPLY:
         return f"go on with `agents plan apply {plan.plan_id}`"
     if plan.action.is_program:
-        return "what the program did until then is in the sandbox"
+        where = "your tree" if plan.action.in_place else "the sandbox"
+        return f"what the program did until then is in {where}"
     return f"go on with `agents plan resume {plan.plan_id}`"
 
 
@@ -198,6 +200,8 @@ def _next_steps(found: "PlanStatus") -> Sequence[str]:
 
         return sentences(found.applied, found.now)
     program = plan.action.is_program
+    if plan.action.in_place and not (plan.is_final or found.owner):
+        return ["back: agents undo", "close the timeline: agents apply"]
     if program and found.abandoned and plan.phase is not Phase.APPLY:
         return next_of_program(plan)
     if plan.is_final or found.owner or found.abandoned:

@@ -86,6 +86,11 @@ PlanError                      exit 1: the operation was refused or failed
 ├── MovePendingError           undo-pending
 ├── ApplyCheckFailedError      apply-check-failed
 ├── PlaceRefusedError          place-refused
+├── InPlaceRefusedError        in-place-refused
+├── PlaceTakenError            place-taken
+├── RepositoryBusyError        repository-busy
+├── ChangedByOthersError       changed-by-others
+├── StillRunningError          still-running
 ├── ProgramNotFoundError       program-not-found
 ├── DeclinedError              declined
 ├── InterruptedPlanError       interrupted (exit 130)

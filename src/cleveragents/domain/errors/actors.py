@@ -1,6 +1,16 @@
 """What can go wrong with whoever decides the steps of a plan: an actor, or a program."""
 
+from collections.abc import Sequence
+
 from cleveragents.domain.errors.base import PlanError, UsageError
+
+_MOST_NAMED = 5
+
+
+def listed(names: Sequence[str], most: int = _MOST_NAMED) -> str:
+    """The first of them, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 class ActorError(PlanError, code="actor-failed"):
@@ -118,4 +128,59 @@ class ApplyCheckFailedError(PlanError, code="apply-check-failed"):
             f"not applied: `{check}` has failed in the sandbox",
             f"what it said: agents plan errors {plan_id}; apply the result all the same:"
             f" agents apply {plan_id}",
+        )
+
+
+# --- in the user's own tree -----------------------------------------------------------------------
+
+
+class RepositoryBusyError(PlanError, code="repository-busy"):
+    """Somebody's git has the index; nothing was changed."""
+
+    def __init__(self, place: str, lock: str) -> None:
+        from shlex import quote  # noqa: PLC0415 - only this mistake needs it
+
+        super().__init__(
+            f"a git command works in {place}, or one that was killed has left {lock}",
+            "wait for it and repeat the command; if no git runs there, remove the lock:"
+            f" rm {quote(lock)}",
+        )
+
+
+class InPlaceRefusedError(PlanError, code="in-place-refused"):
+    """A tree that is not worked on where it is; nothing was changed."""
+
+
+class PlaceTakenError(PlanError, code="place-taken"):
+    """Another installation has a timeline of this tree."""
+
+    def __init__(self, place: str, data_dir: str, plan_id: str, note: str) -> None:
+        from shlex import quote  # noqa: PLC0415 - only this mistake needs it
+
+        super().__init__(
+            f"{place} is worked on in place by another installation, whose data is in {data_dir}"
+            f" (plan {plan_id}): two timelines of one tree would undo each other",
+            f"go on there, or close it there with `agents apply`; if that installation is gone:"
+            f" rm {quote(note)}",
+        )
+
+
+class ChangedByOthersError(PlanError, code="changed-by-others"):
+    """Nobody was there to ask; nothing was changed."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            f"changed by others since the last checkpoint: {listed(names)}",
+            "leave that as it is with --keep, or take it back too with --yes (a checkpoint keeps it"
+            " either way)",
+        )
+
+
+class StillRunningError(PlanError, code="still-running"):
+    """A restore under a writer would be torn; nothing was changed."""
+
+    def __init__(self, place: str, processes: Sequence[str]) -> None:
+        super().__init__(
+            f"what a run has started in {place} still runs: {listed(processes)}",
+            "end it, or have it ended first with --now",
         )

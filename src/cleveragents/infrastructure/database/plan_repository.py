@@ -66,6 +66,16 @@ class SqlPlans(FencedRows):
         if _PLANS.update(self._fence.writing(plan.plan_id), plan) != 1:
             raise PlanNotFoundError(plan.plan_id)
 
+    def give_action(self, plan: Plan) -> None:
+        """Another program works on it now; it is the plan that was made last."""
+        connection = self._fence.writing(plan.plan_id)
+        if _ACTIONS.update(connection, plan) != 1:
+            raise PlanNotFoundError(plan.plan_id)
+        (last,) = self._connection.execute(_LAST).fetchone()
+        connection.execute(
+            "UPDATE plans SET ordinal = ? WHERE plan_id = ?", (last + 1, plan.plan_id)
+        )
+
     def refuse_overtaken(self, plan_id: PlanId) -> None:
         self._fence.refuse_overtaken(plan_id)
 

@@ -4,7 +4,7 @@ A change of them raises FORMAT. Columns that end in `_json` hold JSON, times are
 docs/reference/database.md says what each table is for.
 """
 
-FORMAT = 6
+FORMAT = 7
 """Kept in the file as its `user_version`."""
 
 # A plan's action is beside its row and not in it: to change a row, SQLite goes over all of it. The
@@ -35,7 +35,8 @@ CREATE TABLE plan_resources (
     exclude_json TEXT NOT NULL, checkpointable BOOLEAN NOT NULL, base_snapshot TEXT, boundary TEXT,
     kept_with TEXT, confinement_json TEXT NOT NULL, cut_out_json TEXT NOT NULL, branched_at TEXT,
     origin TEXT, intent_json TEXT, intent_needs_json TEXT NOT NULL, uncounted INTEGER NOT NULL,
-    rebuilding_json TEXT, details_json TEXT NOT NULL, UNIQUE (plan_id, name)
+    rebuilding_json TEXT, in_place BOOLEAN NOT NULL, details_json TEXT NOT NULL,
+    UNIQUE (plan_id, name)
 );
 CREATE TABLE applied_changes (
     plan_id TEXT PRIMARY KEY NOT NULL REFERENCES plans (plan_id), side TEXT NOT NULL,

@@ -30,6 +30,17 @@ def end_processes(mark: str) -> bool:
     return False
 
 
+def marked_processes(mark: str) -> list[str]:
+    """Those whose mark begins with `mark`, each by its number and what it is called."""
+    return [f"{process} ({_name(process)})" for process in _marked(f"{MARK}={mark}".encode())]
+
+
+def _name(process: int) -> str:
+    with suppress(OSError), open(f"/proc/{process}/comm", encoding="utf-8") as file:
+        return file.read().strip()
+    return "ended"
+
+
 def _marked(wanted: bytes) -> Iterable[int]:
     """Empty where there is no /proc: there only the process group of a step is ended."""
     if not os.path.isdir("/proc"):

@@ -7,6 +7,7 @@ from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.domain.ids import PlanId
+from cleveragents.domain.in_place import Sparing
 from cleveragents.domain.resource import PlanResource, Rebuilding
 from cleveragents.infrastructure.sandbox.adapter import SnapshotEngine
 from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
@@ -26,6 +27,12 @@ class CheckpointManager:
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
         self._adapters.bench.working(f"restoring `{resource.name}`")
         return self._engine(resource).restore(resource, ref, together=together)
+
+    def restore_sparing(
+        self, resource: PlanResource, ref: str, sparing: Sparing, paths: Collection[str] = ()
+    ) -> Restored:
+        self._adapters.bench.working(f"restoring `{resource.name}`")
+        return self._adapters.in_place(resource).restore_sparing(resource, ref, sparing, paths)
 
     def newest(self, resource: PlanResource) -> str:
         return self._engine(resource).newest(resource)

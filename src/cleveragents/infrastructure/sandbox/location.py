@@ -20,6 +20,8 @@ class SandboxFolders:
         self._sandboxes = sandboxes_dir
 
     def is_there(self, resource: PlanResource) -> bool:
+        if resource.in_place:
+            return os.path.isdir(resource.location)
         return resource.rebuilding is None and is_there(self._sandboxes, resource)
 
 

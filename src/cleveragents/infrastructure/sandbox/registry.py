@@ -2,7 +2,10 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
 
+from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import ResourceError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import ResourceKind, ResourceType, add_kind
@@ -11,6 +14,10 @@ from cleveragents.infrastructure.sandbox.folder.adapter import FolderAdapter
 from cleveragents.infrastructure.sandbox.git.adapter import GitAdapter
 from cleveragents.infrastructure.sandbox.sqlite.adapter import SqliteAdapter
 from cleveragents.infrastructure.sandbox.workbench import Workbench
+
+if TYPE_CHECKING:
+    from cleveragents.infrastructure.sandbox.in_place.adapter import InPlaceAdapter
+    from cleveragents.infrastructure.sandbox.in_place.engine import InPlaceEngine
 
 AdapterMaker = Callable[[Workbench], ResourceAdapter]
 
@@ -33,10 +40,41 @@ class ResourceAdapters:
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
         self._made: dict[ResourceType, ResourceAdapter] = {}
+        self._in_place: dict[ResourceType, InPlaceAdapter] = {}
         self._making = threading.Lock()
 
     def of(self, resource: PlanResource) -> ResourceAdapter:
+        if resource.in_place:
+            return self._made_in_place(resource.name, resource.type)
         return self.named(resource.name, resource.type)
+
+    def for_spec(self, spec: ResourceSpec) -> ResourceAdapter:
+        if spec.in_place:
+            return self._made_in_place(spec.name, spec.type)
+        return self.named(spec.name, spec.type)
+
+    def in_place(self, resource: PlanResource) -> "InPlaceEngine":
+        """The snapshots of one that is worked on in place."""
+        return self._made_in_place(resource.name, resource.type).snapshots
+
+    def _made_in_place(self, name: str, type_: ResourceType) -> "InPlaceAdapter":
+        """Raises ResourceError for a type that is no tree."""
+        kind = self.named(name, type_).kind
+        if type_ not in (GitAdapter.kind.type, FolderAdapter.kind.type):
+            raise ResourceError(
+                f"`{name}` is of type {type_}, which is not worked on in place yet",
+                "leave it out, or work in a sandbox",
+            )
+        # Who works in sandboxes loads none of this.
+        from cleveragents.infrastructure.sandbox.in_place.adapter import (  # noqa: PLC0415
+            InPlaceAdapter,
+        )
+
+        with self._making:
+            if type_ not in self._in_place:
+                self._in_place[type_] = InPlaceAdapter(kind, self.bench)
+                _ = self._in_place[type_].snapshots
+            return self._in_place[type_]
 
     def named(self, name: str, type_: ResourceType) -> ResourceAdapter:
         """Raises ResourceError for a type that can be named, but not worked on."""
@@ -49,7 +87,7 @@ class ResourceAdapters:
             return self._made.get(type_) or self._make(type_)
 
     def all(self) -> Iterator[ResourceAdapter]:
-        return (self.named(type_, type_) for type_ in _MAKERS)
+        return chain((self.named(type_, type_) for type_ in _MAKERS), self._in_place.values())
 
     def _make(self, type_: ResourceType) -> ResourceAdapter:
         adapter = self._made[type_] = _MAKERS[type_](self.bench)

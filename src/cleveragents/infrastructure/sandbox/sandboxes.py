@@ -18,6 +18,7 @@ from cleveragents.domain.errors import (
     ProjectMissingError,
     SandboxError,
     SandboxMissingError,
+    StillRunningError,
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import (
@@ -45,7 +46,7 @@ class SandboxesByType:
     def inspect(
         self, spec: ResourceSpec, plan_id: PlanId | None, *, include_uncommitted: bool
     ) -> ResourceInspection:
-        maker = self._adapters.named(spec.name, spec.type).sandbox
+        maker = self._adapters.for_spec(spec).sandbox
         return maker.inspect(spec, plan_id, include_uncommitted=include_uncommitted)
 
     def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
@@ -86,6 +87,8 @@ class SandboxesByType:
         self._adapters.of(resource).sandbox.check(resource)
 
     def damage(self, resource: PlanResource) -> Damage | None:
+        if resource.in_place:  # the tree is what it is, and nothing of it is made again
+            return None
         self._refuse_anothers(resource)
         place = own_folder(resource)
         if os.path.lexists(place) and not (os.path.islink(place) or os.path.isdir(place)):
@@ -105,6 +108,8 @@ class SandboxesByType:
     def _refuse_anothers(self, resource: PlanResource) -> None:
         # A copy of a data folder names the sandboxes of the original, where somebody may work. The
         # folder around it decides: a step may have put a link in the place of a database.
+        if resource.in_place:
+            return
         sandboxes = os.path.realpath(self._sandboxes)
         folder = os.path.realpath(os.path.dirname(own_folder(resource)))
         if not folder.startswith(f"{sandboxes}/"):
@@ -114,6 +119,24 @@ class SandboxesByType:
                 resource.store_id,
                 os.path.dirname(self._sandboxes),
             )
+
+    def refuse_running(self, resource: PlanResource) -> None:
+        if not resource.in_place:
+            return
+        from cleveragents.infrastructure.processes.marked import (  # noqa: PLC0415 - in place only
+            marked_processes,
+        )
+
+        running = marked_processes(f"{resource.plan_id}:")
+        if running:
+            raise StillRunningError(resource.location, running)
+
+    def end_running(self, plan_id: PlanId) -> None:
+        from cleveragents.infrastructure.processes.marked import (  # noqa: PLC0415 - if asked for
+            end_processes,
+        )
+
+        end_processes(f"{plan_id}:")
 
     def secure(self, resource: PlanResource) -> bool:
         return self._adapters.of(resource).sandbox.secure(resource)

@@ -31,6 +31,7 @@ class Workbench:
         limit_bytes: int = 0,
         layers: "Callable[[], SandboxLayers] | None" = None,
     ) -> None:
+        self.data_dir = data_dir
         self.sandboxes = f"{data_dir}/sandboxes"
         self.snapshots = f"{data_dir}/snapshots"
         self.scratch = f"{data_dir}/scratch"

@@ -47,6 +47,11 @@ class HeldResources:
     def all_capturable(self) -> bool:
         return all(resource.checkpointable for resource in self.sandboxes)
 
+    @property
+    def in_place(self) -> bool:
+        """Whether it is the user's own tree that is worked on."""
+        return any(resource.in_place for resource in self._resources.values())
+
     def put(self, stored: Iterable[PlanResource]) -> None:
         self._resources |= {resource.resource_id: resource for resource in stored}
 

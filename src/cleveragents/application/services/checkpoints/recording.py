@@ -207,8 +207,11 @@ class Recorder:
         if not moments:
             return {}
         # Records first, content later: `sweep` frees it off the hot path.
-        undo = moments[0].undo_group
+        undo, spares = moments[0].undo_group, moments[0].spares
         also = {} if undo is None else {undo: "what was just done is undone with it"}
+        if spares is not None:
+            also[spares.group] = "what others changed since then is known by it"
+        also |= {group: "it is about to be gone back to" for group in moments[0].needs}
         return self._pruning.prune_after_adding(uow, plan, also)
 
     def _told(

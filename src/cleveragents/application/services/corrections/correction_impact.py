@@ -105,6 +105,11 @@ def refuse_if_settled(plan: Plan) -> None:
     """Nothing more can be done to a plan that is over, or whose result is its parent's."""
     plan.refuse_if_final()
     plan.refuse_if_applying()
+    if plan.action.in_place:
+        raise CorrectionRefusedError(
+            f"plan {plan.plan_id} works in place, where nothing is done again by itself",
+            "take it back with `agents undo`, and run the program again",
+        )
     if plan.child_of is not None:
         plan.child_of.refuse_if_settled(plan.plan_id)
 

@@ -232,6 +232,8 @@ class PlanResumeService:
     def _settle(self, plan: Plan, resources: HeldResources) -> Plan:
         """What was cut off is undone; but of a program that a person ran it is kept, as a step."""
         program = plan.action.is_program and plan.head is not None
+        if resources.in_place and plan.state is not State.PROCESSING:
+            program = False  # nothing of ours ran there since the last step
         if program and self._unfinished.is_certain(resources):
             with self._unit_of_work.reading() as uow:
                 course = RunState.of(uow, plan, resources)

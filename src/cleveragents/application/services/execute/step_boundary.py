@@ -43,6 +43,9 @@ class StepBoundary:
         with self._unit_of_work.reading() as uow:
             for plan_id in {resource.plan_id for resource in resources.every}:
                 uow.plans.refuse_overtaken(plan_id)
+        if resources.in_place:  # what a step has left there stays, and is in the next group
+            resources.something_runs()
+            return BoundaryReturn(changed=0, notes=())
         targets = {r.name: r.boundary or "" for r in resources.capturable}
         targets = targets if starts is None else starts
         restored = [

@@ -18,6 +18,7 @@ from cleveragents.application.services.plans.resource_survey import inspected
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.application.services.subplans.sandboxes import children_stopped
 from cleveragents.domain.action import Action
+from cleveragents.domain.decision import Decision, DecisionType
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.overlaps import cut_out, overlap_notices, refuse_twice
@@ -96,6 +97,34 @@ class PlanService:
             raise
         return UsedAction(plan=plan, resources=tuple(resources), notices=tuple(notices))
 
+    def take_up(self, plan_id: PlanId, action: Action) -> UsedAction:
+        """Let another program work on a timeline that is open."""
+        self._actors.check(action)
+        with self._locks.hold(plan_id, "run"), self._unit_of_work() as uow:
+            plan = uow.plans.get(plan_id)
+            plan.refuse_if_applying()
+            plan = plan.taken_up(action).tick()
+            resources = [
+                replace(r, confinement=action.confinement) for r in uow.resources.of_plan(plan_id)
+            ]
+            uow.resources.save(*resources)
+            uow.decisions.add(self._next_program(uow, plan))
+            uow.plans.save(plan)
+            uow.plans.give_action(plan)
+            uow.commit()
+        return UsedAction(plan=plan, resources=tuple(resources), notices=())
+
+    def _next_program(self, uow: UnitOfWork, plan: Plan) -> Decision:
+        said = "a person has started it on the same timeline"
+        root = uow.decisions.of_plan(plan.plan_id)[0]
+        decision = plan.definition(DecisionId(self._ids.new()), said)
+        return replace(
+            decision,
+            type=DecisionType.STRATEGY_CHOICE,
+            parent_id=root.decision_id,
+            created_at=self._clock.now(),
+        )
+
     def cancel(self, plan_id: PlanId, reason: str | None = None) -> CancelledPlan:
         """End a plan that is not applied, and its children; their sandboxes stay where they are.
 
@@ -131,6 +160,7 @@ class PlanService:
         Nothing happens if nobody does.
         """
         self._stop_elsewhere(plan_id)
+        self._sandboxes.end_running(plan_id)
 
     def _held(self, plan_id: PlanId) -> HeldPlan:
         with self._unit_of_work.reading() as uow:

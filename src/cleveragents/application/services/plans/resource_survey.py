@@ -19,6 +19,7 @@ def inspected(
     _refuse_unstorable(spec)
     found = sandboxes.inspect(spec, plan_id, include_uncommitted=include_uncommitted)
     whose = plan_id or PlanId(ids.new())
+    place = sandboxes.path_for(whose, spec.name, spec.type, found.location)
     resource = PlanResource(
         resource_id=ResourceId(ids.new()),
         plan_id=whose,
@@ -26,10 +27,11 @@ def inspected(
         type=spec.type,
         location=found.location,
         base=found.base,
-        sandbox_path=sandboxes.path_for(whose, spec.name, spec.type, found.location),
+        sandbox_path=found.location if spec.in_place else place,
         include=spec.include,
-        exclude=spec.exclude,
+        exclude=(*spec.exclude, *found.exclude),
         checkpointable=spec.checkpointable,
+        in_place=spec.in_place,
         details=found.details,
     )
     return resource, found

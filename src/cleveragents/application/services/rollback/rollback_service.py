@@ -31,11 +31,19 @@ from cleveragents.application.services.checkpoints.held import HeldPlan, HeldRes
 from cleveragents.application.services.checkpoints.naming import named_group
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.effects.compensations import Compensations
+from cleveragents.application.services.rollback.in_place import (
+    InPlaceRollback,
+    spared_since,
+    spares_of,
+    told_left,
+)
+from cleveragents.application.services.rollback.result import result_of
 from cleveragents.application.services.rollback.rewind import RewindResult, look_ahead, rewind
 from cleveragents.application.services.rollback.rollback_files import (
     ChangedResource,
     RollbackFiles,
     excluded_paths,
+    left_of,
     notes_of,
     reverted,
 )
@@ -84,6 +92,7 @@ class RollbackService:
         self._sandboxes = workspace.sandboxes
         self._care = care
         self._files = RollbackFiles(workspace.snapshots)
+        self._in_place = InPlaceRollback(checkpoints, self._files, care.others)
         self._corrections = corrections
         self._compensations = compensations
         self._locks = locks
@@ -97,28 +106,34 @@ class RollbackService:
         only: Sequence[str] = (),
         *,
         rebuild: bool = False,
+        keep: bool = False,
     ) -> RollbackResult:
         """Take the plan and all its sandboxes back to a group; `confirm` is asked before that.
 
         `only` names single files: they come back, and the plan goes on from where it stands. With
-        `rebuild`, sandboxes that are gone or unusable are made again first.
+        `rebuild`, sandboxes that are gone or unusable are made again first. With `keep`, what
+        others have changed in place since the last group stays as it is.
         """
         with self._locks.hold(plan_id, "rollback"):
             held = self._held(plan_id)
             pending = held.plan.rollback_target
             held = self.recover(held, rebuild=rebuild and pending is not None)
             aim = self._guarded(held, self._meant(held, wanted, pending), only, rebuild=rebuild)
+            aim = replace(aim, keep=keep)
             if not confirm(self._question(held, aim)):
                 raise DeclinedError("the rollback")
             with children_stopped(self._locks, held, "rollback"):
-                held, safety = self._keep_the_present(held, aim)
+                others = self._in_place.changed_by_others(held, aim)
+                held, safety = self._keep_the_present(self._in_place.note_others(held, aim), aim)
                 effects = self._compensate(held.plan, aim)
                 changed = self._restore_or_put_back(held, aim, safety)
                 if aim.only is None:  # else they are captured once more
                     self._files.let_go(held.resources)
                 rewound = self._record(held, aim, safety, changed)
             self._checkpoints.free_space(plan_id)
-            return replace(self._result(aim, safety, changed, rewound), effects=effects)
+            done = result_of(aim, safety, changed, rewound)
+            in_place = held.resources.in_place
+            return replace(done, effects=effects, others=others, in_place=in_place)
 
     def preview(
         self, plan_id: PlanId, wanted: str | Choose | None, only: Sequence[str] = ()
@@ -148,12 +163,14 @@ class RollbackService:
         self._care.attend(held, rebuild=rebuild)
         safety = self._group(plan.safety_group)
         correction = self._corrections.pending(plan)
-        doubtful = self._care.restarts.secured(resources)
+        doubtful = not resources.in_place and self._care.restarts.secured(resources)
         if doubtful and (correction is not None or plan.rollback_only):
             # These write some files only: the others have to be what they were before, first.
             self._files.restore(resources, safety)
         if correction is not None:
             return self._finish_correction(held, correction)
+        for resource in resources.capturable if resources.in_place else ():
+            self._sandboxes.check(resource)
         aim = self._unfinished(held, plan.rollback_target)
         with children_stopped(self._locks, held, "rollback"):
             effects = self._compensate(plan, aim)
@@ -161,7 +178,8 @@ class RollbackService:
             plan = self._record(held, aim, safety, changed).plan
         what = "rollback to" if aim.only is None else "restoring of files from"
         done = f"finished the interrupted {what} {aim.target.group_id}"
-        tell_recovered(self._events, done, *effects.sentences(), *notes_of(changed))
+        notes = (*effects.sentences(), *notes_of(changed), *told_left(left_of(changed)))
+        tell_recovered(self._events, done, *notes)
         return replace(held, plan=plan)
 
     def check_restorable(
@@ -219,6 +237,7 @@ class RollbackService:
             self._care.rebuilding.rebuild(held, target)
         for resource in resources.capturable:
             self._sandboxes.check(resource)
+            self._sandboxes.refuse_running(resource)
         self._checkpoints.verify_restorable(resources, target, selection)
         if selection is not None:
             self._files.refuse_unknown(resources, target, selection)
@@ -229,6 +248,7 @@ class RollbackService:
             aim.target,
             lambda: self._look_ahead(held, aim),
             lambda: self._compensations.foresee(held.plan, aim.target),
+            lambda: self._in_place.changed_by_others(held, aim),
         )
 
     def _look_ahead(self, held: HeldPlan, aim: RollbackTarget) -> RollbackPreview:
@@ -254,6 +274,8 @@ class RollbackService:
             effects=effects,
             excluded=excluded_paths(changed),
             notes=tuple(aim.caveats(plan)),
+            others=self._in_place.changed_by_others(held, aim),
+            in_place=held.resources.in_place,
             undoes_step=not whole and stands_mid_step(plan, held.resources, aim.head),
             finishes_first=plan.rollback_target,
         )
@@ -280,6 +302,7 @@ class RollbackService:
             mid_step=stands_mid_step(plan, resources, aim.head),
             rollback_target=aim.target.group_id,
             rollback_only=aim.only.names if aim.only else (),
+            spares=spared_since(held, aim),
         )
         plan, safety = self._checkpoints.record(plan, resources, moment)
         return replace(held, plan=plan), safety
@@ -296,13 +319,17 @@ class RollbackService:
         self, held: HeldPlan, aim: RollbackTarget, safety: CheckpointGroup
     ) -> Sequence[ChangedResource]:
         plan, resources = held.plan, held.resources
+        spares = spares_of(held, safety, self._group)
         try:
             if aim.only is None:
-                return self._files.restore(resources, aim.target)
+                return self._files.restore(resources, aim.target, spares)
             mid_step = stands_mid_step(plan, resources, safety)
-            return self._files.restore_only(resources, aim.target, aim.only, undoes_step=mid_step)
+            return self._files.restore_only(
+                resources, aim.target, aim.only, spares, undoes_step=mid_step
+            )
         except PlanError as error:
-            self._files.put_back(resources, plan, safety, error)
+            target = aim.target if resources.in_place else None
+            self._files.put_back(resources, plan, safety, error, target)
             with self._unit_of_work() as uow:
                 uow.plans.save(plan.abandon_rollback())
                 uow.commit()
@@ -351,30 +378,6 @@ class RollbackService:
         )
         left = len(self._checkpoints.list_checkpoints(plan.plan_id))
         return RewindResult(plan=plan, decisions_discarded=0, undone=(), groups_left=left)
-
-    def _result(
-        self,
-        aim: RollbackTarget,
-        safety: CheckpointGroup,
-        changed: Sequence[ChangedResource],
-        rewound: RewindResult,
-    ) -> RollbackResult:
-        plan = rewound.plan
-        return RollbackResult(
-            plan_id=plan.plan_id,
-            group=aim.target,
-            undo_group=safety,
-            reverted=reverted(changed),
-            child_plans_invalidated=rewound.children_invalidated,
-            decisions_discarded=rewound.decisions_discarded,
-            tool_calls_undone=len(rewound.undone),
-            phase=plan.phase,
-            state=plan.state,
-            checkpoints_remaining=rewound.groups_left,
-            only=aim.only.names if aim.only else (),
-            excluded=excluded_paths(changed),
-            notes=(*notes_of(changed), *aim.caveats(plan)),
-        )
 
     def _unfinished(self, held: HeldPlan, target: GroupId) -> RollbackTarget:
         only = None

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 class RollbackTarget(Struct, frozen=True, kw_only=True):
     """Where a plan shall go back to; with `only`, just these files, and the plan itself stays.
 
-    `head` is the group that it stands on."""
+    `head` is the group that it stands on. With `keep`, what others have changed in place since then
+    stays as it is."""
 
     target: CheckpointGroup
     head: CheckpointGroup | None = None
     only: Selection | None = None
+    keep: bool = False
 
     def caveats(self, plan: Plan) -> Sequence[str]:
         """What the actor will not remember as it is in the files."""
@@ -45,8 +47,10 @@ class RollbackQuestion:
         target: CheckpointGroup,
         look: Callable[[], RollbackPreview],
         foresee: Callable[[], EffectReport],
+        others: Callable[[], tuple[str, ...]] = tuple,
     ) -> None:
         self.target = target
+        self._others = others
         self._look = look
         self._foresee = foresee
 
@@ -54,6 +58,11 @@ class RollbackQuestion:
     def effects(self) -> EffectReport:
         """What would become of effects outside the sandboxes."""
         return self._foresee()
+
+    @cached_property
+    def others(self) -> tuple[str, ...]:
+        """What others have changed in place since the last group, and would be taken back too."""
+        return self._others()
 
     @cached_property
     def preview(self) -> RollbackPreview:

@@ -75,8 +75,10 @@ class UndoService:
         self._rollbacks = rollbacks
         self._checkpoints = checkpoints
 
-    def go(self, plan_id: PlanId, way: Way, changes: int, confirm: Confirm) -> StepsMoved:
-        """So many changes back or forward, as one rollback.
+    def go(
+        self, plan_id: PlanId, way: Way, changes: int, confirm: Confirm, *, keep: bool = False
+    ) -> StepsMoved:
+        """So many changes back or forward, as one rollback; `keep` is that of a rollback in place.
 
         Raises NothingToUndoError or NothingToRedoError where there are not so many.
         """
@@ -87,7 +89,7 @@ class UndoService:
                 before.append(_standing(uow, plan_id))
             return self._target(held, way, changes, finished)
 
-        result = self._rollbacks.rollback(plan_id, choose, confirm)
+        result = self._rollbacks.rollback(plan_id, choose, confirm, keep=keep)
         with self._unit_of_work.reading() as uow:
             after, past = _standing(uow, plan_id), past_of(uow, plan_id)
         then, now = (before[0], after) if way is Way.BACK else (after, before[0])
@@ -118,7 +120,9 @@ class UndoService:
         if finished is not None and _went(past, finished) is way:
             return finished
         # What nobody has recorded yet is a change too; the safety group will need it anyway.
-        found = self._checkpoints.capture(held.resources) if past.groups else None
+        # Not in place: there it is named, asked about, and taken back or kept with the rest.
+        looks = bool(past.groups) and not held.resources.in_place
+        found = self._checkpoints.capture(held.resources) if looks else None
         present = {key: seen.state_hash for key, seen in found.snapshots.items()} if found else None
         reachable = _REACHABLE[way](past, present)
         if len(reachable) < changes:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from cleveragents.application.ports.running import RunSurroundings, StandingPlace
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.application.services.plans.plan_service import PlanService, UsedAction
-from cleveragents.domain.action import ResourceSpec
+from cleveragents.domain.action import Action, ResourceSpec
 from cleveragents.domain.agent_presets import NO_AGENT, PRESETS, AgentPreset, preset_of
 from cleveragents.domain.decision import ToolCallStatus
 from cleveragents.domain.errors import (
@@ -52,6 +52,8 @@ class RunService:
         resources, below = self._resources(request)
         granted = self._granted(request, preset)
         action = action_of(request, preset, resources, granted, below)
+        if request.in_place:
+            return MadeRun(used=self._timeline(request, action), preset=preset, granted=granted)
         # What one sees in one's project is what the program is to see.
         used = self._plans.make(action, include_uncommitted=True)
         return MadeRun(used=used, preset=preset, granted=granted)
@@ -98,17 +100,59 @@ class RunService:
         if self._around.program(program) is None:
             raise ProgramNotFoundError(program, self._around.similar_program(program))
 
+    # --- in place -------------------------------------------------------------------------------
+
+    def _timeline(self, request: RunRequest, action: Action) -> UsedAction:
+        """Of a place there is one, which goes on until somebody closes it."""
+        found = self._open_timeline(action.resources[0].location)
+        if found is None:
+            return self._plans.make(action, include_uncommitted=True)
+        if request.include or request.exclude:
+            raise UsageError(
+                "what checkpoints hold was said when this timeline began, and stays so",
+                "close it first with `agents apply`, then say it anew",
+            )
+        return self._plans.take_up(found, action)
+
+    def _open_timeline(self, place: str) -> PlanId | None:
+        noted = self._around.occupant(place)
+        with self._unit_of_work.reading() as uow:
+            placed = [plan.plan_id for plan in uow.plans.places() if plan.place == place]
+            known = [*uow.plans.starting_with(noted), *placed] if noted else placed
+            for plan_id in known:
+                is_open = not uow.plans.get(plan_id).is_final
+                if is_open and any(r.in_place for r in uow.resources.of_plan(plan_id)):
+                    return plan_id
+        return None
+
+    def _refuse_beside(self, request: RunRequest) -> None:
+        if request.resources or request.databases:
+            raise UsageError(
+                "--in-place takes the tree that you are in, and nothing beside it yet",
+                "leave out --resource and --db; a database file in the tree is in the checkpoints"
+                " like any file",
+            )
+
     # --- on what --------------------------------------------------------------------------------
 
     def _resources(self, request: RunRequest) -> tuple[tuple[ResourceSpec, ...], str]:
         """The first is what one stands in, unless another is named in its place."""
+        if request.in_place:
+            self._refuse_beside(request)
         given = [self._resource(text) for text in request.resources]
         below = ""
         if not any(spec.name == CODE for spec in given):
             place = self._around.place()
             self._refuse_place(place)
             type_ = "git-checkout" if place.is_repository else "fs-directory"
-            here = ResourceSpec(name=CODE, type=type_named(type_), location=place.top)
+            here = ResourceSpec(
+                name=CODE,
+                type=type_named(type_),
+                location=place.top,
+                include=request.include,
+                exclude=request.exclude,
+                in_place=request.in_place,
+            )
             given, below = [here, *given], place.below
         else:
             given.sort(key=lambda spec: spec.name != CODE)

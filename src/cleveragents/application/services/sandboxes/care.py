@@ -1,11 +1,16 @@
 """The care that a plan's sandboxes get before anything else is done: who sees to what, in order."""
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.sandboxes.after_restart import AfterRestart
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
 from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
+
+if TYPE_CHECKING:  # in place only
+    from cleveragents.application.services.execute.others import OthersSteps
 
 
 class SandboxCare(Struct, frozen=True, kw_only=True):
@@ -14,6 +19,7 @@ class SandboxCare(Struct, frozen=True, kw_only=True):
     projects: ProjectCare
     rebuilding: SandboxRebuilding
     restarts: AfterRestart
+    others: "OthersSteps"
 
     def attend(self, held: HeldPlan, *, rebuild: bool = False) -> None:
         """Projects that were moved are followed, and sandboxes made again that were half made;

@@ -132,6 +132,8 @@ class SandboxCleanup:
 
     def _holds(self, resource: PlanResource, *, only_left_behind: bool) -> bool:
         """Whether the sandbox has what exists nowhere else; one that is gone has nothing."""
+        if resource.in_place:
+            return False
         try:
             self._sandboxes.check(resource)
             if only_left_behind:
@@ -145,6 +147,8 @@ class SandboxCleanup:
 
     def _only_here(self, resource: PlanResource, plan: Plan) -> tuple[str, ...]:
         """The files that exist nowhere else; of an applied plan those that apply has left out."""
+        if resource.in_place:
+            return ()  # they are where they are, and stay there
         try:
             self._sandboxes.check(resource)
             if plan.state is State.APPLIED:

@@ -1,5 +1,7 @@
 """A step that did not come to its end: what it left in the sandboxes is kept, and undone."""
 
+from typing import TYPE_CHECKING
+
 from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.ports.runtime import EventSink, Sandboxes
 from cleveragents.application.services.checkpoints.capture import Capture
@@ -13,6 +15,9 @@ from cleveragents.application.services.sandboxes.after_restart import AfterResta
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointMoment, CheckpointReason
 from cleveragents.domain.plan import Plan
 
+if TYPE_CHECKING:  # in place only
+    from cleveragents.application.services.execute.others import OthersSteps
+
 
 class UnfinishedStep:
     def __init__(
@@ -21,12 +26,14 @@ class UnfinishedStep:
         sandboxes: Sandboxes,
         boundary: StepBoundary,
         restarts: AfterRestart,
+        others: "OthersSteps",
         events: EventSink,
     ) -> None:
         self._checkpoints = checkpoints
         self._sandboxes = sandboxes
         self._boundary = boundary
         self._restarts = restarts
+        self._others = others
         self._events = events
 
     def is_certain(self, resources: HeldResources) -> bool:
@@ -36,9 +43,12 @@ class UnfinishedStep:
         return not self._restarts.doubts(resources)
 
     def undo(self, plan: Plan, resources: HeldResources) -> Plan:
-        """Make the sandboxes what they were at the last step boundary, if they are not."""
+        """Make the sandboxes what they were at the last step boundary, if they are not. In place
+        nothing is undone: whatever is there becomes a step."""
         for resource in resources.capturable:
             self._sandboxes.check(resource)
+        if resources.in_place:
+            return self._others.note(plan, resources)
         found = self._restarts.look(resources)
         if found is not None and not found.moved:
             self._restarts.settled(resources)

@@ -6,6 +6,7 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
+from cleveragents.cli.commands.everyday import in_place
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import rollbacks as views
 
@@ -22,9 +23,11 @@ if TYPE_CHECKING:
 )
 @arguments.checkpoint()
 @arguments.OF_PLAN
+@in_place.KEEP
+@in_place.NOW
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
-def rewind(app: App, checkpoint_id: str | None, plan_id: str | None, *, yes: bool) -> None:
+def rewind(app: App, checkpoint_id: str | None, plan_id: str | None, **flags: bool) -> None:
     """Pick a step on the screen, look at what going there would change, and go.
 
     Keys: arrows or j and k, / to search, Enter for a preview, r to restore, q to leave. With a name
@@ -34,7 +37,9 @@ def rewind(app: App, checkpoint_id: str | None, plan_id: str | None, *, yes: boo
     project = app.project(wanted)
 
     def confirm(question: "RollbackQuestion") -> bool:
-        target = question.target
+        target, yes = question.target, flags["yes"]
+        if not in_place.agreed(app, question, keep=flags["keep"], yes=yes):
+            return False
         return app.confirm(
             f"Roll back to {target.group_id} ({target.label}), in the sandboxes of {project}",
             yes=yes or picks,  # which was asked for below its preview
@@ -42,6 +47,8 @@ def rewind(app: App, checkpoint_id: str | None, plan_id: str | None, *, yes: boo
         )
 
     with app.working() as container:
+        if flags["now"]:
+            container.plan_service.stop(wanted)
         found = container.plan_queries.log(wanted)
         picks = checkpoint_id is None and app.is_watched and bool(found.groups)
         if picks:
@@ -49,7 +56,9 @@ def rewind(app: App, checkpoint_id: str | None, plan_id: str | None, *, yes: boo
             checkpoint_id = _picked(app, container, found)
         if picks and checkpoint_id is None:
             return
-        result = container.rollback_service.rollback(wanted, checkpoint_id, confirm)
+        result = container.rollback_service.rollback(
+            wanted, checkpoint_id, confirm, keep=flags["keep"]
+        )
     app.report(views.rolled_back(result, project))
 
 

@@ -1,11 +1,13 @@
 """`agents undo` and `agents redo`."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
+from cleveragents.cli.commands.everyday import in_place
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.cli.views import applied_changes as applies
 from cleveragents.cli.views import everyday as views
@@ -26,9 +28,6 @@ _MANY = click.option(
     help="So many at once.",
 )
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Only show what would change.")
-_NOW = click.option(
-    "--now", is_flag=True, help="If its program still runs, stop that first, as Ctrl-C would."
-)
 _YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
@@ -56,20 +55,22 @@ class CountedCommand(AgentsCommand):
 @arguments.OF_PLAN
 @_MANY
 @_DRY_RUN
-@_NOW
+@in_place.KEEP
+@in_place.NOW
 @_YES
 @click.pass_obj
 def undo(app: App, plan_id: str | None, changes: int, **flags: bool) -> None:
     """Take back the last step that changed something; again: one further back.
 
     What is there now becomes a checkpoint first, so nothing is lost: `agents redo` brings it back.
-    Files and databases of the sandboxes go back; your project is not touched. It asks only where
-    something outside the sandboxes would be taken back as well.
+    Files and databases of the sandboxes go back; your project is touched only where the run was
+    `--in-place`. It asks where something outside the sandboxes would be taken back as well, or
+    what others have changed in place.
 
     Once the plan is applied, it takes the apply back, after a question: your project becomes what
     it was before, where nobody has changed the same files since. See `apply.keep`.
     """
-    _go(app, plan_id, "undo", changes, **flags)
+    _go(app, plan_id, "undo", changes, flags)
 
 
 @click.command(
@@ -79,19 +80,21 @@ def undo(app: App, plan_id: str | None, changes: int, **flags: bool) -> None:
 @arguments.OF_PLAN
 @_MANY
 @_DRY_RUN
+@in_place.KEEP
+@in_place.NOW
 @_YES
 @click.pass_obj
-def redo(app: App, plan_id: str | None, changes: int, *, dry_run: bool, yes: bool) -> None:
+def redo(app: App, plan_id: str | None, changes: int, **flags: bool) -> None:
     """Bring back what was undone last; again: one further forward.
 
     Nothing runs again: the files become what they were. Once something else was done there is
     nothing to redo; what was undone before is still there, see `agents log --all`. An apply that
     was undone is brought into your project again.
     """
-    _go(app, plan_id, "redo", changes, dry_run=dry_run, yes=yes)
+    _go(app, plan_id, "redo", changes, flags)
 
 
-def _go(app: App, plan_id: str | None, word: str, changes: int, **flags: bool) -> None:
+def _go(app: App, plan_id: str | None, word: str, changes: int, flags: Mapping[str, bool]) -> None:
     # Not for `--help`.
     from cleveragents.application.services.rollback.undo_service import Way  # noqa: PLC0415
 
@@ -106,6 +109,8 @@ def _go(app: App, plan_id: str | None, word: str, changes: int, **flags: bool) -
 
     def confirm(question: "RollbackQuestion") -> bool:
         """What the safety group holds is not lost; what is outside the sandboxes might be."""
+        if not in_place.agreed(app, question, keep=flags["keep"], yes=flags["yes"]):
+            return False
         if not question.effects.compensated:
             return True
         return app.confirm(
@@ -115,12 +120,12 @@ def _go(app: App, plan_id: str | None, word: str, changes: int, **flags: bool) -
         )
 
     with app.working() as container:
-        if flags.get("now"):
+        if flags["now"]:
             container.plan_service.stop(wanted)
         try:
-            moved = container.undo_service.go(wanted, way, changes, confirm)
+            moved = container.undo_service.go(wanted, way, changes, confirm, keep=flags["keep"])
         except PlanLockedError as error:
-            raise (error.stoppable() if "now" in flags else error) from None
+            raise error.stoppable() from None
         safety, target = moved.result.undo_group.group_id, moved.result.group.group_id
         tables = container.step_service.tables(wanted, safety, target)
     app.report(views.moved(moved, project, tables))

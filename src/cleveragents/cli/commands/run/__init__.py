@@ -58,6 +58,27 @@ class ProgramCommand(AgentsCommand):
     multiple=True,
     help="Take something else along; with the name `code`, instead of where you are.",
 )
+@click.option(
+    "--in-place",
+    is_flag=True,
+    help="Work in your own tree, without a copy: checkpoints of it are made as it goes, and"
+    " `agents undo` takes it back.",
+)
+@click.option(
+    "--include",
+    metavar="PATH",
+    type=arguments.AS_IT_IS,
+    multiple=True,
+    help="Hold this folder in checkpoints too, though it can be made again (in place: node_modules,"
+    " .venv and the like are left out); else, bring this ignored path along. May be repeated.",
+)
+@click.option(
+    "--exclude",
+    metavar="PATH",
+    type=arguments.AS_IT_IS,
+    multiple=True,
+    help="Leave this out of checkpoints; a rollback does not touch it. May be repeated.",
+)
 @click.option("--agent", metavar="NAME", help="Treat the program as this agent; none: as no agent.")
 @click.option("--network", is_flag=True, help="Let the program reach the network.")
 @click.option(
@@ -97,5 +118,9 @@ def run(app: App, task: tuple[str, ...], check: str | None, **given: Any) -> Non
     given["check"] = check
     if sum(map(bool, (ending.apply, ending.check, ending.keep))) > 1:
         raise click.UsageError("--yes, --apply-if and --keep exclude each other")
+    if given["in_place"] and (ending.apply or ending.check or ending.keep):
+        raise click.UsageError(
+            "in place there is nothing to apply or to keep: what the program does is done"
+        )
     request = RunRequest(task=task[0] if task else "", **given)
     run_program(app, request, ending)

@@ -57,6 +57,11 @@ def settle(app: App, ended: Ended, ending: EndWish) -> None:
         app.report(views.kept(outcome))
 
 
+def settle_in_place(app: App, ended: Ended) -> None:
+    """What was done is where it belongs; all there is to say is how it is taken back."""
+    app.report(views.ended_in_place(_outcome(app, ended), ended.failure))
+
+
 def _outcome(app: App, ended: Ended) -> views.RunOutcome:
     plan = app.container.plan_finder.get(ended.plan_id)
     return views.RunOutcome(

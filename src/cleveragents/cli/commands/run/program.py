@@ -3,7 +3,7 @@
 import sys
 
 from cleveragents.cli.app import App
-from cleveragents.cli.commands.run.ending import Ended, EndWish, settle
+from cleveragents.cli.commands.run.ending import Ended, EndWish, settle, settle_in_place
 from cleveragents.cli.views import runs as views
 from cleveragents.domain.errors import ActorError
 from cleveragents.domain.ids import PlanId
@@ -18,7 +18,11 @@ def run_program(app: App, request: RunRequest, ending: EndWish) -> None:
     for line in views.beginning(made, app.project(plan_id)):
         sys.stderr.write(f"{line}\n")
     app.at_the_latest(console.take_back)
-    settle(app, _executed(app, plan_id), ending)
+    ended = _executed(app, plan_id)
+    if request.in_place:
+        settle_in_place(app, ended)
+    else:
+        settle(app, ended, ending)
 
 
 def _executed(app: App, plan_id: PlanId) -> Ended:

@@ -66,6 +66,8 @@ class ProjectViews:
     def why_not(self, resource: PlanResource) -> str | None:
         """Why its sandbox stays where it is, if it does."""
         home = resource.location
+        if resource.in_place:
+            return "it is worked on in place"
         if resource.type not in _KINDS:
             return f"a resource of type {resource.type} has no folder of its own"
         if not os.path.isdir(home):

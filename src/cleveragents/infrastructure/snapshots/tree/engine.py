@@ -89,7 +89,7 @@ class TreeEngine:
             recorded = session.record(delta, session.read_extra_state())
             row = recorded.row
             since = recorded.changes if session.head else []
-            changes = _changes(session.versions, since, row.seq)
+            changes = changes_to(session.versions, since, row.seq)
             moved = session.head is not None and session.head.identity != row.identity
             touched = footprint(since, whole=moved)
         self._acknowledge(session, recorded)
@@ -136,7 +136,7 @@ class TreeEngine:
         ):
             target = session.snapshot(ref)
             outcome = restore(session, target, self._tracker, staged, together=together)
-            changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
+            changes = changes_to(session.versions, outcome.differences, outcome.recorded.row.seq)
         return self._restored(session, outcome, changes)
 
     def newest(self, resource: PlanResource) -> str:
@@ -171,14 +171,23 @@ class TreeEngine:
             target, (delta, _) = session.snapshot(ref), self._captured(session)
             chosen = Chosen.named(paths)
             outcome = restore_chosen(session, target, delta, chosen, self._tracker, staged)
-            changes = _changes(session.versions, outcome.differences, outcome.recorded.row.seq)
+            changes = changes_to(session.versions, outcome.differences, outcome.recorded.row.seq)
         return self._restored(session, outcome, changes)
 
     def _restored(
         self, session: Session, outcome: "TreeRestored", changes: tuple[FileChange, ...]
     ) -> Restored:
-        row = outcome.recorded.row
-        self._acknowledge(session, outcome.recorded)
+        return self._acknowledged(session, outcome.recorded, changes, outcome.notes)
+
+    def _acknowledged(
+        self,
+        session: Session,
+        recorded: Recorded,
+        changes: tuple[FileChange, ...],
+        notes: Sequence[str],
+    ) -> Restored:
+        row = recorded.row
+        self._acknowledge(session, recorded)
         snapshot = Snapshot(
             ref=str(row.seq),
             state_hash=row.state_hash,
@@ -186,7 +195,7 @@ class TreeEngine:
             size_bytes=0 if row is session.head else session.contents.stored_bytes,
             changes=changes,
         )
-        return Restored(snapshot=snapshot, changes=changes, notes=tuple(outcome.notes))
+        return Restored(snapshot=snapshot, changes=changes, notes=tuple(notes))
 
     def compare(
         self, resource: PlanResource, ref: str, paths: Collection[str] = ()
@@ -196,7 +205,7 @@ class TreeEngine:
         with self.reading(resource) as reader:
             versions, target = reader.session.versions, reader.session.snapshot(ref)
             back = [PathDifference(path, new, old) for path, old, new in reader.since(ref)]
-            return _changes(versions, Chosen.named(paths).of(back), target.seq)
+            return changes_to(versions, Chosen.named(paths).of(back), target.seq)
 
     def unknown_paths(
         self, resource: PlanResource, ref: str, paths: Collection[str]
@@ -231,7 +240,7 @@ class TreeEngine:
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         with self.reading(resource) as reader:
             versions, target = reader.session.versions, reader.session.snapshot(new)
-            return _changes(versions, reader.between(old, new), target.seq)
+            return changes_to(versions, reader.between(old, new), target.seq)
 
     @contextmanager
     def reading(self, resource: PlanResource) -> "Generator[TreeReader]":
@@ -373,7 +382,9 @@ def _key(resource: PlanResource) -> _Tree:
     return _Tree(plan_id=resource.store_id, resource_id=resource.resource_id, root=root)
 
 
-def _changes(versions: Versions, changes: Sequence[Change], new_seq: int) -> tuple[FileChange, ...]:
+def changes_to(
+    versions: Versions, changes: Sequence[Change], new_seq: int
+) -> tuple[FileChange, ...]:
     """`changes` lead to the state at `new_seq`, and are all that does."""
     brought = {path for path, old, _ in changes if old is None}
 

@@ -240,7 +240,9 @@ def open_session(
 
 def open_sandbox(resource: PlanResource, *, open_up: bool = False) -> RootedFolder:
     try:
-        return RootedFolder(resource.sandbox_path, open_up=open_up, sandbox=True)
+        # In a tree of the user's no mode is changed, not even for a moment.
+        ours = not resource.in_place
+        return RootedFolder(resource.sandbox_path, open_up=open_up and ours, sandbox=ours)
     except OSError as error:
         raise SandboxMissingError(
             resource.name, resource.sandbox_path, resource.store_id
