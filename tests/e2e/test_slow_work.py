@@ -111,3 +111,15 @@ def test_each_thing_that_can_take_long_says_what_it_is_at(world: World, name: st
     made.close()
     said: list[Any] = [event.what for event in noted.events if isinstance(event, Working)]
     assert [what for what in told if what not in said] == []
+
+
+def test_many_files_are_told_with_how_long_they_take(world: World) -> None:
+    plan = world.use(write("a.txt", "a\n"))
+    # Only its head is looked at: whatever is counted need not be there.
+    index = world.project.git_dir / "index"
+    index.write_bytes(b"DIRC" + (2).to_bytes(4, "big") + (1_000_000).to_bytes(4, "big"))
+    made, noted = container(world)
+    made.plan_resume_service.run(PlanId(plan.id))
+    made.close()
+    said = [event.what for event in noted.events if isinstance(event, Working)]
+    assert "creating the sandbox of `code`: 1000000 files, which take 2 min or more" in said

@@ -215,6 +215,9 @@ class NoteSandboxes:
         self._clear(resource)
         write_note(resource.sandbox_path, read_note(resource.location))
 
+    def files_there(self, resource: PlanResource) -> int:
+        return 1
+
     def check(self, resource: PlanResource) -> None:
         if not places.is_there(self._sandboxes, resource):
             raise SandboxMissingError(resource.name, resource.sandbox_path, resource.store_id)

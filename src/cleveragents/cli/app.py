@@ -82,12 +82,12 @@ class App:
 
         # A person watches only if stderr is a terminal; a program that reads it gets nothing.
         interactive = sys.stderr.isatty() and self.is_for_people
+        verbose, people = self._verbose, self.is_for_people
         if self._hushed:  # a program has the terminal, which nobody else may write to
-            verbose = 0 if sys.stderr.isatty() else self._verbose
-            return make_progress(sys.stderr, interactive=False, verbose=verbose, for_people=False)
-        people = self.is_for_people
+            # What takes long may be told until its plan has started, and after its end.
+            interactive, verbose = False, 0 if sys.stderr.isatty() else verbose
         return make_progress(
-            sys.stderr, interactive=interactive, verbose=self._verbose, for_people=people
+            sys.stderr, interactive=interactive, verbose=verbose, for_people=people
         )
 
     def hush(self) -> None:

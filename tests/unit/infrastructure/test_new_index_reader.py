@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.infrastructure.sandbox.git.repository.new_index_reader import listing_of
+from cleveragents.infrastructure.sandbox.git.repository.new_index_reader import (
+    entries_at,
+    listing_of,
+)
 
 OID_BYTES = {"sha1": 20, "sha256": 32}
 
@@ -80,3 +83,17 @@ def test_a_merge_that_stopped_is_left_to_git(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [b"", b"DIRC", b"CRID" + bytes(60)])
 def test_what_is_no_index_is_left_to_git(data: bytes) -> None:
     assert listing_of(data, 20) is None
+
+
+def test_how_many_paths_an_index_names_is_in_its_first_bytes(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    index.write_bytes(b"DIRC" + (4).to_bytes(4, "big") + (70_000).to_bytes(4, "big") + b"and more")
+    assert entries_at(str(index)) == 70_000
+
+
+@pytest.mark.parametrize("data", [None, b"", b"DIRC", b"other than an index"])
+def test_of_what_is_no_index_nothing_is_known(tmp_path: Path, data: bytes | None) -> None:
+    index = tmp_path / "index"
+    if data is not None:
+        index.write_bytes(data)
+    assert entries_at(str(index)) == 0

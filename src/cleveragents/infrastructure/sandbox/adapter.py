@@ -31,6 +31,10 @@ else:  # type checkers do not know that this is a property too
 class SandboxMaker(SandboxMaking, Protocol):
     """What one type does until apply."""
 
+    def files_there(self, resource: PlanResource) -> int:
+        """How many files a new sandbox would have; 0 where that is not known without a walk."""
+        ...
+
     def make_room(self, resource: PlanResource, how: Rebuilding) -> None:
         """The contract is that of the port `UnusableSandboxes`."""
         ...

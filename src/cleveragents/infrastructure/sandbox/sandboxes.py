@@ -33,6 +33,10 @@ from cleveragents.infrastructure.files.filesystems import sync_places
 from cleveragents.infrastructure.sandbox.location import is_there, own_folder
 from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
 
+# Copied, hashed and stored, on a quiet machine; who waits is told the least that it takes.
+_FILES_PER_SECOND = 8_000
+_MANY_FILES = 20_000
+
 
 class SandboxesByType:
     """Makes and removes sandboxes, and applies them."""
@@ -56,7 +60,10 @@ class SandboxesByType:
         return place if kind.is_folder else f"{place}/{os.path.basename(location)}"
 
     def create(self, resource: PlanResource) -> None:
-        self._adapters.of(resource).sandbox.create(resource)
+        maker = self._adapters.of(resource).sandbox
+        size = _told_size(maker.files_there(resource))
+        self._adapters.bench.working(f"creating the sandbox of `{resource.name}`{size}")
+        maker.create(resource)
 
     def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
         # A kill may have left the folder of its own, and nothing in it yet.
@@ -290,3 +297,12 @@ class SandboxMerges:
 
     def carry_out(self, parent: PlanResource, child: PlanResource, prepared: PreparedMerge) -> None:
         self._adapters.of(parent).merge.carry_out(parent, child, prepared)
+
+
+def _told_size(files: int) -> str:
+    """How long many of them take."""
+    if files < _MANY_FILES:
+        return ""
+    seconds = files / _FILES_PER_SECOND
+    time = f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return f": {files} files, which take {time} or more"

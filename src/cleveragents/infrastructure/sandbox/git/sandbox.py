@@ -98,6 +98,11 @@ class GitCheckouts:
             self._discard(resource)
             raise
 
+    def files_there(self, resource: PlanResource) -> int:
+        from cleveragents.infrastructure.sandbox.git.repository.new_index_reader import entries_at
+
+        return entries_at(f"{resource.location}/.git/index")
+
     def check(self, resource: PlanResource) -> None:
         """Raises SandboxMissingError."""
         require_sandbox(resource)

@@ -16,6 +16,16 @@ _OBJECT = 40
 _LENGTH = 0x0FFF  # all other flags say something that a new index does not
 
 
+def entries_at(path: str) -> int:
+    """How many paths an index names, of any version; 0 if there is none."""
+    try:
+        with open(path, "rb") as file:
+            magic, _, count = _HEADER.unpack(file.read(_HEADER.size))
+    except (OSError, struct.error):
+        return 0
+    return count if magic == b"DIRC" else 0
+
+
 def listing_of(data: bytes, oid_bytes: int) -> bytes | None:
     """None where git has to be asked. `oid_bytes` is how long the name of an object is."""
     if len(data) < _HEADER.size + oid_bytes:
