@@ -46,7 +46,7 @@ def test_a_reference_of_ours_that_holds_nothing_is_made_again(world: World, left
 
 
 def test_a_reference_of_ours_that_holds_nothing_goes_with_its_plan(world: World) -> None:
-    plan = world.run(write("a", "1"))
+    plan = world.keep_nothing().run(write("a", "1"))
     (pin,) = pins(world)
     pin.write_bytes(b"")
     plan("apply", "--yes").ok()
@@ -56,6 +56,7 @@ def test_a_reference_of_ours_that_holds_nothing_goes_with_its_plan(world: World)
 
 def _goes_on(plan: PlanHandle) -> None:
     plan("execute").ok()
+    plan.agents("config", "set", "apply.keep", "0").ok()
     plan("apply", "--yes").ok()
 
 

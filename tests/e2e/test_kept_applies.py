@@ -102,7 +102,7 @@ def test_what_is_kept_is_counted_and_goes_when_it_was_kept_long_enough(three: Th
     after = three.state()
     assert world.agents("undo", "--yes").error["code"] == "apply-not-kept"
     assert "until" not in " ".join(world.agents("log").ok().envelope["messages"])
-    world.run(shell("true"))  # whoever works next sweeps
+    world.agents("prune", "--older-than", "99d", "--yes").ok()
     assert not kept_in(world.project)
     assert not [line for line in world.project.traces() if three.plan.id.encode() in line]
     left = {row["plan_id"] for row in world.agents("store", "status").ok().data["plans"]}
@@ -156,7 +156,7 @@ def test_letting_go_that_was_cut_off_is_finished(world: World) -> None:
         db.commit()
     assert world.agents("undo", "--yes").error["code"] == "apply-not-kept"
     assert kept_in(world.project)
-    world.run(shell("true"))
+    world.agents("prune", "--older-than", "99d", "--yes").ok()
     assert not kept_in(world.project)
 
 

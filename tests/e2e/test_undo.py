@@ -125,10 +125,11 @@ def test_it_works_from_a_folder_below(world: World, trail: Trail) -> None:
     assert trail.plan.tree() == trail.first
 
 
-def test_an_applied_plan_is_refused_with_what_to_type(trail: Trail) -> None:
+def test_an_applied_plan_that_keeps_nothing_is_refused(world: World, trail: Trail) -> None:
+    world.keep_nothing()
     trail.plan("apply", "--yes").ok()
-    assert "git revert" in refused(trail.agents("undo"), "plan-applied")
-    assert "git revert" in refused(trail.agents("redo"), "plan-applied")
+    assert "git revert" in refused(trail.agents("undo"), "apply-not-kept")
+    assert "git revert" in refused(trail.agents("redo"), "apply-not-kept")
 
 
 def test_there_may_be_no_plan_here(world: World, tmp_path: Path) -> None:

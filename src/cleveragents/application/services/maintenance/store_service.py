@@ -148,9 +148,7 @@ class StoreService:
         return damages
 
     def sweep(self) -> int:
-        """Remove leftovers of crashes, and what was kept of applies for long enough; gives back the
-        bytes of the former."""
-        self._keeping.expire()
+        """Remove leftovers of crashes; gives back the bytes freed."""
         return self._files.sweep()
 
     def leftovers(self) -> Sequence[str]:
