@@ -256,11 +256,8 @@ class MemorySandboxes:
         """Nothing is pinned."""
         return True
 
-    def refuse_running(self, resource: PlanResource) -> None:
-        assert not resource.in_place
-
-    def end_running(self, plan_id: PlanId) -> None:
-        self._faults.reach(f"end {plan_id}")
+    def refuse_running(self, resource: PlanResource) -> None: ...
+    def end_running(self, plan_id: PlanId) -> None: ...
 
     def check(self, resource: PlanResource) -> None:
         self._faults.reach("check")
