@@ -246,7 +246,7 @@ def _doctor_of_a_machine_just_started(world: World, *words: str) -> int:
 def test_a_lock_on_a_reference_from_before_the_machine_was_started_is_in_nobodys_way(
     world: World, lock: str, words: tuple[str, ...]
 ) -> None:
-    plan = world.run(write("a", "1"))
+    plan = world.keep_nothing().run(write("a", "1"))
     left = world.project.write(f".git/{lock}", "")
     os.utime(left, (0, 0))
     plan("apply", "--yes", *words).ok()
