@@ -71,6 +71,9 @@ class InPlaceTrees:
                 f"ls -ld {resource.location}",
             ) from error
 
+    def files_there(self, resource: PlanResource) -> int:  # noqa: ARG002 - nothing is copied
+        return 0
+
     def check(self, resource: PlanResource) -> None:
         """Raises ProjectMissingError, InPlaceRefusedError or RepositoryBusyError."""
         if os.path.islink(resource.location) or not os.path.isdir(resource.location):
