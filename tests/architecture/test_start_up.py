@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,6 +34,7 @@ FOR_WORK = ("subprocess", "hashlib", "secrets", "difflib", "email", "ssl", "conc
 BARE = {"LANG": "C.UTF-8"}
 REPORT = """
 import sys
+import time
 from cleveragents.cli.main import run
 code = run(sys.argv[1:]) if len(sys.argv) > 1 else 0
 tops = {name.partition(".")[0] for name in sys.modules}
@@ -155,6 +157,11 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     for words in (["use", "a.yaml"], ["execute", "--any", "latest"]):
         assert imported(home, "plan", *words)[1].returncode == 0
+    # What was written in the present second is read again, by more modules.
+    time.sleep(2.1)
+    assert (
+        imported(home, "plan", "checkpoint", "create", "--any", "--label", "one")[1].returncode == 0
+    )
     return home
 
 

@@ -72,13 +72,13 @@ def test_a_write_between_the_last_look_and_the_writing_is_a_conflict(
     resource = world.sandbox()
     world.sql("DELETE FROM users WHERE id=2", path=Path(resource.sandbox_path))
     prepared = world.prepare(resource)
-    opened = sqlite_apply._target
+    opened = sqlite_apply.writing_target
 
     def write_first(path: str) -> sqlite3.Connection:
         world.sql("UPDATE users SET name='mine' WHERE id=3")
         return opened(path)
 
-    monkeypatch.setattr(sqlite_apply, "_target", write_first)
+    monkeypatch.setattr(sqlite_apply, "writing_target", write_first)
     with pytest.raises(ApplyConflictError):
         world.registry.carry_out(resource, prepared)
     assert world.users() == ["ann", "bob", "mine"]

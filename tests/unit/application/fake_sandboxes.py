@@ -21,6 +21,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId, ResourceId
+from cleveragents.domain.in_place import Sparing
 from cleveragents.domain.resource import (
     Damage,
     OwnState,
@@ -94,15 +95,16 @@ class MemorySnapshots:
     def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
         return self._restored(resource, self.content(resource, how.snapshot))
 
-    def restore_sparing(self, *asked: object) -> Restored:
-        raise NotImplementedError(asked)  # in place is no fake's
+    def restore_sparing(
+        self, resource: PlanResource, ref: str, sparing: Sparing, paths: Collection[str] = ()
+    ) -> Restored:
+        raise NotImplementedError(resource, ref, sparing, paths)  # in place is no fake's
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         wanted = self.content(resource, ref)
         files = self._disk.sandboxes[resource.sandbox_path]
         rest = {path: text for path, text in files.items() if path not in paths}
-        chosen = {path: text for path, text in wanted.items() if path in paths}
-        return self._restored(resource, {**rest, **chosen})
+        return self._restored(resource, {**rest, **{p: t for p, t in wanted.items() if p in paths}})
 
     def compare(
         self, resource: PlanResource, ref: str, paths: Collection[str] = ()

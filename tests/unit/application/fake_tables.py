@@ -100,6 +100,10 @@ class MemoryPlans:
         self.get(plan.plan_id)
         self._tables.plans[plan.plan_id] = plan
 
+    def give_action(self, plan: Plan) -> None:
+        self.save(plan)
+        self._tables.actions[plan.plan_id] = plan.action
+
     def get(self, plan_id: PlanId) -> Plan:
         if plan_id not in self._tables.plans:
             raise PlanNotFoundError(plan_id)
