@@ -149,7 +149,7 @@ def test_an_applied_plan_is_refused(world: World, plan: PlanHandle) -> None:
     plan("apply", "--yes").ok()
     user, records = world.project.fingerprint(), world.records()
     said = refused(plan.rollback(target), "plan-applied")
-    assert "git revert" in said
+    assert f"agents undo --plan {plan.id}" in said
     assert (world.project.fingerprint(), world.records()) == (user, records)
 
 

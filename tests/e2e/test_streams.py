@@ -73,6 +73,7 @@ def _failed(world: World) -> PlanHandle:
 
 def _to_mend(world: World, plan: PlanHandle) -> Sequence[str]:
     pin = world.project.git("for-each-ref", "--format=%(refname)", "refs/cleveragents")
+    world.keep_nothing()
     plan("apply", "--yes").ok()
     world.project.git("update-ref", pin, "HEAD~1")
     return ["doctor", "--fix", "--yes"]

@@ -177,6 +177,7 @@ def _move(database: sqlite3.Connection, table: str, column: str, time: timedelta
 _DIFFERS = (
     (re.compile(r"\bpreferred, .*"), "preferred, by kernel: writes, processes"),
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "14:56:02"),
+    (re.compile(r"\b\d\d:\d\d UTC\b"), "14:56 UTC"),
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "2026-01-31"),
     (re.compile(r"\b\d+\.\d s\b"), "0.1 s"),
     (re.compile(r"\b[0-9a-f]{7}([0-9a-f]{5})?\b"), "0123456"),
