@@ -46,6 +46,7 @@ RESOURCES = st.builds(
     include=MANY,
     exclude=MANY,
     checkpointable=st.just(value=False),
+    in_place=st.just(value=True),
 )
 PARAMETERS = st.builds(
     Parameter,

@@ -77,7 +77,7 @@ class ForkServer:
         with self._lock:
             if self._server is not None and self._server.is_ours():
                 return True
-            self._server = _RunningServer()
+            self._server = _new_server()
             return False
 
     def fork(self, order: Order, files: OrderFiles) -> Forked | None:
@@ -89,7 +89,7 @@ class ForkServer:
             if server is None or not server.is_ours() or not server.has_begun():
                 return None
             if server.has_ended():
-                self._server = _RunningServer()
+                self._server = _new_server()
                 return None
             try:
                 return server.fork(order, files)
@@ -104,6 +104,15 @@ class ForkServer:
             server, self._server = self._server, None
         if server is not None:
             server.close()
+
+
+def _new_server() -> "_RunningServer | None":
+    """None where Python itself may not be started any more, by whom we have become since; then
+    ourselves start everything."""
+    try:
+        return _RunningServer()
+    except (FileNotFoundError, PermissionError):
+        return None
 
 
 class _RunningServer:
