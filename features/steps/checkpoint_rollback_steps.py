@@ -13,8 +13,8 @@ from tests.support.containers import make_container
 from tests.support.trees import tree_of
 from tests.support.world import Step, action, shell, write
 
-from cleveragents.application.ports.runtime import ApplyOptions
 from cleveragents.container import Container
+from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.errors import PlanError
 from cleveragents.domain.plan import Plan

@@ -37,9 +37,9 @@ def git_state(sandbox: Path) -> list[str]:
 
 
 def everything(plan: PlanHandle) -> tuple[dict[str, Tree], list[str]]:
-    """All files of all sandboxes but git's own, and what git says."""
-    place = place_of(plan)
-    trees = {path.name: tree_of(path) for path in place.iterdir() if path.suffix != ".git"}
+    """All files of all sandboxes but git's own and the lists of layers, and what git says."""
+    place, ours = place_of(plan), (".git", ".layers")
+    trees = {path.name: tree_of(path) for path in place.iterdir() if path.suffix not in ours}
     for tree in trees.values():
         tree.pop(b".git", None)
     return trees, git_state(place / "code")

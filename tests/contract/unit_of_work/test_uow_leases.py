@@ -11,10 +11,12 @@ import pytest
 from msgspec.structs import replace
 from tests.support.leases import EveryLease
 from uow_values import (
+    ACTION,
     BARE_PLAN,
     BARE_RESOURCE,
     CHILD,
     EFFECT,
+    FULL_APPLIED,
     FULL_CALL,
     FULL_CORRECTION,
     FULL_DECISION,
@@ -66,6 +68,10 @@ Call = Callable[[SqlUnitOfWork], object]
 
 WRITES: dict[str, Call] = {
     "plans.save": lambda uow: uow.plans.save(replace(FULL_PLAN, attempt=99)),
+    "plans.give_action": lambda uow: uow.plans.give_action(
+        replace(FULL_PLAN, action=replace(ACTION, description="another"))
+    ),
+    "applied.put": lambda uow: uow.applied.put(FULL_APPLIED),
     "resources.add": lambda uow: uow.resources.add(
         replace(FULL_RESOURCE, resource_id=ResourceId(ulid(13)), name="more")
     ),
@@ -113,6 +119,8 @@ READS: dict[str, Call] = {
     "plans.list": lambda uow: uow.plans.list(),
     "plans.places": lambda uow: uow.plans.places(),
     "plans.refuse_overtaken": lambda uow: uow.plans.refuse_overtaken(PLAN),
+    "applied.find": lambda uow: uow.applied.find(PLAN),
+    "applied.kept": lambda uow: uow.applied.kept(),
     "resources.of_plan": lambda uow: uow.resources.of_plan(PLAN),
     "decisions.get": lambda uow: uow.decisions.get(CHILD),
     "decisions.starting_with": lambda uow: uow.decisions.starting_with("01"),

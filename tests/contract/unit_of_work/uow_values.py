@@ -14,6 +14,7 @@ from cleveragents.domain.action import (
     Step,
     ToolSpec,
 )
+from cleveragents.domain.applied import AppliedChange, ApplySide
 from cleveragents.domain.changes import ChangeKind, FileChange
 from cleveragents.domain.checkpoint import (
     PLAN_STATE,
@@ -144,7 +145,18 @@ FULL_RESOURCE = PlanResource(
     intent_needs=("3", "4"),
     uncounted=12,
     rebuilding=Rebuilding(snapshot="9", keeps_files=True),
+    in_place=True,
     details={"git_dir": "/p/.git", "n": 1},
+)
+FULL_APPLIED = AppliedChange(
+    plan_id=PLAN,
+    side=ApplySide.AFTER,
+    until=WHEN + timedelta(days=7),
+    changed_at=WHEN,
+    ways={"code": {"commit": "abc", "n": 1}},
+    heading=ApplySide.BEFORE,
+    under_way={"code": {"commit": "def"}},
+    freed=True,
 )
 BARE_RESOURCE = PlanResource(
     resource_id=DOCS,
