@@ -24,6 +24,16 @@ def soak(session: nox.Session) -> None:
 
 
 @nox.session
+def histories(session: nox.Session) -> None:
+    """IN_PLACE_HISTORIES (500) random ones in the user's own tree; IN_PLACE_SEED repeats one."""
+    count = os.environ.get("IN_PLACE_HISTORIES", "500")
+    session.run(
+        *("pytest", "-q", "--no-header", "-n", "2", "tests/e2e/test_in_place_histories.py"),
+        env={"IN_PLACE_HISTORIES": count},
+    )
+
+
+@nox.session
 def power(session: nox.Session) -> None:
     """Power cuts on a disk that logs what reaches it; `-- --fs xfs --seed 2 --points 150`."""
     cuts(session)
