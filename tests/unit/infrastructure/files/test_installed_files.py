@@ -59,7 +59,7 @@ def test_where_there_is_nothing_nothing_is_found(tmp_path: Path) -> None:
 def test_what_cannot_be_removed_is_named_with_the_reason(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(path: str, *, dir_fd: int | None = None) -> None:  # noqa: ARG001 - as os has it
+    def refused(path: str, *, dir_fd: int | None = None) -> None:
         raise PermissionError(13, "Permission denied", path)
 
     monkeypatch.setattr("os.unlink", refused)
