@@ -47,6 +47,8 @@ def without_untouched(sandbox: str, ignored: list[str]) -> list[str]:
 
 def _change(upper: str) -> LayerChange:
     found = LayerChange()
+    if not os.path.lexists(upper):  # of what is missing at the top, `fwalk` tells by raising
+        return found
     for _, folders, files, fd in os.fwalk(os.fsencode(upper), onerror=_nothing):
         found.replaced += sum(bool(opaque_bit(fd, name)) for name in folders)
         for name in files:
