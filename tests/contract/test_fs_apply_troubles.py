@@ -6,7 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -16,7 +16,11 @@ from fs_world import FolderWorld, Tree, inodes, tree, world
 from tests.support.kill_points import THOROUGH
 
 from cleveragents.domain.apply import PreparedApply
-from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
+from cleveragents.domain.errors import ApplyConflictError, ApplyEditsKeptError, ApplyRefusedError
+from cleveragents.infrastructure.files.entry import Entry
+from cleveragents.infrastructure.sandbox.folder.apply.journal import ApplyJournal
+from cleveragents.infrastructure.sandbox.folder.apply.staging import FolderStage
+from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
 
 __all__ = ["world"]
 
@@ -252,3 +256,80 @@ def _failing_once(real: Callable[..., object], left: list[int]) -> Callable[...,
         return real(*args, **keys)
 
     return call
+
+
+def test_what_somebody_types_while_it_fails_is_kept_and_named(
+    quick_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, prepared = _template(quick_path / "w")
+    before = tree(made.project)
+    real = ApplyJournal.finish
+
+    def type_and_fail(self: ApplyJournal) -> None:
+        real(self)
+        made.in_project("echo typed > a")
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(ApplyJournal, "finish", type_and_fail)
+    with pytest.raises(ApplyEditsKeptError) as caught:
+        made.carry_out(prepared)
+    assert caught.value.files == ("a",)
+    assert (made.project / "a").read_text() == "typed\n"
+    del before[b"a"]
+    assert {path: fact for path, fact in tree(made.project).items() if path != b"a"} == before
+
+
+def test_a_change_between_looking_and_keeping_gives_up_whole(
+    quick_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, prepared = _template(quick_path / "w")
+    real = FolderStage.fill
+
+    def fill_and_type(self: FolderStage, reader: TreeReader, wanted: Mapping[bytes, Entry]) -> None:
+        real(self, reader, wanted)
+        made.in_project("echo typed > a")
+
+    monkeypatch.setattr(FolderStage, "fill", fill_and_type)
+    before = tree(made.project)
+    with pytest.raises(ApplyConflictError):
+        made.carry_out(prepared)
+    assert (made.project / "a").read_text() == "typed\n"
+    assert {p: f for p, f in tree(made.project).items() if p != b"a"} == {
+        p: f for p, f in before.items() if p != b"a"
+    }
+
+
+def test_what_was_kept_and_is_lost_comes_back_from_the_snapshots(quick_path: Path) -> None:
+    made, prepared = _template(quick_path / "w")
+    before = tree(made.project)
+    made.registry.carry_out(made.resource, prepared)
+    for kept in _stage_of(made).iterdir():
+        kept.unlink()
+    assert made.registry.revert(made.resource, prepared) == ()
+    made.registry.finish(made.resource, prepared)
+    assert tree(made.project) == before
+
+
+def test_what_can_come_from_nowhere_is_named_and_comes_later(
+    quick_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, prepared = _template(quick_path / "w")
+    before = tree(made.project)
+    made.registry.carry_out(made.resource, prepared)
+    for kept in _stage_of(made).iterdir():
+        kept.unlink()
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderStage, "fill", refuse)
+        with pytest.raises(ApplyRefusedError, match="not all of it could be put back: a"):
+            made.registry.revert(made.resource, prepared)
+    assert made.registry.revert(made.resource, prepared) == ()
+    made.registry.finish(made.resource, prepared)
+    assert tree(made.project) == before
+
+
+def _stage_of(made: FolderWorld) -> Path:
+    return made.project / f".cleveragents-apply-{made.resource.resource_id}"
