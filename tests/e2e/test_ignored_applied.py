@@ -11,6 +11,7 @@ from tests.support.agents import Answer
 from tests.support.world import PlanHandle, World, shell
 
 from cleveragents.infrastructure.confinement.machine import Machine
+from cleveragents.infrastructure.sandbox.folder.apply.carry_out import CarryOut
 
 pytestmark = pytest.mark.skipif(
     not Machine(os.environ["PATH"]).read_only_view,
@@ -198,6 +199,26 @@ def test_a_failed_apply_puts_ignored_folders_back_and_the_next_one_brings_them(
     apply(plan, "--with-ignored", "node_modules").ok()
     assert (top / "node_modules/new.js").read_text() == "new\n"
     assert not (top / "node_modules/right").exists()
+
+
+def test_ignored_folders_that_cannot_be_changed_are_as_they_were_and_brought_the_next_time(
+    furnished: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    top = furnished.project.path
+    plan = furnished.run(shell("rm node_modules/tool; echo 1 > own.txt", "change"))
+    before = state(top)
+
+    def failing(_work: CarryOut) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CarryOut, "run", failing)
+        refused = apply(plan, "--with-ignored", "node_modules")
+    assert refused.code == 1
+    assert "could not be changed and is as it was" in refused.error["message"]
+    assert state(top) == before
+    apply(plan, "--with-ignored", "node_modules").ok()
+    assert (top / "own.txt").exists() and not (top / "node_modules/tool").exists()
 
 
 def test_diff_says_how_ignored_folders_can_be_brought(furnished: World) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 from tests.support.in_place import Place, error_of
+from tests.support.terminals import Terminal
 from tests.support.world import World
 
 
@@ -25,6 +26,20 @@ def test_what_others_changed_is_asked_about_and_kept_or_taken_back(place: Place)
     assert kept["changed_by_others"] == ["mine.txt"]
     assert place.project.read("mine.txt") == "edited since"
     assert not (place.path / "agent.txt").exists()
+
+
+def test_at_a_terminal_one_is_asked_and_no_leaves_all_as_it_is(place: Place) -> None:
+    place.project.write("mine.txt", "old")
+    place.run("echo agent > agent.txt").ok()
+    place.project.write("mine.txt", "edited since")
+    edited = place.tree()
+
+    for words in (("undo",), ("rewind", "1")):
+        at = Terminal.of(place.world, *words)
+        assert "mine.txt" in at.wait_for("Take that back too")
+        at.type("n\n")
+        assert at.code() != 0
+        assert place.tree() == edited
 
 
 def test_what_was_taken_back_with_yes_is_in_a_group(place: Place) -> None:

@@ -166,6 +166,21 @@ def test_one_can_go_back_at_the_end_and_apply_what_is_left(world: World) -> None
     assert not (world.project.path / "bad").exists()
 
 
+def test_an_answer_that_is_none_is_asked_again(world: World) -> None:
+    at = Terminal.of(world, "run", "--", "sh", "-c", "echo 1 > a.txt")
+    at.wait_for("apply it (a)")
+    at.type("x\n")
+    at.wait_for("one of a, k, p, g, d")
+    at.type("g\n")
+    at.wait_for("go back to which")
+    at.type("\n")
+    at.type("k\n")
+
+    assert at.code() == 0
+    assert not (world.project.path / "a.txt").exists()
+    assert [file["path"] for file in world.agents("diff").ok().data["files"]] == ["a.txt"]
+
+
 def test_it_can_be_discarded_or_kept(world: World) -> None:
     at = Terminal.of(world, "run", "--", "sh", "-c", "echo 1 > a.txt")
     at.wait_for("apply it (a)")

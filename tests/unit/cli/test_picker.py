@@ -1,11 +1,14 @@
 """The picker without a terminal: what keys do, and how each state looks on a screen of any size."""
 
+import os
 import re
+import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cleveragents.cli.picker import terminal
 from cleveragents.cli.picker.drawing import room_for_rows, screen
 from cleveragents.cli.picker.keys import KeyReader
 from cleveragents.cli.picker.spans import drawn, line, span
@@ -197,3 +200,48 @@ def test_text_of_others_moves_no_cursor() -> None:
     shown = drawn([line(span("a\x1b[2J\nb"))], 80, colours=True)
     assert "\x1b[2J" not in shown[0]
     assert "\n" not in shown[0]
+
+
+# --- at the terminal ------------------------------------------------------------------------------
+
+
+class Streams:
+    """Our input is a pipe that `typing` leads to; `resizing` tells of another size."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._input, self.typing = os.pipe()
+        self.resized, self.resizing = os.pipe()
+        monkeypatch.setattr(terminal.sys, "stdin", self)
+        monkeypatch.setattr(terminal.sys, "stdout", self)
+
+    def fileno(self) -> int:
+        return self._input
+
+    def next(self) -> list[str]:
+        return terminal._keys(KeyReader(), self.resized)
+
+
+def test_keys_another_size_and_the_end_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "_LOOK_SECONDS", 0.01)
+    with monkeypatch.context() as patched:
+        streams = Streams(patched)
+        os.write(streams.typing, b"j")
+        assert streams.next() == ["j"]
+        os.write(streams.typing, b"\x1b")
+        assert streams.next() == ["esc"]
+        os.write(streams.resizing, b"\x1c")
+        assert streams.next() == []
+        later = threading.Timer(0.1, os.write, (streams.typing, b"k"))
+        later.start()
+        assert streams.next() == ["k"]
+        later.join()
+        os.close(streams.typing)
+        assert streams.next() == ["ctrl-c"]
+
+
+def test_what_has_no_size_is_as_large_as_terminals_usually_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patched:
+        Streams(patched)
+        assert terminal._size() == (80, 24)

@@ -4,14 +4,13 @@ import os
 import select
 import signal
 import termios
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
 import pytest
 
-from cleveragents.infrastructure.terminal import own_terminal, terminal_guard
+from cleveragents.infrastructure.terminal import own_terminal, relays, terminal_guard
 from cleveragents.infrastructure.terminal.console import Console
 from cleveragents.infrastructure.terminal.own_terminal import OwnTerminal
 from cleveragents.infrastructure.terminal.relays import Outlet, PassedThrough
@@ -217,6 +216,23 @@ def test_no_more_keys_are_asked_for_once_the_users_terminal_is_gone(
     assert 0 not in typing.sources
 
 
+def test_a_terminal_that_cannot_be_read_any_more_has_no_keys(
+    terminal: Terminal, typing: OwnTerminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typing.started(Nothing())
+    os.write(terminal.far, b"k\r")
+    select.select([0], [], [], 5)
+
+    def gone(_number: int, _most: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(own_terminal.os, "read", gone)
+        typing.serve(whole=False)
+
+    assert 0 not in typing.sources
+
+
 class Running:
     """A program that runs, be it stopped by us or not."""
 
@@ -245,23 +261,28 @@ def test_one_that_runs_or_that_we_have_stopped_does_not_stop_us(
 # --- what is shown where ------------------------------------------------------------------------
 
 
-def test_an_outlet_waits_where_others_have_set_it_not_to() -> None:
+def test_an_outlet_waits_where_others_have_set_it_not_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     data, found = b"x" * (1 << 18), bytearray()
+    real = select.select
 
-    def read() -> None:
-        while len(found) < len(data):
-            found.extend(os.read(reading, 1 << 16))
+    def read_first(sources: list[int], sinks: list[int], others: list[int]) -> object:
+        """Who watches goes on as soon as we wait."""
+        found.extend(os.read(reading, 1 << 20))
+        return real(sources, sinks, others)
 
-    reader = threading.Thread(target=read)
-    reader.start()
-    Outlet(writing).write(data)
-    reader.join(30)
+    with monkeypatch.context() as patched:
+        patched.setattr(relays.select, "select", read_first)
+        Outlet(writing).write(data)
+    os.close(writing)
+    while chunk := os.read(reading, 1 << 20):
+        found.extend(chunk)
 
     assert bytes(found) == data
     os.close(reading)
-    os.close(writing)
 
 
 def test_an_outlet_that_nobody_reads_is_given_up() -> None:

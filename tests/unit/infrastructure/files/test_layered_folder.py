@@ -113,3 +113,8 @@ def test_a_link_below_leads_nowhere(layers: Layers) -> None:
     (layers.lower / "mods/out").symlink_to(layers.lower.parent)
 
     assert layers.folder.below(b"mods/out/project") is None
+
+
+def test_a_name_that_no_file_system_takes_is_an_error_and_not_missing(layers: Layers) -> None:
+    with pytest.raises(OSError, match="too long"):
+        layers.folder.upper(b"mods/" + b"x" * 300)
