@@ -1,6 +1,7 @@
 """An apply to a checkout goes back and comes again by its parts; each of them may be repeated, and
 one that fails leaves everything as it was."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -297,3 +298,27 @@ def test_a_new_submodule_comes_back_if_the_way_back_fails(
     assert made.is_dir()
     assert moves.registry.revert(moves.resource, again) == ()
     assert not made.exists()
+
+
+def test_a_new_submodule_whose_folder_was_removed_goes_all_the_same(world: World) -> None:
+    library, project = world.project("library"), world.project("project")
+    resource, sandbox = world.sandbox(project)
+    add(sandbox, library, "more/it")
+    sandbox.git(*ALLOW, "commit", "-qm", "a submodule")
+    before = project.head
+    moves = Moves(world, resource)
+    shutil.rmtree(project.path / "more", ignore_errors=True)
+    moves.go(ApplySide.BEFORE)
+    assert (project.head, project.status()) == (before, "")
+    assert not (project.git_dir / "modules/more/it").exists()
+
+
+def test_files_in_a_submodule_go_back_without_a_commit_of_it(world: World) -> None:
+    project, lib, _ = with_submodules(world)
+    resource, sandbox = world.sandbox(project)
+    Project(sandbox.path / "deps/lib").write("a.py", "not committed\n")
+    before = lib.head
+    moves = Moves(world, resource, commit=False)
+    assert lib.read("a.py") == "not committed\n"
+    moves.go(ApplySide.BEFORE)
+    assert (lib.read("a.py"), lib.head) == ("one\ntwo\nthree\n", before)
