@@ -38,7 +38,6 @@ from uow_values import (
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.domain.action import Step
 from cleveragents.domain.actor_protocol import Message
-from cleveragents.domain.applied import ApplySide
 from cleveragents.domain.changes import ChangeKind
 from cleveragents.domain.checkpoint import CheckpointReason
 from cleveragents.domain.conflicts import Hunk, Loss
@@ -399,18 +398,3 @@ def test_steps_that_were_decided_become_steps_of_the_action(
             added = [step.name for step in plan.action.steps[written:]]
             # A validation after which the work went on keeps its place; the last is none.
             assert added == ["step 0", "step 1", "step 2"]
-
-
-def test_what_is_kept_of_an_apply_comes_back_whole_and_is_replaced(
-    database: SqlUnitOfWorkFactory,
-) -> None:
-    fill(database)
-    with database() as uow:
-        uow.applied.put(replace(FULL_APPLIED, side=ApplySide.BEFORE, heading=None, freed=False))
-        uow.applied.put(FULL_APPLIED)
-        uow.commit()
-
-    with database.reading() as uow:
-        assert uow.applied.find(PLAN) == FULL_APPLIED
-        assert uow.applied.find(OTHER_PLAN) is None
-        assert list(uow.applied.kept()) == [FULL_APPLIED]
