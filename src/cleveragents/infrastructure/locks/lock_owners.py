@@ -1,5 +1,5 @@
 """Who holds a lock: what an owner says of itself, whether it lives, and whose turn it is when it is
-dead (`whose_turn`)."""
+dead (`whose_turn`). It is taken over in `plan_locks.py`."""
 
 import os
 from enum import StrEnum

@@ -1,4 +1,7 @@
-"""What is asked of a rollback: where to, and what a person has to agree to."""
+"""What is asked of a rollback: where to, and what a person has to agree to.
+
+Which plans have no way back, such as an applied one: `_guarded` in `rollback_service.py`.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
