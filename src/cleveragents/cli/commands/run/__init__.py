@@ -120,7 +120,8 @@ def run(app: App, task: tuple[str, ...], check: str | None, **given: Any) -> Non
         raise click.UsageError("--yes, --apply-if and --keep exclude each other")
     if given["in_place"] and (ending.apply or ending.check or ending.keep):
         raise click.UsageError(
-            "in place there is nothing to apply or to keep: what the program does is done"
+            "in place there is nothing to apply or to keep, as what the program does is done:"
+            " leave out --yes, --apply-if and --keep"
         )
     request = RunRequest(task=task[0] if task else "", **given)
     run_program(app, request, ending)
