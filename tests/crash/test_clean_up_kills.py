@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.support.copies import put_back
 from tests.support.kill_points import (
     PARTS,
     THOROUGH,
@@ -70,8 +71,7 @@ class Scene:
         subprocess.run(["cp", "-a", str(self._top), str(self._saved)], check=True)
 
     def _reset(self) -> None:
-        shutil.rmtree(self._top)
-        subprocess.run(["cp", "-a", str(self._saved), str(self._top)], check=True)
+        put_back(self._top, self._saved)
         # A copy of a database is another installation, unless its name is told to go with it.
         path = self.world.agents.data_dir / "cleveragents.db"
         with closing(sqlite3.connect(path)) as database:

@@ -5,7 +5,6 @@ so does what was to be kept, unchecked. Nothing: everything is as it was. The ne
 it, whatever it is.
 """
 
-import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.support.agents import Answer
+from tests.support.copies import put_back
 from tests.support.kill_points import PARTS, Point, kill_points, killed, share
 from tests.support.trees import tree_of
 from tests.support.world import Step, World, write
@@ -53,8 +53,7 @@ class Corrected:
         subprocess.run(["cp", "-a", str(top), str(self._saved)], check=True)
 
     def reset(self) -> None:
-        shutil.rmtree(self.world.top)
-        subprocess.run(["cp", "-a", str(self._saved), str(self.world.top)], check=True)
+        put_back(self.world.top, self._saved)
 
     @property
     def watched(self) -> list[Path]:

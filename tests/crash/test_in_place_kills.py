@@ -3,12 +3,12 @@
 Danger 10: the next command finishes it or takes it back; what somebody changes in between stays.
 """
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.copies import put_back
 from tests.support.in_place import Place
 from tests.support.kill_points import PARTS, Point, kill_points, killed, share
 from tests.support.world import World
@@ -39,8 +39,7 @@ class Scene:
             yield point
 
     def _reset(self) -> None:
-        shutil.rmtree(self._top)
-        subprocess.run(["cp", "-a", str(self._saved), str(self._top)], check=True)
+        put_back(self._top, self._saved)
 
 
 @pytest.fixture(params=range(PARTS))

@@ -1,7 +1,6 @@
 """A rollback or an apply of layers, killed at every moment: finished next, or undone."""
 
 import os
-import shutil
 import stat
 import subprocess
 import time
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.agents import Answer
+from tests.support.copies import put_back
 from tests.support.kill_points import PARTS, kill_points, killed, share
 from tests.support.world import World, shell
 
@@ -58,8 +58,7 @@ def test_rollback_of_layers(quick_path: Path, template: World, part: int) -> Non
     subprocess.run(["cp", "-a", str(top), str(saved)], check=True)
 
     def reset() -> None:
-        shutil.rmtree(top)
-        subprocess.run(["cp", "-a", str(saved), str(top)], check=True)
+        put_back(top, saved)
 
     def work() -> object:
         return plan.rollback(target).ok()
@@ -95,8 +94,7 @@ class Applying:
         subprocess.run(["cp", "-a", str(top), str(self._saved)], check=True)
 
     def reset(self) -> None:
-        shutil.rmtree(self._top)
-        subprocess.run(["cp", "-a", str(self._saved), str(self._top)], check=True)
+        put_back(self._top, self._saved)
         # A copy has a status of its own; the plan is to have seen this one.
         (self._notes / "since").write_bytes(b"node_modules\0%d" % time.time_ns())
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.copies import put_back
 from tests.support.histories import Facts, KnownPlan
 from tests.support.kill_points import PARTS, Point, kill_points, killed, share
 from tests.support.world import World
@@ -42,8 +43,7 @@ class Scene:
             yield point
 
     def _reset(self) -> None:
-        shutil.rmtree(self._top)
-        subprocess.run(["cp", "-a", str(self._saved), str(self._top)], check=True)
+        put_back(self._top, self._saved)
 
     # --- what must be true ----------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
 """A rollback of many files, which are written in place, killed at every moment: none stays half."""
 
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.copies import put_back
 from tests.support.kill_points import PARTS, Point, kill_points, killed, share
 from tests.support.trees import Tree
 from tests.support.world import World, shell
@@ -52,8 +52,7 @@ class Scene:
             yield point
 
     def _reset(self) -> None:
-        shutil.rmtree(self._top)
-        subprocess.run(["cp", "-a", str(self._saved), str(self._top)], check=True)
+        put_back(self._top, self._saved)
 
 
 @pytest.fixture(params=range(PARTS))
