@@ -8,27 +8,14 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from tests.support.kill_points import PARTS, THOROUGH, Point, kill_points, killed, share
+from tests.support.apply_kills import kill_applies
+from tests.support.kill_points import PARTS, THOROUGH, Point
 from tests.support.three_resources import Three
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_an_apply_killed_anywhere_is_finished_or_taken_back(three: Three, part: int) -> None:
-    three.reset()
-    points = kill_points(lambda: three.apply().ok(), watched=three.watched)
-    assert three.arrived()
-    assert len(points) > 100
-    undone = 0
-    for point in share(points, part, PARTS):
-        three.reset()
-        killed(three.apply, point)
-        if three.plan.status["state"] != "applied":
-            left = three.copy("killed")
-            _taken_back(three, point)
-            three.reset(left)
-            undone += 1
-        _finished(three, point)
-    assert undone > 40 // THOROUGH
+    assert kill_applies(three, part, 100, _finished, _taken_back) > 40 // THOROUGH
 
 
 def _finished(three: Three, point: Point) -> None:
@@ -42,7 +29,7 @@ def _finished(three: Three, point: Point) -> None:
     assert three.without_index() == three.began, point
 
 
-def _taken_back(three: Three, point: Point) -> None:
+def _taken_back(three: Three, point: Point) -> bool:
     """By the next command, where the user has changed the last of the three meanwhile."""
     with closing(sqlite3.connect(three.database)) as db:
         db.execute("update t set text = 'mine' where id = 2")
@@ -63,3 +50,4 @@ def _taken_back(three: Three, point: Point) -> None:
     assert (status["phase"], status["state"]) == ("apply", "constrained"), point
     assert [item["status"] for item in status["sandboxes"]] == ["ready"] * 3
     three.world.agents("store", "verify").ok()
+    return True

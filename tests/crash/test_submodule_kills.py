@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.agents import Answer
-from tests.support.kill_points import PARTS, THOROUGH, Point, kill_points, killed, share
+from tests.support.apply_kills import kill_applies
+from tests.support.copies import put_back
+from tests.support.kill_points import PARTS, THOROUGH, Point
 from tests.support.submodules import ALLOW, COMMIT_DEEP, WithSubmodules
 from tests.support.world import World, shell
 
@@ -34,8 +36,7 @@ class Killed:
         return place
 
     def reset(self, copy: Path | None = None) -> None:
-        shutil.rmtree(self.world.top)
-        subprocess.run(["cp", "-a", str(copy or self._saved), str(self.world.top)], check=True)
+        put_back(self.world.top, copy or self._saved)
 
     def apply(self) -> Answer:
         return self.world.agents("plan", "apply", "--yes", self.plan.id)
@@ -70,20 +71,7 @@ def world_of_submodules(quick_path: Path, template: World) -> Killed:
 def test_an_apply_in_submodules_killed_anywhere_is_finished_or_taken_back(
     world_of_submodules: Killed, part: int
 ) -> None:
-    killing = world_of_submodules
-    killing.reset()
-    points = kill_points(lambda: killing.apply().ok(), watched=killing.watched)
-    assert killing.arrived()
-    assert len(points) > 60
-    undone = 0
-    for point in share(points, part, PARTS):
-        killing.reset()
-        killed(killing.apply, point)
-        if killing.plan.status["state"] != "applied":
-            left = killing.copy("killed")
-            undone += _taken_back(killing, point)
-            killing.reset(left)
-        _finished(killing, point)
+    undone = kill_applies(world_of_submodules, part, 60, _finished, _taken_back)
     assert undone > 20 // THOROUGH
 
 

@@ -164,7 +164,7 @@ def test_6_a_tree_with_too_much_in_it_is_refused_before_anything_is_stored(place
     refused = place.run("true")
 
     assert error_of(refused) == "in-place-refused"
-    assert refused.error["hint"].endswith("--exclude data/")
+    assert "--exclude data/" in refused.error["hint"]
     begun = place.run("echo x > x; echo y >> data/more", "--exclude", "data/").ok()
     assert "data/" in begun.err
     told = place("undo").ok().envelope["messages"]
@@ -202,7 +202,7 @@ def test_7_a_folder_above_repositories_is_refused_and_so_is_a_repository_inside(
     shutil.copytree(above / "one", place.path / "vendor/one", symlinks=True)
     refused = place.run("true")
     assert error_of(refused) == "in-place-refused"
-    assert refused.error["hint"].endswith("--exclude vendor/one/")
+    assert "--exclude vendor/one/" in refused.error["hint"]
     place.run("true", "--exclude", "vendor/one/").ok()
 
 
@@ -317,7 +317,9 @@ def test_12_files_come_back_whatever_becomes_of_the_repository(place: Place, scr
     done = place("undo").ok()
 
     assert "if `.git` is lost" in begun.err
-    assert tree_of(place.path) == before
+    now = tree_of(place.path)
+    now.pop(b".cleveragents-in-place", None)  # for others, where there is no `.git` to note it in
+    assert now == before
     if ".git" in script:
         assert any("the repository" in line for line in done.data["left"])
 
@@ -377,9 +379,9 @@ def test_include_holds_a_regenerable_folder_too(place: Place) -> None:
 
 def test_options_that_have_no_meaning_in_place_are_refused(place: Place) -> None:
     assert place("run", "--in-place", "--yes", "--", "true").code == 2
-    assert place("run", "--in-place", "--db", "app.db", "--", "true").code == 2
     place.run("true").ok()
-    assert place.run("true", "--exclude", "x").code == 2
+    refused = place.run("true", "--exclude", "x")
+    assert "was not said when it began" in refused.error["message"]
 
 
 def test_a_correction_in_place_is_refused(place: Place) -> None:

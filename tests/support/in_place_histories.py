@@ -32,6 +32,13 @@ _FRUITLESS = ("nothing-to-undo", "nothing-to-redo")
 _MANY = {"CLEVERAGENTS_CHECKPOINT_MAX_PER_PLAN": "1000"}
 _OF_OURS = ("*.lock", "cleveragents-index", "*.cleveragents-tmp", ".cleveragents-stage")
 _REST_SECONDS = 30
+_TRIES = 3
+# Where a way back changes the tree: kinds of lasting actions, and how many of them there may be.
+# A link is how the index is locked.
+_CHANGES = (
+    *(("link", 1), ("link", 1), ("rename", 6), ("rename", 2), ("unlink", 4)),
+    *(("mkdir", 2), ("rmdir", 2), ("run", 9)),
+)
 
 
 class History:
@@ -50,6 +57,8 @@ class History:
         self.ever: set[tuple[bytes, tuple[str, int, bytes]]] = set()
         self.last: Shot | None = None
         self.pending = False
+        self._plan: PlanHandle | None = None
+        self._listed: set[str] | None = None
         self._upstream = str(top / "upstream.git")
         git = self.place.project.git
         git("clone", "-q", "--bare", str(self.place.path), self._upstream)
@@ -68,24 +77,29 @@ class History:
 
     def _choices(self) -> list[tuple[Callable[[], None], int]]:
         return [
-            (self._run, 4),
-            (self._by_user, 3),
-            (self._by_user_and_back, 9),
+            (self._run, 5),
+            (self._by_user, 2),
+            (self._by_user_and_back, 12),
             (self._by_editor, 2),
-            (self._back, 4),
+            (self._back, 3),
             (self._to_a_group, 3),
-            (self._die_in_run, 1),
-            (self._die_on_the_way, 3),
+            (self._die_in_run, 2),
+            (self._die_and_back, 4),
             (self._save_meanwhile, 2),
         ]
 
     @property
     def plan(self) -> PlanHandle:
-        agents = self.place.world.agents
-        return PlanHandle(agents, agents("plan", "list").ok().data["plans"][0]["plan_id"])
+        """The one timeline that there is, once a run has begun."""
+        if self._plan is None:
+            agents = self.place.world.agents
+            self._plan = PlanHandle(agents, agents("plan", "list").ok().data["plans"][0]["plan_id"])
+        return self._plan
 
     def groups(self) -> list[Group]:
-        return self.plan.groups
+        found = self.plan.groups
+        self._listed = {group.group_id for group in found}
+        return found
 
     # --- others ---------------------------------------------------------------------------------
 
@@ -94,8 +108,17 @@ class History:
 
     def _by_user_and_back(self) -> None:
         """What goes wrong goes wrong here: nothing of ours has seen yet what they did."""
-        self._by_user()
-        self.chance.choice([self._back, self._to_a_group, self._die_on_the_way])()
+        before = self.shot()
+        for _ in range(_TRIES):
+            self._by_user()
+            if self.shot() != before:
+                break
+        self.chance.choice([self._back, self._to_a_group, self._die_and_back])()
+
+    def _die_and_back(self) -> None:
+        """Whoever comes next, a user with git or a command of ours, meets what was cut off."""
+        self._die_on_the_way()
+        self.chance.choice([self._back, self._to_a_group, self._run])()
 
     def _by_editor(self) -> None:
         self._typed(self.work.by_editor())
@@ -151,6 +174,7 @@ class History:
             assert fresh <= after.tree.items(), f"{answer} took {fresh - after.tree.items()} back"
         if answer.code:
             assert answer.error["code"] in _FRUITLESS, answer
+            self._listed = None
             if not pending:
                 assert after == before, answer
             return
@@ -192,7 +216,7 @@ class History:
         after = self._settled(before, theirs=path if saved else b"")
         if saved and after.tree.get(path) != saved:
             self.owed.add((path, saved))
-        self.last = None
+        self.last = self._listed = None
 
     def _save(self, name: str, text: str) -> tuple[str, int, bytes] | None:
         beside = self.place.path / f".{text}.swp"
@@ -229,9 +253,13 @@ class History:
 
     def _killed(self, *words: str) -> None:
         """By a durable action, which a seed repeats; by the clock, which it does not."""
-        if self.chance.random() < 0.7:
-            within = self.chance.choice([(1, 95), (40, 70)])  # the latter: while the tree changes
-            cut_short(lambda: self.place(*words), self.chance.randint(*within))
+        drawn = self.chance.random()
+        if drawn < 0.5:
+            kind, most = self.chance.choice(_CHANGES)
+            cut_short(lambda: self.place(*words), self.chance.randint(1, most), kind)
+            return
+        if drawn < 0.8:
+            cut_short(lambda: self.place(*words), self.chance.randint(1, 95))
             return
         delay = self.chance.uniform(0, 0.25)
         running = self.place.world.agents.fork(*words)
@@ -253,7 +281,7 @@ class History:
         after = self.shot()
         self.ever |= after.tree.items()
         self._owe(before, after)
-        self.last, self.pending = None, True
+        self.last, self.pending, self._listed = None, True, None
         return after
 
     def _wait_for_rest(self) -> None:
@@ -269,9 +297,12 @@ class History:
         return shot_of(self.place.project)
 
     def _known(self) -> set[str]:
-        if not self.said or not self.place("plan", "list").ok().data["plans"]:
-            return set()
-        return {group.group_id for group in self.groups()}
+        """All groups; asked again only where a command may have made some since."""
+        if self._listed is None:
+            if not self.place("plan", "list").ok().data["plans"]:
+                return set()
+            self.groups()
+        return set(self._listed or ())
 
     def _settled(self, before: Shot, theirs: bytes = b"") -> Shot:
         """After a command that came to its end: nothing of ours is in the way."""
@@ -315,15 +346,28 @@ class History:
         """Every group brings back what it held, and all that is owed is in one of them."""
         seen: set[tuple[bytes, tuple[str, int, bytes]]] = set()
         self._work("true")  # what others did last has a group of its own by this
-        for group in self.groups():
-            if len(group.rows) > 1 or group.group_id in self.held:
-                self._way("plan", "rollback", "--yes", self.plan.id, group.group_id)
-                seen |= self.shot().tree.items()
+        for group in self._apart(self.groups()):
+            self._way("plan", "rollback", "--yes", self.plan.id, group.group_id)
+            seen |= self.shot().tree.items()
         lost = self.owed - seen
         assert not lost, f"no group has {sorted(lost)}"
+        # Git commits the empty tree without writing it, and then misses it.
+        self.place.project.git("hash-object", "-t", "tree", "-w", "/dev/null")
         broken = self.place.project.git("fsck", "--strict", "--no-dangling", "--no-progress")
         assert not broken, broken
         self.place("store", "verify").ok()
+
+    def _apart(self, groups: list[Group]) -> list[Group]:
+        """Any one of those that hold the same."""
+        same: dict[object, list[Group]] = {}
+        for group in groups:
+            rows = [row for row in group.rows if row["checkpoint_type"] != "plan-state"]
+            shot = self.held.get(group.group_id)
+            if shot is not None:
+                same.setdefault(repr((sorted(shot.tree.items()), shot.head)), []).append(group)
+            elif rows:
+                same.setdefault(rows[0]["state_hash"], []).append(group)
+        return [self.chance.choice(equal) for equal in same.values()]
 
 
 def lived(top: Path, template: World, seed: int, operations: int) -> Counter[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 NAMES = ("README.md", "src/app.py", "src/old.py", "run.sh", "debug.log", "link", "a", "b", "d/e")
 FOLDERS = ("src", "d", "new", "empty", "docs")
 BRANCHES = ("main", "one", "two")
+_NEW = "$(git commit-tree -m new -p HEAD 'HEAD^{tree}')"
 
 
 @dataclass(slots=True)
@@ -17,15 +18,15 @@ class Work:
     number: int = 0
 
     def by_agent(self) -> str:
-        return self._lines([*_FILES, *_FILES, *_GIT], self.chance.randint(1, 4))
+        return self._lines([*_FILES, *_GIT], self.chance.randint(1, 4))
 
     def by_user(self, upstream: str) -> str:
+        """Mostly both: files, and something of git's before or after that."""
         if self.chance.random() < 0.15:
             return _fetched(self._next(), upstream)
-        lines = (
-            [*_FILES, _saved] if self.chance.random() < 0.5 else [*_GIT, _moved, _moved, _cleaned]
-        )
-        return self._lines(lines, self.chance.randint(1, 2))
+        files = self._lines([*_FILES, _saved], self.chance.randint(1, 2))
+        git = self._lines([*_GIT, _moved, _moved, _named, _cleaned], self.chance.randint(1, 2))
+        return self.chance.choice([files, git, f"{files}; {git}", f"{git}; {files}"])
 
     def by_editor(self) -> str:
         return _saved(self.chance, self._next())
@@ -139,6 +140,13 @@ def _moved(chance: random.Random, number: int) -> str:
             f"git merge -q {branch}",
             "git pack-refs --all",
         ]
+    )
+
+
+def _named(chance: random.Random, number: int) -> str:
+    """Always something that was not there."""
+    return chance.choice(
+        [f"git branch b{number}", f"git tag g{number}", f"git branch -f one {_NEW}"]
     )
 
 

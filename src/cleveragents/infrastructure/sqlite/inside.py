@@ -10,7 +10,12 @@ import sys
 import time
 from collections.abc import Callable
 
-from cleveragents.infrastructure.sqlite.inside_base import RefusedError, opened, refusal
+from cleveragents.infrastructure.sqlite.inside_base import (
+    RefusedError,
+    opened,
+    read_only,
+    refusal,
+)
 from cleveragents.infrastructure.sqlite.inside_compare import check, compare
 from cleveragents.infrastructure.sqlite.inside_statements import execute, query
 from cleveragents.infrastructure.sqlite.messages import BUSY, HEAD, WRONG, Value, framed, read
@@ -28,6 +33,7 @@ class Desk:
         holding = Holding()
         self._tasks: dict[str, Callable[..., Value]] = {
             "hold": holding.hold,
+            "read": holding.read,
             "release": holding.release,
             "execute": execute,
             "query": query,
@@ -88,6 +94,18 @@ class Holding:
             self.release()
             raise
         return notes
+
+    def read(self, path: str, seconds: float) -> None:
+        """As any reader does: what is committed now can be read from the file and its log until
+        `release`, while others go on writing. Raises RefusedError."""
+        self.release()
+        try:
+            self._db = read_only(path, seconds)
+            self._db.execute("BEGIN")
+            self._db.execute("PRAGMA schema_version").fetchone()
+        except sqlite3.Error as error:
+            self.release()
+            raise refusal(error) from error
 
     def release(self) -> None:
         if self._db is not None:

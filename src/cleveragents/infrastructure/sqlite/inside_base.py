@@ -42,8 +42,23 @@ def opened(path: str, seconds: float) -> tuple[sqlite3.Connection, list[str]]:
     return db, notes
 
 
+def read_only(path: str, seconds: float) -> sqlite3.Connection:
+    """A database of the user's own, in which nothing is changed and beside which nothing is."""
+    _refuse_posing(path)
+    return sqlite3.connect(
+        address(path, "mode=ro"), uri=True, timeout=seconds, isolation_level=None
+    )
+
+
 def made_ready(path: str) -> list[str]:
     """What SQLite would follow out of the folder is taken away, or nothing is opened."""
+    _refuse_posing(path)
+    owner = disown(path)
+    name = os.path.basename(path)
+    return [f"{name}-journal names {owner}, which was left alone"] if owner else []
+
+
+def _refuse_posing(path: str) -> None:
     name = os.path.basename(path)
     if not stat.S_ISREG(os.lstat(path).st_mode):
         raise RefusedError(WRONG, f"{name} is no file")
@@ -53,8 +68,6 @@ def made_ready(path: str) -> list[str]:
             f"{name}{suffix} beside it is none of SQLite's own files",
             f"remove {name}{suffix}, or roll back",
         )
-    owner = disown(path)
-    return [f"{name}-journal names {owner}, which was left alone"] if owner else []
 
 
 def text(data: bytes) -> str:

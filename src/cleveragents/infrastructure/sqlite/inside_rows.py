@@ -1,4 +1,7 @@
-"""Inside: tells the rows of one table apart in two attached databases, `old` and `new`."""
+"""Inside: tells the rows of one table apart in two attached databases, `old` and `new`.
+
+Rows are matched by key, in SQL: with a large database the time grows, and the memory does not.
+"""
 
 import sqlite3
 from collections.abc import Sequence

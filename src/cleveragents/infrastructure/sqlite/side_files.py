@@ -137,9 +137,10 @@ def _exists(path: bytes) -> bool:
     return found.st_size > 0 or not stat.S_ISREG(found.st_mode)
 
 
-def lock_of(fd: int, first: int, last: int) -> bool:
-    """Whether somebody else has locked any of these bytes for writing."""
-    found = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, lock_request(fcntl.F_RDLCK, first, last))
+def lock_of(fd: int, first: int, last: int, kind: int = fcntl.F_RDLCK) -> bool:
+    """Whether somebody else has locked any of these bytes for writing; or at all, if one asks for a
+    lock of that kind."""
+    found = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, lock_request(kind, first, last))
     return struct.unpack_from("h", found)[0] != fcntl.F_UNLCK
 
 

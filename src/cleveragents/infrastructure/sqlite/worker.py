@@ -91,11 +91,27 @@ class DatabaseWorkers:
 
         Raises RefusedInsideError and LostInsideError, like all of these.
         """
-        worker = self._worker(place)
-        request = ("hold", place.path, seconds)
-        notes = self._asked(worker, request, seconds + _SECONDS, answers.notes)
-        try:
+        with self._until_released(("hold", place.path, seconds), place, answers.notes) as notes:
             yield notes
+
+    @contextmanager
+    def read(self, place: DatabasePlace, seconds: float) -> Generator[None]:
+        """A reader of SQLite's has it open while the block lasts, and nothing in it is changed:
+        what is committed now stays to be found in the file and its log, whoever writes."""
+        with self._until_released(("read", place.path, seconds), place, _nothing):
+            yield
+
+    @contextmanager
+    def _until_released(
+        self,
+        request: tuple[str, str, float],
+        place: DatabasePlace,
+        shape: Callable[[Value], _Answer],
+    ) -> Generator[_Answer]:
+        worker = self._worker(place)
+        answer = self._asked(worker, request, request[2] + _SECONDS, shape)
+        try:
+            yield answer
         except BaseException:
             with suppress(LostInsideError):
                 self._asked(worker, ("release",), _GRACE_SECONDS, _nothing)

@@ -69,7 +69,7 @@ class OwnTree:
         spec = ResourceSpec(
             name="code", type=self.type, location=str(location or self.path), in_place=True
         )
-        return inspect_in_place(replace(spec, **given), self.data, "ours")
+        return inspect_in_place(replace(spec, **given), self.data, lambda: "ours")
 
     def capture(self) -> str:
         return self.engine.capture(self.resource).ref

@@ -21,7 +21,7 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import Rebuilding
-from cleveragents.infrastructure.sandbox.in_place import git_restoring
+from cleveragents.infrastructure.sandbox.in_place import git_locking
 from cleveragents.infrastructure.sandbox.in_place.marker import occupant_of
 
 OTHER = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAX")
@@ -171,7 +171,7 @@ def test_a_folder_that_was_moved_has_no_repository_and_perhaps_no_parent(tmp_pat
 def test_a_busy_index_refuses_and_one_of_ours_does_not(
     tree: OwnTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git_restoring, "_PAUSE_SECONDS", 0)
+    monkeypatch.setattr(git_locking, "_PAUSE_SECONDS", 0)
     lock = tree.gitdir / "index.lock"
     first = tree.capture()
     tree.sh("echo x > a.txt; git commit -qam second")

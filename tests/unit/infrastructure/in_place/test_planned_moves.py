@@ -103,7 +103,7 @@ def test_what_git_refuses_is_told_and_the_lock_is_gone(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(git_restoring, "put_file", failing)
+        patched.setattr(git_restoring, "put_below", failing)
         with pytest.raises(RestoreFailedError, match="No space left"):
             tree.back_to(first)
 
@@ -166,8 +166,8 @@ def test_a_tree_that_is_not_what_it_should_be_afterwards_is_told(
 # --- what is known beside the files -------------------------------------------------------------
 
 
-def test_of_a_folder_nothing_is_known_but_its_files() -> None:
-    state, stored = PlaceState(), side(THEN)
+def test_of_a_folder_nothing_is_known_but_its_files(tree: OwnTree) -> None:
+    state, stored = PlaceState(tree.resource), side(THEN)
     before = Before(stored=stored, fingerprint="")
 
     assert state.base() == {}

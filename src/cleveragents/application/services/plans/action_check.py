@@ -6,10 +6,17 @@ from itertools import permutations
 from msgspec import Struct
 
 from cleveragents.application.ports.actors import ActionReader, Actors
-from cleveragents.application.ports.runtime import IdSource, Sandboxes
+from cleveragents.application.ports.runtime import IdSource, Sandboxes, UnitOfWorkFactory
 from cleveragents.application.services.plans.resource_survey import inspected
+from cleveragents.application.services.plans.timelines import OpenTimelines
 from cleveragents.domain.action import Action, ResourceSpec
-from cleveragents.domain.errors import PlanError, ResourceError
+from cleveragents.domain.errors import (
+    InPlaceRefusedError,
+    PlaceTakenError,
+    PlanError,
+    ResourceError,
+    TimelineTermsError,
+)
 from cleveragents.domain.overlaps import cut_out, overlap_notices, refuse_twice
 from cleveragents.domain.resource import PlanResource
 
@@ -27,12 +34,18 @@ class ActionCheck:
     """Is its own `ActionSurvey`; one check at a time."""
 
     def __init__(
-        self, actions: ActionReader, actors: Actors, sandboxes: Sandboxes, ids: IdSource
+        self,
+        actions: ActionReader,
+        actors: Actors,
+        sandboxes: Sandboxes,
+        ids: IdSource,
+        unit_of_work: UnitOfWorkFactory,
     ) -> None:
         self._actions = actions
         self._actors = actors
         self._sandboxes = sandboxes
         self._ids = ids
+        self._timelines = OpenTimelines(unit_of_work, sandboxes)
         self._notices: list[str] = []
 
     def check(
@@ -54,16 +67,27 @@ class ActionCheck:
             try:
                 resource, found = inspected(self._sandboxes, self._ids, spec)
                 refuse_twice([*good, resource])
-            except ResourceError as error:
+            except (ResourceError, InPlaceRefusedError, PlaceTakenError) as error:
                 problems.append((spec.name, _told(error)))
                 continue
             good.append(resource)
             submodules[spec.name] = found.submodules
             self._notices += [f"{spec.name}: {notice}" for notice in found.notices]
-        problems += _overlaps(good, submodules)
+        problems += [*_overlaps(good, submodules), *self._other_terms(specs)]
         if not problems:
             self._notices += overlap_notices(cut_out(good, submodules))
         return problems
+
+    def _other_terms(self, specs: Sequence[ResourceSpec]) -> Iterator[tuple[str, str]]:
+        """Of files that work in place: whether they could go on with what is open there."""
+        trees = [spec.name for spec in specs if spec.in_place]
+        try:
+            found = self._timelines.of(specs) if trees else None
+        except TimelineTermsError as error:
+            yield trees[0], _told(error)
+            return
+        if found is not None:
+            self._notices.append(f"would go on with {found.plan.name}, the timeline of this place")
 
     def actor_problem(self, action: Action) -> str | None:
         try:

@@ -22,6 +22,7 @@ from cleveragents.application.services.subplans.queries import (
     children_of_plan,
     with_children,
 )
+from cleveragents.domain.action import Step
 from cleveragents.domain.checkpoint import CheckpointGroup
 from cleveragents.domain.correction import Correction
 from cleveragents.domain.decision import (
@@ -40,11 +41,12 @@ from cleveragents.domain.plan_filter import EVERY_PLAN, PlanFilter
 from cleveragents.domain.resource import PlanResource, SandboxStatus
 from cleveragents.domain.subplan import ChildPlan
 from cleveragents.domain.timeline import Timeline, TimelineRow, timeline
+from cleveragents.domain.timeline_use import steps_ahead
 
 if TYPE_CHECKING:
+    from cleveragents.application.ports.locks import PlanLocks
     from cleveragents.application.ports.runtime import (
         Clock,
-        PlanLocks,
         UnitOfWork,
         UnitOfWorkFactory,
         Whereabouts,
@@ -348,8 +350,13 @@ def _progress(
             step=step.name,
             status=ToolCallStatus.FAILED if i in answered else _step_status(plan, i, done),
         )
-        for i, step in enumerate((*plan.action.steps, *plan.action.validations))
+        for i, step in enumerate((*plan.action.steps, *_ahead(plan), *plan.action.validations))
     )
+
+
+def _ahead(plan: Plan) -> Sequence[Step]:
+    """Of an action file on a timeline, what is still to come."""
+    return () if plan.executed or plan.is_final else steps_ahead(plan)
 
 
 def _step_status(plan: Plan, index: int, done: Collection[int]) -> str:

@@ -7,14 +7,13 @@ from msgspec.structs import replace
 
 from cleveragents.application.ports.actors import ActionReader, Actors
 from cleveragents.application.ports.runtime import (
-    PlanLocks,
     Runtime,
     Sandboxes,
     UnitOfWork,
-    UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.held import HeldPlan, descendants
 from cleveragents.application.services.plans.resource_survey import inspected
+from cleveragents.application.services.plans.timelines import OpenTimeline, OpenTimelines
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.application.services.subplans.sandboxes import children_stopped
 from cleveragents.domain.action import Action
@@ -24,6 +23,7 @@ from cleveragents.domain.ids import DecisionId, PlanId
 from cleveragents.domain.overlaps import cut_out, overlap_notices, refuse_twice
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource, SandboxStatus
+from cleveragents.domain.timeline_use import on_a_timeline
 
 
 class UsedAction(Struct, frozen=True, kw_only=True):
@@ -41,36 +41,35 @@ class CancelledPlan(Struct, frozen=True, kw_only=True):
     kept: Mapping[str, str]
 
 
-class PlanService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        actions: ActionReader,
-        actors: Actors,
-        sandboxes: Sandboxes,
-        locks: PlanLocks,
-        runtime: Runtime,
-        cleanup: SandboxCleanup,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._actions = actions
-        self._actors = actors
-        self._sandboxes = sandboxes
-        self._locks = locks
-        self._clock, self._ids = runtime.clock, runtime.ids
-        self._cleanup = cleanup
+class PlanService(Struct, frozen=True):
+    _runtime: Runtime
+    _actions: ActionReader
+    _actors: Actors
+    _sandboxes: Sandboxes
+    _cleanup: SandboxCleanup
 
     def use(
         self, path: str, overrides: Mapping[str, str], *, include_uncommitted: bool
     ) -> UsedAction:
         """Make a plan of an action file; on any error nothing was created."""
         action = self._actions.read(path, overrides)
+        if action.in_place:
+            action = on_a_timeline(action, self._runtime.ids.new())
         return self.make(action, include_uncommitted=include_uncommitted)
 
     def make(self, action: Action, *, include_uncommitted: bool) -> UsedAction:
-        """Make a plan; on any error nothing was created."""
+        """Make a plan, or go on with the timeline of a place; on any error nothing was created."""
         self._actors.check(action)
-        plan = Plan(plan_id=PlanId(self._ids.new()), action=action, created_at=self._clock.now())
+        going_on = self._open_timeline(action) if action.in_place else None
+        if going_on is not None:
+            action = action if action.use else going_on.with_databases(action)
+            used = self._take_up(going_on.plan.plan_id, action)
+            return replace(used, notices=going_on.notices(action))
+        plan = Plan(
+            plan_id=PlanId(self._runtime.ids.new()),
+            action=action,
+            created_at=self._runtime.clock.now(),
+        )
         resources: list[PlanResource] = []
         notices: list[str] = []
         submodules: dict[str, tuple[str, ...]] = {}
@@ -78,7 +77,7 @@ class PlanService:
             for spec in action.resources:
                 resource, found = inspected(
                     self._sandboxes,
-                    self._ids,
+                    self._runtime.ids,
                     spec,
                     plan.plan_id,
                     include_uncommitted=include_uncommitted,
@@ -97,10 +96,13 @@ class PlanService:
             raise
         return UsedAction(plan=plan, resources=tuple(resources), notices=tuple(notices))
 
-    def take_up(self, plan_id: PlanId, action: Action) -> UsedAction:
-        """Let another program work on a timeline that is open."""
-        self._actors.check(action)
-        with self._locks.hold(plan_id, "run"), self._unit_of_work() as uow:
+    def _open_timeline(self, action: Action) -> OpenTimeline | None:
+        timelines = OpenTimelines(self._runtime.unit_of_work, self._sandboxes)
+        return timelines.of(action.resources, by_name=action.use is not None)
+
+    def _take_up(self, plan_id: PlanId, action: Action) -> UsedAction:
+        """Let another program, or another action file, work on a timeline that is open."""
+        with self._runtime.locks.hold(plan_id, "run"), self._runtime.unit_of_work() as uow:
             plan = uow.plans.get(plan_id)
             plan.refuse_if_applying()
             plan = plan.taken_up(action).tick()
@@ -117,12 +119,12 @@ class PlanService:
     def _next_program(self, uow: UnitOfWork, plan: Plan) -> Decision:
         said = "a person has started it on the same timeline"
         root = uow.decisions.of_plan(plan.plan_id)[0]
-        decision = plan.definition(DecisionId(self._ids.new()), said)
+        decision = plan.definition(DecisionId(self._runtime.ids.new()), said)
         return replace(
             decision,
             type=DecisionType.STRATEGY_CHOICE,
             parent_id=root.decision_id,
-            created_at=self._clock.now(),
+            created_at=self._runtime.clock.now(),
         )
 
     def cancel(self, plan_id: PlanId, reason: str | None = None) -> CancelledPlan:
@@ -132,11 +134,11 @@ class PlanService:
         """
         self._stop_elsewhere(plan_id)
         with (
-            self._locks.hold(plan_id, "cancel"),
-            children_stopped(self._locks, self._held(plan_id), "cancel"),
+            self._runtime.locks.hold(plan_id, "cancel"),
+            children_stopped(self._runtime.locks, self._held(plan_id), "cancel"),
         ):
-            with self._unit_of_work() as uow:
-                plan = uow.plans.get(plan_id).cancel(self._clock.now(), _said(reason))
+            with self._runtime.unit_of_work() as uow:
+                plan = uow.plans.get(plan_id).cancel(self._runtime.clock.now(), _said(reason))
                 resources = {r.name: r for r in uow.resources.of_plan(plan_id)}
                 # Children first: they are over with the plan at the top.
                 for child in self._cancel_children(uow, plan_id):
@@ -163,33 +165,33 @@ class PlanService:
         self._sandboxes.end_running(plan_id)
 
     def _held(self, plan_id: PlanId) -> HeldPlan:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return HeldPlan.of(uow, plan_id)
 
     def _stop_elsewhere(self, plan_id: PlanId) -> None:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             plan = uow.plans.get(plan_id)
             plan.refuse_if_final()
             below = [child.plan_id for child in descendants(uow, plan_id)]
-        if plan.child_of is None or self._locks.owner(plan.child_of.root_id) is None:
+        if plan.child_of is None or self._runtime.locks.owner(plan.child_of.root_id) is None:
             for running in (plan_id, *below):
-                self._locks.stop_owner(running)
+                self._runtime.locks.stop_owner(running)
 
     def _cancel_children(self, uow: UnitOfWork, plan_id: PlanId) -> Sequence[Plan]:
         found = [uow.plans.get(child.plan_id) for child in descendants(uow, plan_id)]
         open_ = [p for p in found if not p.is_final and p.child_of and not p.child_of.settled]
         for plan in open_:
-            uow.plans.save(plan.cancel(self._clock.now()))
+            uow.plans.save(plan.cancel(self._runtime.clock.now()))
         return open_
 
     def _store(self, plan: Plan, resources: list[PlanResource]) -> Plan:
         plan = plan.tick()
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             plan = replace(plan, number=uow.plans.next_number(plan))
             uow.plans.add(plan)
             uow.resources.add(*resources)
             said = f"the description of the action {plan.action.name}"
-            uow.decisions.add(plan.definition(DecisionId(self._ids.new()), said))
+            uow.decisions.add(plan.definition(DecisionId(self._runtime.ids.new()), said))
             uow.commit()
         return plan
 

@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import PlanLocks, Runtime, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
@@ -21,35 +21,24 @@ class Told(Struct, frozen=True, kw_only=True):
     decision: Decision
 
 
-class PromptService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        checkpoints: CheckpointService,
-        rollbacks: RollbackService,
-        unfinished: UnfinishedStep,
-        locks: PlanLocks,
-        runtime: Runtime,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._checkpoints = checkpoints
-        self._rollbacks = rollbacks
-        self._unfinished = unfinished
-        self._locks = locks
-        self._clock, self._ids = runtime.clock, runtime.ids
+class PromptService(Struct, frozen=True):
+    _runtime: Runtime
+    _checkpoints: CheckpointService
+    _rollbacks: RollbackService
+    _unfinished: UnfinishedStep
 
     def prompt(self, plan_id: PlanId, guidance: str) -> Told:
         """Add guidance to a plan that has failed or waits; a half-done step is undone first.
 
         An actor that decides its own steps goes on even if it had finished.
         """
-        with self._locks.hold(plan_id, "prompt"):
+        with self._runtime.locks.hold(plan_id, "prompt"):
             held = self._rollbacks.take_up(plan_id)
             plan = held.plan
             _refuse_if_it_does_not_wait(plan)
             if plan.head is not None:
                 plan = self._unfinished.undo(plan, held.resources)
-            with self._unit_of_work.reading() as uow:
+            with self._runtime.unit_of_work.reading() as uow:
                 made = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
             decision = self._decision(plan, guidance, made[0])
             told = self._record(plan, held.resources, decision, made[-1])
@@ -58,7 +47,7 @@ class PromptService:
     def _decision(self, plan: Plan, guidance: str, root: Decision) -> Decision:
         failed = plan.error.message if plan.error else None
         return Decision(
-            decision_id=DecisionId(self._ids.new()),
+            decision_id=DecisionId(self._runtime.ids.new()),
             plan_id=plan.plan_id,
             parent_id=root.decision_id,
             position=plan.here,
@@ -72,7 +61,7 @@ class PromptService:
             phase=plan.phase,
             step_index=plan.last_completed_step + 1,
             attempt=plan.attempt,
-            created_at=self._clock.now(),
+            created_at=self._runtime.clock.now(),
         )
 
     def _record(

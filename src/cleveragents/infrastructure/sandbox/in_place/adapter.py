@@ -20,7 +20,9 @@ class InPlaceAdapter:
         from cleveragents.infrastructure.sandbox.in_place.trees import InPlaceTrees
 
         bench = self._bench
-        return InPlaceTrees(bench.data_dir, bench.installation, self._pins, self.snapshots)
+        return InPlaceTrees(
+            bench.data_dir, bench.installation, self._pins, self.snapshots, self._repositories
+        )
 
     @part
     def applier(self):
@@ -34,16 +36,20 @@ class InPlaceAdapter:
 
         bench = self._bench
         return InPlaceEngine(
-            bench.snapshots, bench.scratch, self._state_of, bench.tracker, bench.connections
+            (bench.snapshots, bench.scratch),
+            self._state_of,
+            bench.tracker,
+            bench.connections,
+            self._repositories,
         )
 
     @part
     def merge(self) -> ResourceMerge:
-        raise _without_children(self.kind)
+        raise without_children(self.kind)
 
     @part
     def branches(self) -> SandboxBranches:
-        raise _without_children(self.kind)
+        raise without_children(self.kind)
 
     @part
     def location(self):
@@ -70,16 +76,24 @@ class InPlaceAdapter:
 
         return Pins(self._bench.installation)
 
+    @cached_property
+    def _repositories(self):
+        from cleveragents.infrastructure.sandbox.in_place.git_there import UsersRepositories
+
+        return UsersRepositories(lambda: self._bench.git_inside)
+
     def _state_of(self, resource: PlanResource):
         from cleveragents.infrastructure.sandbox.in_place.git_keeping import KeptObjects
         from cleveragents.infrastructure.sandbox.in_place.git_state import CheckoutState, PlaceState
+        from cleveragents.infrastructure.sandbox.in_place.linked_packs import LinkedPacks
 
         if not self.kind.has_repository:
-            return PlaceState()
-        return CheckoutState(resource, KeptObjects(self._pins, self._bench.scratch))
+            return PlaceState(resource)
+        packs = LinkedPacks(self._bench.snapshots, resource)
+        return CheckoutState(resource, self._repositories, KeptObjects(self._pins), packs)
 
 
-def _without_children(kind: ResourceKind) -> ResourceError:
+def without_children(kind: ResourceKind) -> ResourceError:
     return ResourceError(
         f"a {kind.type} that is worked on in place has no children: they would need a copy",
         "leave out the subplans, or work in a sandbox",

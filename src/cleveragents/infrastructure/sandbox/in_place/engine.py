@@ -4,7 +4,7 @@ There is no way in here that would replace something without knowing what is to 
 """
 
 import os
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -13,19 +13,27 @@ from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import Restored
 from cleveragents.domain.errors import RestoreFailedError
-from cleveragents.domain.in_place import Sparing
+from cleveragents.domain.in_place import Sparing, listed
 from cleveragents.domain.resource import PlanResource, Rebuilding
+from cleveragents.domain.secrets import skips_secrets
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.sandbox.in_place.git_restoring import RepositoryRestore, Sides
+from cleveragents.infrastructure.sandbox.in_place.git_there import UsersRepositories
 from cleveragents.infrastructure.sandbox.in_place.marker import stage_root
+from cleveragents.infrastructure.sandbox.secrets import secrets_among
 from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine, changes_to
 from cleveragents.infrastructure.snapshots.tree.restore.partial import Chosen
+from cleveragents.infrastructure.snapshots.tree.restore.restored_times import left_in_place
 from cleveragents.infrastructure.snapshots.tree.restore.sparing import SparedFiles, restore_files
 from cleveragents.infrastructure.snapshots.tree.restore.staging import staging
 from cleveragents.infrastructure.snapshots.tree.restore.whole import differences_to
 from cleveragents.infrastructure.snapshots.tree.session import Session, open_sandbox
 
 if TYPE_CHECKING:
+    from cleveragents.infrastructure.files.rooted_folder import RootedFolder
+    from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
+    from cleveragents.infrastructure.snapshots.store.connections import Connections
+    from cleveragents.infrastructure.snapshots.tree.extra_state import ExtraState
     from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
     from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 
@@ -37,6 +45,18 @@ class _Done(Struct, frozen=True, kw_only=True):
 
 
 class InPlaceEngine(TreeEngine):
+    def __init__(
+        self,
+        folders: "tuple[str, str]",
+        side_of: "Callable[[PlanResource], ExtraState]",
+        tracker: "ChangeTracker",
+        connections: "Connections",
+        repositories: UsersRepositories,
+    ) -> None:
+        """`folders` are those of snapshots and of what is there for a moment only."""
+        super().__init__(*folders, side_of, tracker, connections)
+        self._repositories = repositories
+
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:  # noqa: ARG002 - the port's names
         raise RestoreFailedError(resource.name, "it is the user's own tree")
 
@@ -50,6 +70,11 @@ class InPlaceEngine(TreeEngine):
 
     def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:  # noqa: ARG002 - the port's names
         raise RestoreFailedError(resource.name, "it is the user's own tree, and is not made again")
+
+    def refuse_in_use(
+        self, resource: PlanResource, ref: str, last: str | None, *, keep: bool
+    ) -> None:
+        """Files of a tree are replaced, whoever has them open."""
 
     def restore_sparing(
         self, resource: PlanResource, ref: str, sparing: Sparing, paths: Collection[str] = ()
@@ -80,12 +105,19 @@ class InPlaceEngine(TreeEngine):
     ) -> _Done:
         chosen = Chosen.named(paths)
         delta, _ = self._captured(session)
-        repository = None if paths else self._repository(session, target, sparing)
-        with open_sandbox(session.resource) as anchor:
+        has_side = session.resource.kind.has_repository and not paths
+        with (
+            open_sandbox(session.resource) as anchor,
+            self._repositories.opened(session.resource) as there,
+        ):
+            secrets = _secrets_left(session, anchor)
             differences = chosen.of(differences_to(session, delta, target))
-            if repository is None:
+            if not has_side:
                 files = restore_files(session, anchor, delta, differences, sparing, stage)
-                return _Done(files=files, left=_named(files), notes=tuple(files.notes))
+                notes = (*files.notes, *secrets)
+                return _Done(files=files, left=_named(files), notes=notes)
+            sides = _sides(session, target, sparing)
+            repository = RepositoryRestore(session.resource, there.git, sides)
             repository.prepare()
             with repository.locked():
                 files = restore_files(session, anchor, delta, differences, sparing, stage)
@@ -93,21 +125,25 @@ class InPlaceEngine(TreeEngine):
         return _Done(
             files=files,
             left=(*_named(files), *repository.moves.left),
-            notes=(*files.notes, *repository.notes()),
+            notes=(*files.notes, *secrets, *repository.notes()),
         )
 
-    def _repository(
-        self, session: Session, target: "SnapshotRow", sparing: Sparing
-    ) -> RepositoryRestore | None:
-        if not session.resource.kind.has_repository:
-            return None
-        last = session.snapshot(sparing.last) if sparing.last else None
-        sides = Sides(
-            target=session.stored_side(target),
-            held=session.stored_side(session.snapshot(sparing.held)),
-            last=session.stored_side(last) if last else None,
-        )
-        return RepositoryRestore(session.resource, sides)
+
+def _sides(session: Session, target: "SnapshotRow", sparing: Sparing) -> Sides:
+    last = session.snapshot(sparing.last) if sparing.last else None
+    return Sides(
+        target=session.stored_side(target),
+        held=session.stored_side(session.snapshot(sparing.held)),
+        last=session.stored_side(last) if last else None,
+    )
+
+
+def _secrets_left(session: Session, anchor: "RootedFolder") -> list[str]:
+    """Those that are there, by name: whoever rotates one wants to know that it did not go back."""
+    if not skips_secrets(session.resource.exclude):
+        return []
+    left = secrets_among(left_in_place(anchor, session.exclude, None))
+    return [f"secrets, left in place: {listed(left)}"] if left else []
 
 
 def _named(files: SparedFiles) -> tuple[str, ...]:

@@ -15,11 +15,8 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import write_file
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, value_of
-from cleveragents.infrastructure.sandbox.in_place.git_reading import (
-    INDEX,
-    FoundRepository,
-    users_git,
-)
+from cleveragents.infrastructure.sandbox.in_place.git_reading import INDEX, FoundRepository
+from cleveragents.infrastructure.sandbox.in_place.git_there import OpenRepository
 
 TAG = "tag:"
 _NOBODY = {
@@ -41,19 +38,18 @@ class _Objects(Struct, frozen=True, kw_only=True):
 
 
 class KeptObjects:
-    """`scratch` is a folder of ours, for a copy of the index."""
-
-    def __init__(self, pins: Pins, scratch: str) -> None:
+    def __init__(self, pins: Pins) -> None:
         self._pins = pins
-        self._scratch = scratch
 
-    def keep(self, resource: PlanResource, found: FoundRepository) -> Mapping[str, bytes]:
+    def keep(
+        self, resource: PlanResource, found: FoundRepository, there: OpenRepository
+    ) -> Mapping[str, bytes]:
         """Gives back the tags, to be stored. Durable when this returns."""
-        git = users_git(resource.location)
+        git = there.git
         objects = _objects(git, sorted(found.objects()))
         ref = self._pins.base(resource.plan_id, resource.name)
         before = value_of(git, ref)
-        tree = self._tree(git, resource, found)
+        tree = _tree(there, found)
         parents = dict.fromkeys([*filter(None, [before]), *objects.commits])
         words = [word for parent in parents for word in ("-p", parent)]
         commit = git.run(
@@ -62,21 +58,20 @@ class KeptObjects:
         pin(git, ref, commit.strip())
         return {f"{TAG}{name}": data for name, data in objects.tags.items()}
 
-    def _tree(self, git: Git, resource: PlanResource, found: FoundRepository) -> str:
-        if INDEX not in found.files:
-            return git.run("mktree").stdout.decode().strip()
-        os.makedirs(self._scratch, mode=0o700, exist_ok=True)
-        copy = os.path.join(self._scratch, f"index-{resource.resource_id}")
-        write_file(copy, found.files[INDEX], synced=False)
-        try:
-            env = {"GIT_INDEX_FILE": copy}
-            made = git.run("write-tree", "--missing-ok", env=env, check=False)
-            if made.code == 0:
-                return made.stdout.decode().strip()
-            listed = git.run("ls-files", "--stage", "-z", env=env).stdout
-            return git.run("mktree", "--missing", input=_by_object(listed)).stdout.decode().strip()
-        finally:
-            os.unlink(copy)
+
+def _tree(there: OpenRepository, found: FoundRepository) -> str:
+    """What the index says; the empty one if there is no index, or git cannot read it."""
+    git = there.git
+    if INDEX not in found.files:
+        return git.run("mktree").stdout.decode().strip()
+    copy = os.path.join(there.room, "index")
+    write_file(copy, found.files[INDEX], synced=False)
+    env = {"GIT_INDEX_FILE": copy}
+    made = git.run("write-tree", "--missing-ok", env=env, check=False)
+    if made.code == 0:
+        return made.stdout.decode().strip()
+    listed = git.run("ls-files", "--stage", "-z", env=env, check=False).stdout
+    return git.run("mktree", "--missing", input=_by_object(listed)).stdout.decode().strip()
 
 
 def missing_objects(git: Git, names: Sequence[str]) -> list[str]:

@@ -13,18 +13,24 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 
-from msgspec import Struct, field
-from msgspec import json as msgspec_json
+from msgspec import Struct, convert, field
 
 from cleveragents.domain.errors import SnapshotFailedError
 from cleveragents.infrastructure.files.durable_files import below, read_file
 from cleveragents.infrastructure.files.entry import RACY_NS
-from cleveragents.infrastructure.sandbox.git.command import OFFLINE, Git
+from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.inside import GitUnansweredError
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import read_refs
+from cleveragents.infrastructure.sandbox.in_place.git_there import (
+    HEAD,
+    git_folder,
+    head_of,
+    why_not,
+)
 
 STASH = "refs/stash"
 STASH_LOG = "logs/refs/stash"
-INDEX, HEAD = "index", "HEAD"
+INDEX, INDEX_LOCK = "index", "index.lock"
 _COUNTED = (b"refs/heads/", b"refs/tags/", STASH.encode())
 _OPERATION_FILES = (
     *("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "MERGE_AUTOSTASH", "AUTO_MERGE", "SQUASH_MSG"),
@@ -33,13 +39,18 @@ _OPERATION_FILES = (
 )
 OPERATION_FOLDERS = ("rebase-merge", "rebase-apply", "sequencer")
 _TRIES, _PAUSE_SECONDS = 50, 0.1
+# So often git has to fail over the same bytes before it is believed that it cannot read them.
+_FAILURES = 3
+_UNREAD = "unread "
+_HEADS = re.compile(rb"ref: refs/[^\s\0]+|[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _OID = re.compile(rb"\b[0-9a-f]{40}(?:[0-9a-f]{24})?\b")
 
 
 class RepositoryState(Struct, frozen=True, kw_only=True):
     """What counts, as it is stored. `index` is the hash of what the index says, not of its bytes;
     `operation` the hash of each file that an operation in progress has. `told` is only compared:
-    settings and hooks. Without a repository all of it is empty, and it `is_gone`."""
+    settings and hooks. Where there is no repository, or none that can be worked with, which is
+    `why`, all of it is empty, and it `is_gone`."""
 
     head: str = ""
     refs: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -47,16 +58,19 @@ class RepositoryState(Struct, frozen=True, kw_only=True):
     operation: Mapping[str, str] = field(default_factory=dict[str, str])
     stash_log: str = ""
     is_gone: bool = False
+    why: str = ""
 
     @classmethod
     def of(cls, identity: str) -> "RepositoryState":
-        return msgspec_json.decode(identity, type=cls) if identity else cls(is_gone=True)
+        # Names of branches are bytes, which not every reader of JSON takes.
+        return convert(json.loads(identity), cls) if identity else cls(is_gone=True)
 
     @property
     def identity(self) -> str:
-        return json.dumps(
-            {name: getattr(self, name) for name in self.__struct_fields__}, sort_keys=True
-        )
+        told = {name: getattr(self, name) for name in self.__struct_fields__}
+        if not self.why:
+            del told["why"]
+        return json.dumps(told, sort_keys=True)
 
     @property
     def branch(self) -> str:
@@ -83,21 +97,6 @@ class FoundRepository(Struct, frozen=True, kw_only=True):
         return named | ({self.state.head} if not self.state.branch and self.state.head else set())
 
 
-def users_git(location: str) -> Git:
-    """A program in place may have written the settings: what they say of hooks, monitors, where
-    the files are and where objects are fetched from does not count."""
-    paths = {"GIT_DIR": git_folder(location), "GIT_WORK_TREE": location}
-    return Git(location).with_env({**OFFLINE, **paths})
-
-
-def git_folder(location: str) -> str:
-    return os.path.join(location, ".git")
-
-
-def is_there(gitdir: str) -> bool:
-    return os.path.isfile(os.path.join(gitdir, HEAD)) and os.path.isdir(f"{gitdir}/objects")
-
-
 def marks_of(gitdir: str) -> str:
     """Equal ones promise that nothing has changed that counts; "" promises nothing."""
     names = [*_names(gitdir), "packed-refs", "config", *below(gitdir, "hooks")]
@@ -109,16 +108,24 @@ def marks_of(gitdir: str) -> str:
     return hashlib.sha256(repr(stamps).encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def read_repository(location: str) -> FoundRepository:
+def read_repository(location: str, git: Git) -> FoundRepository:
     """Raises SnapshotFailedError if somebody's git is never at rest."""
     gitdir = git_folder(location)
-    if not is_there(gitdir):
-        return FoundRepository(state=RepositoryState(is_gone=True), files={})
+    if why := why_not(gitdir):
+        return _gone("" if not os.path.lexists(gitdir) else why)
+    failures = 0
     for _ in range(_TRIES):
         before = _bytes_of(gitdir)
-        index = _index_hash(location, before)
-        if index is not None and _bytes_of(gitdir) == before:
-            return _found(before, index)
+        if _HEADS.fullmatch(before.get(HEAD, b"").strip()) is None:
+            return _gone("its HEAD names nothing")
+        try:
+            index = _index_hash(git, before)
+        except GitUnansweredError:
+            return _gone("git does not answer there")
+        if _bytes_of(gitdir) == before and not _is_locked(gitdir, index):
+            failures += index is None
+            if index is not None or failures >= _FAILURES:
+                return _found(before, index) if index is not None else _unread(git, before)
         time.sleep(_PAUSE_SECONDS)
     raise SnapshotFailedError(
         f"a git command works in {location} all the time",
@@ -126,37 +133,60 @@ def read_repository(location: str) -> FoundRepository:
     )
 
 
+def _is_locked(gitdir: str, index: str | None) -> bool:
+    """Somebody is about to replace the index that git could not read."""
+    return index is None and os.path.lexists(os.path.join(gitdir, INDEX_LOCK))
+
+
+def _unread(git: Git, files: dict[str, bytes]) -> FoundRepository:
+    """Nobody works on what git cannot read: then an index is its bytes, if that is all."""
+    if git.run("rev-parse", "--git-dir", check=False).code != 0:
+        return _gone("git cannot read it")
+    return _found(files, f"{_UNREAD}{hashlib.sha256(files[INDEX]).hexdigest()}")
+
+
+def is_unread(state: RepositoryState) -> bool:
+    return state.index.startswith(_UNREAD)
+
+
+def _gone(why: str) -> FoundRepository:
+    return FoundRepository(state=RepositoryState(is_gone=True, why=why), files={})
+
+
 def notable(gitdir: str) -> str:
     """A hash of settings and hooks: they are never brought back, and a change of them is told."""
     names = ["config", *below(gitdir, "hooks")]
     return hashlib.sha256(
-        b"".join(name.encode() + b"\0" + (read_file(gitdir, name) or b"") for name in names)
+        b"".join(os.fsencode(name) + b"\0" + (read_file(gitdir, name) or b"") for name in names)
     ).hexdigest()
 
 
 def _bytes_of(gitdir: str) -> dict[str, bytes]:
-    found = {name: read_file(gitdir, name) for name in _names(gitdir)}
-    refs = read_refs(gitdir)
-    counted = {n.decode("utf-8", "surrogateescape"): v for n, v in refs.items() if _counts(n)}
-    text = json.dumps({name: value.decode() for name, value in counted.items()}, sort_keys=True)
+    found = {name: read_file(gitdir, name) for name in _names(gitdir)} | {HEAD: head_of(gitdir)}
+    refs = {_text(name): _text(value) for name, value in read_refs(gitdir).items() if _counts(name)}
+    text = json.dumps(refs, sort_keys=True)
     return {**{n: data for n, data in found.items() if data is not None}, "refs": text.encode()}
 
 
 def _names(gitdir: str) -> Iterator[str]:
     yield from (HEAD, INDEX, STASH_LOG, *_OPERATION_FILES)
     for folder in OPERATION_FOLDERS:
-        yield from below(gitdir, folder)
+        # What git did not make there need not have a name that is text.
+        yield from (name for name in below(gitdir, folder) if name.isprintable())
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
 
 
 def _counts(name: bytes) -> bool:
     return name.startswith(_COUNTED[:2]) or name == _COUNTED[2]
 
 
-def _index_hash(location: str, files: Mapping[str, bytes]) -> str | None:
+def _index_hash(git: Git, files: Mapping[str, bytes]) -> str | None:
     """None if git cannot read it, as it is being replaced."""
     if INDEX not in files:
         return ""
-    git = users_git(location)
     listed = git.run("ls-files", "--stage", "-v", "-z", check=False)
     return hashlib.sha256(listed.stdout).hexdigest() if listed.code == 0 else None
 
@@ -169,7 +199,7 @@ def _found(files: dict[str, bytes], index: str) -> FoundRepository:
     }
     log = files.get(STASH_LOG, b"")
     state = RepositoryState(
-        head=files[HEAD].decode("utf-8", "surrogateescape").strip() if HEAD in files else "",
+        head=_text(files[HEAD]).strip(),
         refs=json.loads(files["refs"]),
         index=index,
         operation=operation,

@@ -13,37 +13,41 @@ remote branches are never touched.
 """
 
 import os
-import time
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from msgspec import Struct
 
-from cleveragents.domain.errors import RepositoryBusyError, RestoreFailedError
+from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.durable_files import put_file, read_file, remove
-from cleveragents.infrastructure.sandbox.git.command import GitError
+from cleveragents.infrastructure.files.durable_files import put_below, remove
+from cleveragents.infrastructure.files.entry import shown
+from cleveragents.infrastructure.sandbox.git.command import Git, GitError
+from cleveragents.infrastructure.sandbox.git.repository.ref_locks import clear_old_locks
 from cleveragents.infrastructure.sandbox.in_place.git_keeping import TAG, missing_objects
+from cleveragents.infrastructure.sandbox.in_place.git_locking import (
+    clear_ours,
+    index_locked,
+    mode_of,
+    refuse_locked,
+    write_head,
+)
 from cleveragents.infrastructure.sandbox.in_place.git_reading import (
-    HEAD,
     INDEX,
     OPERATION_FOLDERS,
     STASH,
     STASH_LOG,
     RepositoryState,
-    git_folder,
-    is_there,
+    is_unread,
     notable,
     read_repository,
-    users_git,
 )
 from cleveragents.infrastructure.sandbox.in_place.git_state import NOTABLE
+from cleveragents.infrastructure.sandbox.in_place.git_there import HEAD, git_folder, is_there
 from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
 
-_LOCK, _READY = "index.lock", "cleveragents-index"
-_OURS = b"cleveragents\n"
+_MENDED_BY_GIT = "the index: git cannot read it (rm .git/index && git reset makes it anew)"
 _REASON = ("-m", "agents: to a checkpoint")
-_TRIES, _PAUSE_SECONDS = 100, 0.1
 
 
 class Sides(Struct, frozen=True, kw_only=True):
@@ -75,20 +79,20 @@ def planned_moves(now: RepositoryState, sides: Sides) -> GitMoves:
     held = RepositoryState.of(sides.held.identity)
     last = RepositoryState.of(sides.last.identity) if sides.last else held
     if target.is_gone or now.is_gone:
-        gone = "the repository: there is none now" if now.is_gone else "the repository: it is new"
-        return GitMoves(refs={}, left=() if now == target else (gone,))
+        return GitMoves(refs={}, left=() if now == target else (_without(now, target),))
     left: list[str] = []
     refs = _moved_refs(now, target, held, last, left)
     if not _is_known(now, held, target) or not _same_place(held, last):
         if not _is_at(now, target):
-            left.append(f"HEAD, the index and {now.branch or 'the commit'}: moved by others")
+            where = _shown(now.branch) or "the commit"
+            left.append(f"HEAD, the index and {where}: moved by others")
         refs.pop(now.branch, None)
         return GitMoves(refs=refs, stash_log=STASH in refs, left=tuple(left))
     moves_head = now.head != target.head or held.commit != target.commit
     index = now.index != target.index and (moves_head or target.index != last.index)
     index = index and now.index == held.index
     if now.index != target.index and not index:
-        left.append("the index: changed by others")
+        left.append(_MENDED_BY_GIT if is_unread(now) else "the index: changed by others")
     operation = now.operation != target.operation and target.operation != last.operation
     if now.operation != target.operation and not operation:
         left.append("an operation of git in progress: begun or ended by others")
@@ -100,6 +104,12 @@ def planned_moves(now: RepositoryState, sides: Sides) -> GitMoves:
         stash_log=STASH in refs,
         left=tuple(left),
     )
+
+
+def _without(now: RepositoryState, target: RepositoryState) -> str:
+    if now.is_gone:
+        return f"the repository: {now.why or 'there is none now'}"
+    return f"the repository: {f'then {target.why}' if target.why else 'it is new'}"
 
 
 def _moved_refs(
@@ -117,10 +127,15 @@ def _moved_refs(
         if present == wanted and (name != STASH or now.stash_log == target.stash_log):
             continue
         if present != before or before != then or "ref: " in f"{present} {wanted}":
-            left.append(f"{name}: moved by others")
+            left.append(f"{_shown(name)}: moved by others")
         else:
             moves[name] = (present, wanted)
     return moves
+
+
+def _shown(name: str) -> str:
+    """Bytes that are no text are for nobody to read."""
+    return shown(os.fsencode(name))
 
 
 def _same_place(one: RepositoryState, other: RepositoryState) -> bool:
@@ -142,17 +157,20 @@ def _is_at(now: RepositoryState, target: RepositoryState) -> bool:
 class RepositoryRestore:
     """Of one resource; `prepare` may raise, and nothing has changed then."""
 
-    def __init__(self, resource: PlanResource, sides: Sides) -> None:
+    def __init__(self, resource: PlanResource, git: Git, sides: Sides) -> None:
         self._resource = resource
         self._gitdir = git_folder(resource.location)
-        self._git = users_git(resource.location)
+        self._git = git
         self._sides = sides
         self.moves = GitMoves(refs={})
 
     def prepare(self) -> None:
-        self.moves = planned_moves(read_repository(self._resource.location).state, self._sides)
+        clear_ours(self._gitdir)
+        now = read_repository(self._resource.location, self._git).state
+        self.moves = planned_moves(now, self._sides)
         if not self.moves.any:
             return
+        refuse_locked(self._resource, self.moves.refs)
         for name in self._sides.target.hashes:
             if name.startswith(TAG):
                 self._git.run(
@@ -169,16 +187,12 @@ class RepositoryRestore:
     @contextmanager
     def locked(self) -> Generator[None]:
         """The index is ours until the end, if it has to be. Raises RepositoryBusyError."""
-        _clear_ours(self._gitdir)
         if not self.moves.any:
             yield
             return
-        _take_lock(self._resource, self._gitdir)
-        try:
+        with index_locked(self._resource, self.moves.refs):
+            clear_old_locks(self._gitdir, self.moves.refs)
             yield
-        finally:
-            with suppress(FileNotFoundError):
-                os.unlink(os.path.join(self._gitdir, _LOCK))
 
     def write(self) -> None:
         """Inside of `locked`. All of it is durable at the end."""
@@ -221,7 +235,7 @@ class RepositoryRestore:
 
     def _write_head(self, head: str) -> None:
         if head.startswith("ref: "):
-            self._git.run("symbolic-ref", *_REASON, HEAD, head.removeprefix("ref: "))
+            write_head(self._resource, head)
         else:
             self._git.run("update-ref", *_REASON, "--no-deref", HEAD, head)
 
@@ -230,70 +244,24 @@ class RepositoryRestore:
             return
         side = self._sides.target
         if STASH_LOG in side.hashes:
-            put_file(self._gitdir, STASH_LOG, side.content(STASH_LOG))
+            put_below(self._gitdir, STASH_LOG, side.content(STASH_LOG))
         else:
             remove(self._gitdir, STASH_LOG)
 
     def _write_operation(self) -> None:
         target = RepositoryState.of(self._sides.target.identity)
-        now = read_repository(self._resource.location).state
+        now = read_repository(self._resource.location, self._git).state
         for name in now.operation.keys() - target.operation.keys():
             remove(self._gitdir, name)
         for folder in OPERATION_FOLDERS:
             if not any(name.startswith(f"{folder}/") for name in target.operation):
                 remove(self._gitdir, folder)
         for name in target.operation:
-            put_file(self._gitdir, name, self._sides.target.content(name))
+            put_below(self._gitdir, name, self._sides.target.content(name))
 
     def _write_index(self) -> None:
         if INDEX in self._sides.target.hashes:
-            mode = _mode_of(self._gitdir)
-            put_file(self._gitdir, INDEX, self._sides.target.content(INDEX), mode)
+            mode = mode_of(self._gitdir, INDEX)
+            put_below(self._gitdir, INDEX, self._sides.target.content(INDEX), mode)
         else:
             remove(self._gitdir, INDEX)
-
-
-def refuse_busy(resource: PlanResource) -> None:
-    """Raise RepositoryBusyError if the index is locked, and stays so."""
-    gitdir = git_folder(resource.location)
-    lock = os.path.join(gitdir, _LOCK)
-    for _ in range(_TRIES // 2):
-        if not os.path.lexists(lock) or read_file(gitdir, _LOCK) == _OURS:
-            return
-        time.sleep(_PAUSE_SECONDS)
-    raise RepositoryBusyError(resource.location, lock)
-
-
-def _take_lock(resource: PlanResource, gitdir: str) -> None:
-    """As git does. By a link: whoever finds it finds by its content whose it is."""
-    lock, ready = os.path.join(gitdir, _LOCK), os.path.join(gitdir, _READY)
-    fd = os.open(ready, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _mode_of(gitdir))
-    with os.fdopen(fd, "wb") as file:
-        file.write(_OURS)
-    try:
-        for _ in range(_TRIES):
-            with suppress(FileExistsError):
-                os.link(ready, lock)
-                return
-            time.sleep(_PAUSE_SECONDS)
-    finally:
-        os.unlink(ready)
-    raise RepositoryBusyError(resource.location, lock)
-
-
-def _clear_ours(gitdir: str) -> None:
-    """What a kill of ours has left; nobody else of ours can be at work here."""
-    for name in (_READY, f"{INDEX}.cleveragents-tmp", *_own_lock(gitdir)):
-        with suppress(FileNotFoundError, NotADirectoryError):
-            os.unlink(os.path.join(gitdir, name))
-
-
-def _own_lock(gitdir: str) -> tuple[str, ...]:
-    return (_LOCK,) if read_file(gitdir, _LOCK) == _OURS else ()
-
-
-def _mode_of(gitdir: str) -> int:
-    try:
-        return os.stat(os.path.join(gitdir, INDEX)).st_mode & 0o777
-    except OSError:
-        return 0o644

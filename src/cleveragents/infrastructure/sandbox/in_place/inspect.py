@@ -6,7 +6,7 @@ state is not all in one `.git` folder.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.errors import InPlaceRefusedError, PlaceTakenError, ResourceError
@@ -16,24 +16,31 @@ from cleveragents.infrastructure.files.entry import Kind, StatInfo, shown
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import Listing, walk
+from cleveragents.infrastructure.files.whereabouts import CurrentFolder
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.inspect import details_at
-from cleveragents.infrastructure.sandbox.in_place.git_reading import is_there
-from cleveragents.infrastructure.sandbox.in_place.marker import MARKER, STAGE, occupant_of
+from cleveragents.infrastructure.sandbox.in_place.git_there import is_there, why_not
+from cleveragents.infrastructure.sandbox.in_place.marker import MARKER, STAGE, note_of, occupant_of
 from cleveragents.infrastructure.sandbox.in_place.regenerable import Regenerable, found_below
 
 _OURS = frozenset({b".git", MARKER.encode(), STAGE.encode()})
 _MOST_FILES, _MOST_BYTES = 200_000, 4 * 1024**3
 _SPACE = 2
 _GIB = 1024**3
-_REFUSED = "it is worked on in a sandbox without --in-place"
+_REFUSED = "it is worked on in a sandbox, without --in-place or `strategy: in-place`"
 
 
-def inspect_in_place(spec: ResourceSpec, data_dir: str, installation: str) -> ResourceInspection:
-    """Look at all of it. Raises InPlaceRefusedError, PlaceTakenError or ResourceError."""
+def inspect_in_place(
+    spec: ResourceSpec, data_dir: str, installation: Callable[[], str]
+) -> ResourceInspection:
+    """Look at all of it; `installation` gives the name of this one.
+
+    Raises InPlaceRefusedError, PlaceTakenError or ResourceError.
+    """
     top = os.path.realpath(spec.location)
     _refuse_place(top, data_dir)
     _refuse_taken(top, installation)
+    _refuse_part(top, is_checkout=spec.kind.has_repository)
     if spec.kind.has_repository:
         _refuse_repository(top)
     spared = excludes(spec.include)
@@ -43,6 +50,7 @@ def inspect_in_place(spec: ResourceSpec, data_dir: str, installation: str) -> Re
     exclude = (*spec.exclude, *(f"{item.path}/" for item in left_out))
     listing = _listing(top, exclude)
     _refuse_inner(top, listing)
+    _refuse_around(top, listing)
     _refuse_size(top, listing, data_dir)
     return ResourceInspection(
         location=top,
@@ -79,24 +87,58 @@ def _is_read_only(top: str) -> bool:
     return bool(os.statvfs(top).f_flag & os.ST_RDONLY)
 
 
-def _refuse_taken(top: str, installation: str) -> None:
+def _refuse_taken(top: str, installation: Callable[[], str]) -> None:
     found = occupant_of(top)
-    if found is None or found.installation == installation:
+    if found is None or found.installation == installation():
         return
-    note = os.path.join(top, ".git", "cleveragents-in-place")
-    note = note if os.path.exists(note) else os.path.join(top, MARKER)
-    raise PlaceTakenError(top, found.data_dir, found.plan_id, note)
+    raise PlaceTakenError(top, found.data_dir, found.plan_id, note_of(top))
+
+
+def _refuse_part(top: str, *, is_checkout: bool) -> None:
+    """A place is a whole repository, or a folder that is in none: two timelines of one tree would
+    undo each other."""
+    around = CurrentFolder(top).around()
+    repository = around[-1] if os.path.lexists(os.path.join(around[-1], ".git")) else None
+    what = None
+    if repository is not None and repository != top:
+        what = f"is a part of the repository {repository}, and a timeline is of all of it"
+    elif repository == top and not is_checkout:
+        what = "is a repository, whose own state belongs to its timeline"
+    elif repository is None and is_checkout and not is_there(top):
+        raise InPlaceRefusedError(f"{top} is not a git repository", "use type fs-directory")
+    if what is not None:
+        raise InPlaceRefusedError(
+            f"{top} {what}", f"name all of it: type git-checkout, path {repository}"
+        )
+    for folder in around[1:]:
+        found = occupant_of(folder)
+        if found is not None:
+            raise InPlaceRefusedError(
+                f"{top} lies in {folder}, of which there is a timeline (plan {found.plan_id})",
+                f"go on with that one (cd {folder}), or close it there with `agents apply`",
+            )
+
+
+def _refuse_around(top: str, listing: Listing) -> None:
+    inner = [path for path in listing.found if path.endswith(f"/{MARKER}".encode())]
+    if inner:
+        below = shown(min(inner).rpartition(b"/")[0])
+        raise InPlaceRefusedError(
+            f"{top} holds {below}, of which there is a timeline",
+            f"go on with that one (cd {below}), close it there with `agents apply`, or leave it"
+            f" alone: --exclude {below}/ (in a file: `exclude`)",
+        )
 
 
 def _refuse_repository(top: str) -> None:
     gitdir = os.path.join(top, ".git")
     what = None
-    if os.path.islink(gitdir) or not os.path.isdir(gitdir):
+    if not os.path.lexists(gitdir):
+        what = "is a bare repository"
+    elif os.path.islink(gitdir) or not os.path.isdir(gitdir):
         what = "is a worktree or submodule of another repository"
-    elif not is_there(gitdir):
-        what = "has a `.git` that is no whole repository"
-    elif os.path.isdir(f"{gitdir}/reftable"):
-        what = "keeps its branches in a reftable"
+    elif why := why_not(gitdir):
+        what = f"has a repository of another kind ({why})"
     elif os.path.isdir(f"{gitdir}/modules") and os.listdir(f"{gitdir}/modules"):
         what = "has submodules"
     elif any(name.startswith("sharedindex.") for name in os.listdir(gitdir)):
@@ -121,7 +163,8 @@ def _refuse_inner(top: str, listing: Listing) -> None:
         names = [name.removesuffix("/.git") for name in sorted(inner)]
         raise InPlaceRefusedError(
             f"{top} holds other repositories: {listed(names)}",
-            f"go into one of them (cd), or leave them alone: --exclude {names[0]}/",
+            f"go into one of them (cd), or leave them alone: --exclude {names[0]}/ (in a file:"
+            " `exclude`)",
         )
 
 
@@ -149,7 +192,7 @@ def _refuse_size(top: str, listing: Listing, data_dir: str) -> None:
     raise InPlaceRefusedError(
         f"{top} has {len(files):,} files with {size / _GIB:.1f} GB that checkpoints would have to"
         f" hold ({free / _GIB:.1f} GB are free); most of it is in {largest}",
-        f"leave out what need not go back: --exclude {_largest(files)[0]}/",
+        f"leave out what need not go back: --exclude {_largest(files)[0]}/ (in a file: `exclude`)",
     )
 
 
@@ -171,7 +214,10 @@ def _notices(
         )
     if left_out:
         names = listed([f"{item.path} ({item.by})" for item in left_out])
-        yield f"not in any checkpoint, as it can be made again: {names}; to have it: --include PATH"
+        yield (
+            f"not in any checkpoint, as it can be made again: {names}; to have it: --include PATH"
+            " (in a file: `include`)"
+        )
     if spec.exclude:
         yield f"not in any checkpoint, as you said: {listed(spec.exclude)}"
     if listing.special:

@@ -6,12 +6,14 @@ note lies in the repository, else at the top of the folder; no snapshot has it.
 
 import json
 import os
+import stat
+from collections.abc import Iterator
 from contextlib import suppress
 
 from msgspec import Struct
 
 from cleveragents.domain.ids import PlanId
-from cleveragents.infrastructure.files.durable_files import read_file, write_file
+from cleveragents.infrastructure.files.durable_files import put_below, read_file, remove, status
 
 MARKER = ".cleveragents-in-place"
 STAGE = ".cleveragents-stage"
@@ -49,7 +51,7 @@ def move_in(location: str, occupant: Occupant) -> None:
         "plan_id": occupant.plan_id,
     }
     top, name = next(_places(location))
-    write_file(os.path.join(top, name), json.dumps(said).encode() + b"\n", 0o644)
+    put_below(top, name, json.dumps(said).encode() + b"\n")
 
 
 def move_out(location: str, plan_id: PlanId) -> None:
@@ -58,18 +60,35 @@ def move_out(location: str, plan_id: PlanId) -> None:
     if found is None or found.plan_id != plan_id:
         return
     for top, name in _places(location):
-        with suppress(FileNotFoundError):
-            os.unlink(os.path.join(top, name))
+        remove(top, name)
+
+
+def note_of(location: str) -> str:
+    """Where the note is that `occupant_of` has read."""
+    found = (os.path.join(*place) for place in _places(location) if read_file(*place) is not None)
+    return next(found, os.path.join(location, MARKER))
 
 
 def stage_root(location: str) -> str:
     """Where files lie ready on the tree's own file system, out of the user's sight if possible."""
-    gitdir = os.path.join(location, ".git")
-    return os.path.join(gitdir, STAGE) if os.path.isdir(gitdir) else os.path.join(location, STAGE)
+    top = os.path.join(location, ".git") if _has_folder(location, ".git") else location
+    return os.path.join(top, STAGE)
 
 
-def _places(location: str):
-    gitdir = os.path.join(location, ".git")
-    if os.path.isdir(gitdir):
-        yield gitdir, _IN_REPOSITORY
+def in_the_way(location: str) -> str | None:
+    """What has the name of that folder and is none: somebody's, which is not ours to remove."""
+    top, name = os.path.split(stage_root(location))
+    found = status(top, name)
+    return os.path.join(top, name) if found and not stat.S_ISDIR(found.st_mode) else None
+
+
+def _places(location: str) -> Iterator[tuple[str, str]]:
+    if _has_folder(location, ".git"):
+        yield os.path.join(location, ".git"), _IN_REPOSITORY
     yield location, MARKER
+
+
+def _has_folder(location: str, name: str) -> bool:
+    """Not a link to one, which may lead out of the tree."""
+    found = status(location, name)
+    return found is not None and stat.S_ISDIR(found.st_mode)

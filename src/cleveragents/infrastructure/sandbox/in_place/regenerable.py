@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import Struct
 
+from cleveragents.infrastructure.files.walk import folders_below
+
 _SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 _SHORT = 200
 
@@ -63,7 +65,7 @@ def found_below(
     top: str, is_spared: Callable[[str], bool], skip: frozenset[str]
 ) -> Iterator[Regenerable]:
     """Links are not followed; what is `is_spared` is captured all the same."""
-    for folder, names, _ in os.walk(top):
+    for folder, names in folders_below(top):
         names[:] = [name for name in names if not (folder == top and name in skip)]
         for name in list(names):
             whole = os.path.join(folder, name)

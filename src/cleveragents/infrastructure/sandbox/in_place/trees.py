@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from shlex import quote
 
 from msgspec.structs import replace
 
@@ -21,13 +22,19 @@ from cleveragents.domain.resource import OwnState, PlanResource, Rebuilding, Res
 from cleveragents.infrastructure.sandbox.folder.diff import diff_since
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins
 from cleveragents.infrastructure.sandbox.in_place.engine import InPlaceEngine
-from cleveragents.infrastructure.sandbox.in_place.git_reading import git_folder, is_there, users_git
-from cleveragents.infrastructure.sandbox.in_place.git_restoring import refuse_busy
+from cleveragents.infrastructure.sandbox.in_place.git_locking import refuse_busy
+from cleveragents.infrastructure.sandbox.in_place.git_there import (
+    UsersRepositories,
+    git_folder,
+    is_there,
+)
 from cleveragents.infrastructure.sandbox.in_place.inspect import inspect_in_place
 from cleveragents.infrastructure.sandbox.in_place.marker import (
     Occupant,
+    in_the_way,
     move_in,
     move_out,
+    note_of,
     occupant_of,
 )
 
@@ -41,11 +48,13 @@ class InPlaceTrees:
         installation: Callable[[], str],
         pins: Pins,
         snapshots: InPlaceEngine,
+        repositories: UsersRepositories,
     ) -> None:
         self._data_dir = data_dir
         self._installation = installation
         self._pins = pins
         self._snapshots = snapshots
+        self._repositories = repositories
 
     def inspect(
         self,
@@ -54,7 +63,7 @@ class InPlaceTrees:
         *,
         include_uncommitted: bool,  # noqa: ARG002 - everything is there
     ) -> ResourceInspection:
-        return inspect_in_place(spec, self._data_dir, self._installation())
+        return inspect_in_place(spec, self._data_dir, self._installation)
 
     def create(self, resource: PlanResource) -> None:
         """May be repeated: who was killed before it was on record is whom the note names."""
@@ -78,15 +87,26 @@ class InPlaceTrees:
         """Raises ProjectMissingError, InPlaceRefusedError or RepositoryBusyError."""
         if os.path.islink(resource.location) or not os.path.isdir(resource.location):
             raise ProjectMissingError(resource.name, resource.location)
+        self._refuse_taken(resource)
+        if (path := in_the_way(resource.location)) is not None:
+            raise InPlaceRefusedError(
+                f"{path} is in the way: agents lays files ready in a folder of that name",
+                f"look at it, and remove it: rm {quote(path)}",
+            )
+        if resource.kind.has_repository and is_there(git_folder(resource.location)):
+            refuse_busy(resource)
+
+    def _refuse_taken(self, resource: PlanResource) -> None:
         found = occupant_of(resource.location)
-        if found is not None and found.plan_id != resource.plan_id:
+        if found is None:
+            self.create(resource)  # whoever removed the note: others have to find it
+        elif found.plan_id != resource.plan_id:
             raise InPlaceRefusedError(
                 f"{resource.location} is worked on by another timeline by now: plan"
                 f" {found.plan_id}, whose data is in {found.data_dir}",
-                "go on with that one; this one can be closed with `agents discard`",
+                "go on with that one, and close this one with `agents discard`; if there is no such"
+                f" plan: rm {quote(note_of(resource.location))}",
             )
-        if resource.kind.has_repository:
-            refuse_busy(resource)
 
     def make_room(self, resource: PlanResource, how: Rebuilding) -> None:  # noqa: ARG002 - never
         raise InPlaceRefusedError(
@@ -112,7 +132,8 @@ class InPlaceTrees:
             return
         move_out(resource.location, resource.plan_id)
         if resource.kind.has_repository and is_there(git_folder(resource.location)):
-            self._pins.unpin(users_git(resource.location), resource)
+            with self._repositories.opened(resource) as there:
+                self._pins.unpin(there.git, resource)
 
     def diff(self, resource: PlanResource) -> ResourceDiff:
         """What has changed since the timeline began, whoever did it."""

@@ -1,0 +1,1 @@
+"""Databases of the user's that are worked on where they are."""
