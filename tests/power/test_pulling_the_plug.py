@@ -1,4 +1,4 @@
-"""A dozen power cuts on a real file system: what was told is there, and people can go on.
+"""Some power cuts on a real file system: what was told is there, and people can go on.
 
 `nox -s power` has hundreds of them, on three file systems (docs/testing.md).
 """
@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.power.machine import free_loop, missing, own_mounts
+from tests.support.power.machine import Loop, free_loop, missing, own_mounts
 from tests.support.power.recording import record
 from tests.support.power.states import States, drawn
 
-STATES = 12
+# By scenario, and of how many places they are drawn.
+STATES = {"three": (12, 24), "in-place": (3, 24)}
 _WRONG = missing("ext4")
 if "CLEVERAGENTS_TEST_POWER" not in os.environ:
     # Steps of other tests see copies of our mounts, and keep an old state in use with them.
@@ -25,16 +26,20 @@ pytestmark = pytest.mark.skipif(bool(_WRONG), reason="no power cuts here: " + ";
 
 
 @pytest.fixture(scope="module")
-def states(tmp_path_factory: pytest.TempPathFactory) -> Iterator[States]:
-    folder: Path = tmp_path_factory.mktemp("power")
+def loop() -> Iterator[Loop]:
     own_mounts()  # steps of other tests would keep ours in use with the copies that they see
-    with free_loop() as loop:
-        yield States(record(folder, "three", "ext4", loop, None), loop, seed=1)
+    with free_loop() as found:
+        yield found
 
 
-def test_nothing_that_was_told_is_lost_in_a_power_cut(states: States) -> None:
-    cuts = drawn(states.recording, 2 * STATES, seed=1)
-    sample = sorted(random.Random(1).sample(cuts, STATES), key=lambda cut: cut.point)
+@pytest.mark.parametrize("scenario", STATES)
+def test_nothing_that_was_told_is_lost_in_a_power_cut(
+    loop: Loop, tmp_path: Path, scenario: str
+) -> None:
+    states = States(record(tmp_path, scenario, "ext4", loop, None), loop, seed=1)
+    count, points = STATES[scenario]
+    cuts = drawn(states.recording, points, seed=1)
+    sample = sorted(random.Random(1).sample(cuts, count), key=lambda cut: cut.point)
 
     results = [states.judge(cut) for cut in sample]
 

@@ -18,8 +18,8 @@ from typing import Any
 from tests.support.power.log import Mode
 from tests.support.power.machine import FILE_SYSTEMS, Loop, free_loop, missing
 from tests.support.power.recording import CONTROLS, Recording, opened, record
-from tests.support.power.scenarios import SCENARIOS
 from tests.support.power.states import Cut, States, drawn
+from tests.support.power.user_scenarios import ALL
 
 
 def main(argv: list[str]) -> int:
@@ -30,7 +30,7 @@ def main(argv: list[str]) -> int:
         return 2
     found = 0
     with free_loop() as loop:
-        for name in options.scenario or SCENARIOS:
+        for name in options.scenario or ALL:
             found += _scenario(options, name, loop)
     if options.control:
         say("noticed" if found else f"{options.control}: NOT noticed")
@@ -43,7 +43,7 @@ def _asked() -> argparse.ArgumentParser:
     asked.add_argument("--fs", choices=FILE_SYSTEMS, default="ext4")
     asked.add_argument("--seed", type=int, default=1)
     asked.add_argument("--points", type=int, default=150, help="over all scenarios")
-    asked.add_argument("--scenario", action="append", choices=SCENARIOS, help="may be repeated")
+    asked.add_argument("--scenario", action="append", choices=ALL, help="may be repeated")
     asked.add_argument("--control", choices=CONTROLS, help="take syncs away: is it noticed?")
     asked.add_argument("--folder", type=Path, default=Path("build/power"))
     asked.add_argument("--keep", action="store_true", help="use the recordings that are there")
@@ -59,7 +59,7 @@ def _scenario(options: argparse.Namespace, name: str, loop: Loop) -> int:
         point, mode, *twice = options.again
         cuts = [Cut(int(point), Mode(mode), bool(twice))]
     else:
-        share = options.points // len(options.scenario or SCENARIOS)
+        share = options.points // len(options.scenario or ALL)
         cuts = drawn(recording, share, options.seed)
     begun, results = time.monotonic(), list[dict[str, Any]]()
     for cut in cuts:
@@ -91,10 +91,16 @@ def _recorded(options: argparse.Namespace, name: str, loop: Loop) -> Recording:
 
 def _tell(name: str, result: dict[str, Any], *, whole: bool) -> None:
     for finding in result["findings"]:
-        text = finding["text"] if whole else " ".join(finding["text"].split())[:300]
+        text = finding["text"] if whole else _short(finding)
         say(f"{name} {result['cut']} ({result['where']}) {finding['kind']}: {text}")
     if whole:
         say("\n".join(result["typed"]))
+
+
+def _short(finding: dict[str, str]) -> str:
+    """Of what failed here, the end says what it was."""
+    text = " ".join(finding["text"].split())
+    return text[-300:] if finding["kind"] == "harness" else text[:300]
 
 
 def _sum_up(

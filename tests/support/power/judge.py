@@ -240,13 +240,16 @@ class Judge:
         return str(answer.data.get("plan_id", ""))
 
     def doctor(self, moment: str) -> None:
-        """What it finds it mends, except for an apply that people have to finish."""
+        """What it finds it mends, except for an apply, or the undo of one, that people have to
+        finish."""
         if not self.type("doctor").code:
             return
         self.mended = True
         self.type("doctor", "--fix", "--yes")
         answer = self.type("doctor")
-        if answer.code and not (self.promises.applying and "plan apply" in answer.out):
+        theirs = {"apply": "plan apply", "undo": "agents undo", "redo": "agents redo"}
+        word = theirs.get(self.promises.under_way or "")
+        if answer.code and not (word and word in answer.out):
             self.verdict.find("doctor", f"{moment}: not mended: {answer.out}")
 
     def _end(self, plan: str) -> None:

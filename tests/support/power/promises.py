@@ -25,6 +25,12 @@ class Promises:
     labels: frozenset[str] = frozenset()
     over: frozenset[str] = frozenset()
     """Of apply, cancel and discard those that have returned."""
+    events: int = 0
+    """How many commands and acts of the user were over."""
+    midst: bool = False
+    """The one after these had begun."""
+    again: bool = False
+    """Cut a second time."""
 
     @property
     def exact(self) -> bool:
@@ -46,22 +52,24 @@ class Promises:
     def mended_by(self, kind: str, *, returned: bool) -> "Promises":
         """After another command, on the way to mending it, was cut off or had returned."""
         where = f"{self.where}, then {'after' if returned else 'in'} {kind}"
+        here = dataclasses.replace(self, where=where, again=True)
         if kind == "doctor":
-            return dataclasses.replace(self, where=where)
+            return here
         if not returned:
-            return dataclasses.replace(self, where=where, under_way=kind, state=None, groups=_NONE)
+            return dataclasses.replace(here, under_way=kind, state=None, groups=_NONE)
         over = self.over | ({kind} & {"apply", *_ENDING})
-        return dataclasses.replace(
-            self, where=where, under_way=None, state=None, groups=_NONE, over=over
-        )
+        return dataclasses.replace(here, under_way=None, state=None, groups=_NONE, over=over)
 
 
 def told_until(log: Log, ready: int, point: int, commands: Sequence[Command]) -> Promises:
     """What the marks before `point` say."""
     under_way: int | None = None
     returned, step, named = -1, -1, set[str]()
+    events, midst = 0, False
     for _, text in log.marks(ready, point):
         words = text.split()
+        midst = words[0] in ("start", "act") or (midst and words[0] == "line")
+        events += words[0] in ("end", "acted")
         if words[0] == "start":
             under_way = int(words[1])
         elif words[0] == "end":
@@ -70,7 +78,8 @@ def told_until(log: Log, ready: int, point: int, commands: Sequence[Command]) ->
             named.add(words[3].rstrip(":"))
         elif words[0] == "line" and words[2] == "step" and words[4] == "done,":
             step = max(step, int(words[3].rstrip(":")) - 1)  # people count from 1
-    return _promises(commands, returned, under_way, step, named)
+    told = _promises(commands, returned, under_way, step, named)
+    return dataclasses.replace(told, events=events, midst=midst)
 
 
 def _promises(
@@ -97,7 +106,7 @@ def _promises(
 
 
 def _goes_back(command: Command | None) -> bool:
-    return command is not None and command.kind in ("rollback", "correct")
+    return command is not None and command.kind in ("rollback", "correct", "undo")
 
 
 def _where(commands: Sequence[Command], returned: int, under_way: int | None) -> str:

@@ -13,8 +13,9 @@ from tests.support.power import controls
 from tests.support.power.log import Log
 from tests.support.power.logging_disk import LoggingDisk
 from tests.support.power.machine import MOUNTED, SIZE, Loop, mounted
-from tests.support.power.recorder import READY, Command, Recorder, load
-from tests.support.power.scenarios import FIRST, SCENARIOS, Scenario
+from tests.support.power.recorder import READY, Command, Event, Recorder, load
+from tests.support.power.scenarios import FIRST, Scenario
+from tests.support.power.user_scenarios import ALL
 
 import cleveragents
 
@@ -30,6 +31,7 @@ class Recording:
     scenario: Scenario
     log: Log
     commands: list[Command]
+    events: list[Event]
 
     @property
     def ready(self) -> int:
@@ -38,9 +40,9 @@ class Recording:
 
     @property
     def borders(self) -> list[int]:
-        """Where commands start and end."""
+        """Where commands, and acts of the user, start and end."""
         marks = self.log.marks(self.ready)
-        return [i for i, text in marks if text.startswith(("start", "end"))]
+        return [i for i, text in marks if text.startswith(("start", "end", "act"))]
 
 
 def load_everything() -> None:
@@ -56,7 +58,7 @@ def record(folder: Path, name: str, kind: str, loop: Loop, control: str | None) 
     load_everything()
     folder.mkdir(parents=True, exist_ok=True)
     top = folder / MOUNTED
-    scenario = SCENARIOS[name](top)
+    scenario = ALL[name](top)
     extra = controls.one_sync_less() if control == "one-sync-less" else {}
     starting = controls.no_syncs(platform.machine()) if control == "no-syncs" else None
     with LoggingDisk(folder / "image", folder / "log", SIZE) as disk, loop.over(disk.place):
@@ -67,7 +69,7 @@ def record(folder: Path, name: str, kind: str, loop: Loop, control: str | None) 
             disk.mark(READY)
             recorder = Recorder(scenario, disk.mark, FIRST, extra, starting)
             scenario.act(recorder)
-    recorder.save(folder / "commands.json")
+    recorder.save(folder)
     about = {"scenario": name, "kind": kind, "control": control, "device": loop.device}
     (folder / "about.json").write_text(json.dumps(about))
     return opened(folder)
@@ -76,6 +78,6 @@ def record(folder: Path, name: str, kind: str, loop: Loop, control: str | None) 
 def opened(folder: Path) -> Recording:
     load_everything()
     about = json.loads((folder / "about.json").read_text())
-    scenario = SCENARIOS[about["scenario"]](folder / MOUNTED)
-    log, commands = Log.read(folder / "log"), load(folder / "commands.json")
-    return Recording(folder, about["kind"], scenario, log, commands)
+    scenario = ALL[about["scenario"]](folder / MOUNTED)
+    log, (commands, events) = Log.read(folder / "log"), load(folder)
+    return Recording(folder, about["kind"], scenario, log, commands, events)

@@ -89,6 +89,10 @@ class Scenario(ABC):
     def open_gate(self) -> None:
         self.gate.touch()
 
+    def look(self) -> Any:
+        """The user's own things, where they change in between; nobody is asked elsewhere."""
+        return None
+
 
 class Three(Scenario):
     """Repository, folder and database: steps that fail, a rollback, a correction, an apply."""

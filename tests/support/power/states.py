@@ -10,12 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.support.power.in_place_judge import IN_PLACE_RUN, InPlaceJudge
 from tests.support.power.judge import Judge
 from tests.support.power.log import Images, Log, Mode
 from tests.support.power.logging_disk import LoggingDisk
 from tests.support.power.machine import SIZE, Loop, another_boot, mounted, own_mounts
 from tests.support.power.promises import Promises, told_until
 from tests.support.power.recording import Recording
+from tests.support.power.scenarios import Scenario
+from tests.support.power.undo_judge import UndoJudge
+from tests.support.power.user_scenarios import InPlace, UndoApply
 
 # Of so many states one is cut a second time, while the first cut is being mended.
 TWICE_IN = 5
@@ -83,7 +87,7 @@ class States:
     def _judge(self, promises: Promises, seed: str) -> dict[str, Any]:
         scenario = self.recording.scenario
         with mounted(self._loop, scenario.top, self.recording.kind):
-            judge = Judge(scenario, self.recording.commands, promises, seed)
+            judge = judge_of(self.recording, promises, seed)
             verdict = judge.judge()
         return {"findings": verdict.findings, "typed": verdict.typed}
 
@@ -94,7 +98,7 @@ class States:
     ) -> tuple[Path, Promises]:
         """What is done to mend the first cut is recorded in turn, and cut off."""
         place, log = self._scratch / "again", self._scratch / "again.log"
-        words = mending(promises, self.recording.scenario.apply_words, chance)
+        words = mending(promises, self.recording.scenario, chance)
         with LoggingDisk(place, log, SIZE, image) as disk, self._loop.over(place):
             told = self._apart(lambda: self._mend(disk, words))
         assert not told["findings"], told
@@ -117,7 +121,7 @@ class States:
             agents = Judge.agents_of(scenario)
             plans = agents.fork("plan", "list").answer().data.get("plans", ())
             for kind, *words in commands if plans else ():
-                plan = [] if kind == "doctor" else [plans[0]["plan_id"]]
+                plan = [plans[0]["plan_id"]] if words[0] == "plan" else []
                 disk.mark(f"{kind} begun")
                 code = agents.fork(*words, *plan).answer().code
                 if code:
@@ -154,13 +158,26 @@ class States:
             os._exit(0)
 
 
-def mending(
-    promises: Promises, apply_words: tuple[str, ...], chance: random.Random
-) -> list[tuple[str, ...]]:
-    """What people would type: kind, and the words before the plan's id."""
+def judge_of(recording: Recording, promises: Promises, seed: str) -> Judge:
+    scenario, commands, events = recording.scenario, recording.commands, recording.events
+    if isinstance(scenario, InPlace):
+        return InPlaceJudge(scenario, commands, promises, seed, events)
+    if isinstance(scenario, UndoApply):
+        return UndoJudge(scenario, commands, promises, seed, events)
+    return Judge(scenario, commands, promises, seed)
+
+
+def mending(promises: Promises, scenario: Scenario, chance: random.Random) -> list[tuple[str, ...]]:
+    """What people would type: kind, and the words; commands of `plan` get the plan's id."""
     doctor = [("doctor", "doctor", "--fix", "--yes")] if chance.random() < 0.4 else []
+    if isinstance(scenario, UndoApply) and promises.applied:
+        word = chance.choice(("undo", "redo"))
+        return [*doctor, (word, word, "--yes")]
     if promises.applied or promises.applying:
-        return [*doctor, ("apply", "plan", "apply", "--yes", *apply_words)]
+        return [*doctor, ("apply", "plan", "apply", "--yes", *scenario.apply_words)]
+    if isinstance(scenario, InPlace):
+        way = chance.choice((("undo", "--yes"), ("redo", "--yes"), IN_PLACE_RUN))
+        return [*doctor, (way[0], *way)]
     if promises.ending:
         word = "discard" if "cancel" in promises.over else "cancel"
         yes = ("--yes",) if word == "discard" else ()
