@@ -80,7 +80,7 @@ class Steps:
 
     def setup(self, files: int) -> None:
         self.top = Path(tempfile.mkdtemp(prefix="asv-"))
-        self.world = steps.World(self.top, files)
+        self.world = steps.World(self.top, files, shell=False)
 
     def teardown(self, files: int) -> None:
         shutil.rmtree(self.top)

@@ -24,16 +24,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import zstandard
-from workers import adapters_in
+from workers import PLAN, adapters_in, checkout_of
 
-from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.resource import PlanResource
-from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 
-PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
-TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
 FILES_PER_FOLDER = 15
 SHELL_STEP = 'while read -r name; do printf "%s %s\\n" "$1" "$name" >> "$name"; done'
 
@@ -49,17 +43,9 @@ class World:
         self.git("init", "-q", "-b", "main", cwd=self.project)
         self.git("add", "-A", cwd=self.project)
         self.git("commit", "-qm", "base", cwd=self.project)
-        self.resource = PlanResource(
-            resource_id=TREE,
-            plan_id=PLAN,
-            name="code",
-            type=GIT_CHECKOUT.type,
-            location=str(self.project),
-            base=self.git("rev-parse", "HEAD", cwd=self.project).strip(),
-            sandbox_path=str(self.sandbox),
-            details={"git_dir": str(self.project / ".git")},
+        self.resource = checkout_of(
+            self.project, self.sandbox, self.git("rev-parse", "HEAD", cwd=self.project).strip()
         )
-        make_repository(self.resource)
         for name in ("shadow", "plain"):
             self.git("init", "-q", env=self.directory(name))
             self.git("add", "-A", env=self.directory(name))
@@ -145,8 +131,12 @@ def _make_tree(top: Path, files: int):
 class Meter:
     """What a time is, and which of several counts; chosen once, for the whole run."""
 
-    clock: Callable[[], float] = staticmethod(time.perf_counter)
-    summary: Callable[[list[float]], float] = staticmethod(statistics.median)
+    def __init__(self) -> None:
+        self.clock: Callable[[], float] = time.perf_counter
+        self.summary: Callable[[list[float]], float] = statistics.median
+
+
+METER = Meter()
 
 
 def _processor_seconds() -> float:
@@ -156,16 +146,16 @@ def _processor_seconds() -> float:
 
 
 def _ms(task: Callable[[], object]) -> float:
-    start = Meter.clock()
+    start = METER.clock()
     task()
-    return (Meter.clock() - start) * 1000
+    return (METER.clock() - start) * 1000
 
 
 def _row(name: str, ours: list[float], others: dict[str, list[float]]) -> None:
-    mine = Meter.summary(ours)
+    mine = METER.summary(ours)
     cells = [f"{name:<44}", f"ours {mine:9.2f} ms"]
     for other, times in others.items():
-        theirs = Meter.summary(times)
+        theirs = METER.summary(times)
         cells.append(f"{other} {theirs:9.1f} ms ({theirs / mine:6.1f}x)")
     print("  ".join(cells), flush=True)
 
@@ -223,9 +213,9 @@ def compare_sizes(worlds: list[World], rounds: int = 40) -> None:
             world.shell(1, f"size {number}")
             taken.append(_ms(world.capture))
     print("\n## sizes in turn: checkpoint, 1 changed, shell step")
-    first = Meter.summary(times[0])
+    first = METER.summary(times[0])
     for world, taken in zip(worlds, times, strict=True):
-        mine = Meter.summary(taken)
+        mine = METER.summary(taken)
         print(f"{world.files:>7} files  {mine:8.2f} ms  ({mine / first:.2f} of the first)")
 
 
@@ -299,9 +289,9 @@ def main() -> None:
     parser.add_argument("--least", action="store_true", help="the least of the rounds")
     arguments = parser.parse_args()
     if arguments.processor:
-        Meter.clock = staticmethod(_processor_seconds)
+        METER.clock = _processor_seconds
     if arguments.least:
-        Meter.summary = staticmethod(min)
+        METER.summary = min
     describe_machine(Path(arguments.folder))
     worlds: list[World] = []
     with tempfile.TemporaryDirectory(prefix="compare-", dir=arguments.folder) as folder:

@@ -13,7 +13,9 @@ import time
 from pathlib import Path
 
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
+from cleveragents.domain.resource import SandboxAddress
 from cleveragents.infrastructure.confinement.confiner import Confiner
+from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
 from cleveragents.infrastructure.processes.runner import Command, ProcessRunner
 
 OFF = Confinement(mode=ConfinementMode.OFF)
@@ -30,7 +32,7 @@ def main(calls: int) -> None:
         sandbox = Path(folder, "code")
         sandbox.mkdir()
         confiner = Confiner(environ=dict(os.environ), scratch=folder)
-        runner = ProcessRunner(confiner, 100_000)
+        runner = ProcessRunner(confiner, ForkServer(), 100_000)
         ways = dict(WAYS)
         if confiner.machine.bubblewrap is None:
             del ways["bubblewrap"]
@@ -48,7 +50,7 @@ def timed(runner: ProcessRunner, asked: Confinement, sandbox: str) -> float:
         name="true",
         argv=["/bin/true"],
         folder=sandbox,
-        sandboxes={"code": sandbox},
+        sandboxes={"code": SandboxAddress(value=sandbox, folder=sandbox, writable=(sandbox,))},
         timeout=10,
         confinement=asked,
     )

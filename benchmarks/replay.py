@@ -25,16 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compare import describe_machine
-from workers import adapters_in
+from workers import adapters_in, checkout_of
 
-from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.resource import PlanResource
-from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 
-PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
-TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
 SETTINGS = ("user.name=n", "user.email=e@x", "gc.auto=0", "core.hooksPath=")
 GIT = ("git", *(word for setting in SETTINGS for word in ("-c", setting)))
 MADE_FILES, MADE_COMMITS, MADE_CHANGES = 6000, 60, 400
@@ -72,17 +66,7 @@ class Replay:
         for place in (self.project, self.clone):
             git(top, "clone", "-q", "--shared", "--no-checkout", str(repository), str(place))
             git(place, "checkout", "-q", "--detach", first)
-        self.resource = PlanResource(
-            resource_id=TREE,
-            plan_id=PLAN,
-            name="code",
-            type=GIT_CHECKOUT.type,
-            location=str(self.project),
-            base=first,
-            sandbox_path=str(self.sandbox),
-            details={"git_dir": str(self.project / ".git")},
-        )
-        make_repository(self.resource)
+        self.resource = checkout_of(self.project, self.sandbox, first)
         self.store = CheckpointManager(adapters_in(top))
         self._env = {"GIT_DIR": str(self.shadow), "GIT_WORK_TREE": str(self.clone)}
         git(top, "init", "-q", env={"GIT_DIR": str(self.shadow)})

@@ -4,17 +4,10 @@ import json
 import sys
 from pathlib import Path
 
-from workers import adapters_in
-
 from benchmarks.peers.places import PeerError, Place, bytes_on_disk
-from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.resource import PlanResource
-from cleveragents.domain.resource_kinds import GIT_CHECKOUT
+from benchmarks.workers import PLAN, adapters_in, resource_of
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 
-PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
-TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
 AGENTS = str(Path(sys.executable).with_name("agents"))
 ACTION = {
     "name": "compare",
@@ -28,21 +21,13 @@ class Engine:
     """One process that stays, as `plan execute` is; the plan's own record is not in it."""
 
     def __init__(self, place: Place) -> None:
-        self.tree = place.top / "sandbox"
+        self.tree = place.store / "sandboxes" / PLAN / "code"
         self._snapshots = place.store / "snapshots"
         base = place.run("git", "rev-parse", "HEAD").decode().strip()
-        self._resource = PlanResource(
-            resource_id=TREE,
-            plan_id=PLAN,
-            name="code",
-            type=GIT_CHECKOUT.type,
-            location=str(place.project),
-            base=base,
-            sandbox_path=str(self.tree),
-            details={"git_dir": str(place.project / ".git")},
-        )
-        make_repository(self._resource)
-        self._manager = CheckpointManager(adapters_in(place.store))
+        self._resource = resource_of(place.project, self.tree, base)
+        adapters = adapters_in(place.store)
+        adapters.of(self._resource).sandbox.create(self._resource)
+        self._manager = CheckpointManager(adapters)
 
     def snapshot(self) -> str:
         return self._manager.capture(self._resource).ref

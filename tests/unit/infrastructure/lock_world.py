@@ -25,6 +25,9 @@ class Noon:
     def now(self) -> datetime:
         return datetime(2025, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
 
+    def pause(self, seconds: float) -> None:
+        """It is always noon."""
+
 
 @pytest.fixture
 def locks(tmp_path: Path) -> FilePlanLocks:

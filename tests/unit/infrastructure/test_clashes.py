@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from cleveragents.infrastructure.sandbox.git.clashes import Clash, Version, told
 from cleveragents.infrastructure.sandbox.git.command import Git
+from cleveragents.infrastructure.sandbox.git.merge import Clash, Version, told
 
 
 class Blobs:

@@ -24,14 +24,14 @@ from cleveragents.infrastructure.sandbox.project_view import ignored_changes, in
 from cleveragents.infrastructure.sandbox.project_view.ignored_changes import (
     IgnoredChanges,
     LayerComparison,
+    without_untouched,
 )
 from cleveragents.infrastructure.sandbox.project_view.instead import (
     Instead,
     instead_of_layer,
     notice_of,
 )
-from cleveragents.infrastructure.sandbox.project_view.layer_changes import without_untouched
-from cleveragents.infrastructure.sandbox.project_view.new_submodules import has_modules, settle
+from cleveragents.infrastructure.sandbox.project_view.project_views import has_modules, settle
 
 
 @pytest.fixture

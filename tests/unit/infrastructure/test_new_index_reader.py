@@ -8,7 +8,7 @@ import pytest
 
 from cleveragents.infrastructure.sandbox.git.repository.new_index_reader import (
     entries_at,
-    listing_of,
+    read_new_index,
 )
 
 OID_BYTES = {"sha1": 20, "sha256": 32}
@@ -39,7 +39,8 @@ def repository(folder: Path, algorithm: str = "sha1") -> Path:
 
 
 def listed(folder: Path, algorithm: str = "sha1") -> bytes | None:
-    return listing_of((folder / ".git/index").read_bytes(), OID_BYTES[algorithm])
+    found = read_new_index((folder / ".git/index").read_bytes(), OID_BYTES[algorithm])
+    return found.listing if found else None
 
 
 @pytest.mark.parametrize("algorithm", ["sha1", "sha256"])
@@ -82,7 +83,7 @@ def test_a_merge_that_stopped_is_left_to_git(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data", [b"", b"DIRC", b"CRID" + bytes(60)])
 def test_what_is_no_index_is_left_to_git(data: bytes) -> None:
-    assert listing_of(data, 20) is None
+    assert read_new_index(data, 20) is None
 
 
 def test_how_many_paths_an_index_names_is_in_its_first_bytes(tmp_path: Path) -> None:

@@ -19,11 +19,13 @@ from cleveragents.domain.action import (
     Step,
     Subplan,
     Subplans,
+    TimelineUse,
     ToolSpec,
     Validation,
 )
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 from cleveragents.domain.resource_kinds import kinds
+from cleveragents.domain.secrets import Secrets
 from cleveragents.infrastructure.database.rows import to_json, typed
 
 TEXTS = st.text(max_size=12)
@@ -47,6 +49,7 @@ RESOURCES = st.builds(
     exclude=MANY,
     checkpointable=st.just(value=False),
     in_place=st.just(value=True),
+    secrets=st.just(Secrets.SKIP),
 )
 PARAMETERS = st.builds(
     Parameter,
@@ -136,6 +139,12 @@ FULL_ACTIONS = st.builds(
         network=st.just(value=True),
         environment=st.tuples(st.text()),
         write=st.tuples(st.text()),
+    ),
+    use=st.builds(
+        TimelineUse,
+        use_id=NAMES,
+        first_step=st.integers(min_value=1),
+        script=st.lists(CALLS, min_size=1, max_size=2).map(tuple),
     ),
 )
 

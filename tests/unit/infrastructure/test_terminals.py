@@ -10,12 +10,15 @@ from typing import IO
 
 import pytest
 
-from cleveragents.infrastructure.terminal import own_terminal, relays, terminal_guard
+from cleveragents.infrastructure.terminal import own_terminal, relays, user_terminal
 from cleveragents.infrastructure.terminal.console import Console
 from cleveragents.infrastructure.terminal.own_terminal import OwnTerminal
 from cleveragents.infrastructure.terminal.relays import Outlet, PassedThrough
-from cleveragents.infrastructure.terminal.terminal_guard import guarded
-from cleveragents.infrastructure.terminal.user_terminal import UserTerminal, has_the_terminal
+from cleveragents.infrastructure.terminal.user_terminal import (
+    UserTerminal,
+    guarded,
+    has_the_terminal,
+)
 
 _LFLAG = 3
 
@@ -81,7 +84,7 @@ def test_without_a_guard_it_is_handed_over_all_the_same(
     def refusing(*_given: object, **_named: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr(terminal_guard.subprocess, "Popen", refusing)
+    monkeypatch.setattr(user_terminal.subprocess, "Popen", refusing)
     user, before = UserTerminal(terminal.near, terminal.near), termios.tcgetattr(terminal.near)
 
     assert guarded(terminal.near, before) is None

@@ -6,7 +6,7 @@ Every folder on the way is opened by itself, from `top` on, and none of them thr
 import errno
 import os
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO
 
@@ -91,21 +91,41 @@ def remove(top: str, name: str) -> None:
         _remove(folder, last)
 
 
+def put_below(top: str, name: str, data: bytes, mode: int = 0o644) -> None:
+    """As `put_file`, where `top` is not ours to make: raises OSError unless it is a folder."""
+    with opened(top, _FOLDER) as root:
+        *above, last = name.split("/")
+        folder = _made(root, above)
+        try:
+            if _is_folder(folder, last):
+                _remove(folder, last)
+            _write(folder, last, data, mode, synced=True)
+        finally:
+            os.close(folder)
+
+
 def make_folder(top: str, name: str) -> None:
     """Real folders all the way: a link in their place would lead out of `top`."""
     parent, last = os.path.split(top.rstrip("/"))
     with opened(parent, _OURS) as fd:
-        folder = os.dup(fd)
+        os.close(_made(fd, (last, *filter(None, name.split("/")))))
+
+
+def _made(root: int, parts: Iterable[str]) -> int:
+    """A descriptor of the last of these, each in the one before."""
+    folder = os.dup(root)
     try:
-        for part in (last, *filter(None, name.split("/"))):
+        for part in parts:
             if not _is_folder(folder, part):
                 _remove(folder, part)
                 os.mkdir(part, 0o700, dir_fd=folder)
             inner = os.open(part, _FOLDER, dir_fd=folder)
             os.close(folder)
             folder = inner
-    finally:
+    except BaseException:
         os.close(folder)
+        raise
+    return folder
 
 
 def below(top: str, folder: str) -> Iterator[str]:
@@ -113,13 +133,16 @@ def below(top: str, folder: str) -> Iterator[str]:
     return (name for name, _ in kinds_below(top, folder))
 
 
-def kinds_below(top: str, folder: str) -> Iterator[tuple[str, bool]]:
+def kinds_below(top: str, start: str) -> Iterator[tuple[str, bool]]:
     """The same, each with whether it is a regular file."""
-    for name, is_folder, is_file in _listed(top, folder):
-        if is_folder:
-            yield from kinds_below(top, f"{folder}/{name}")
+    waiting = [(start, True, False)]
+    while waiting:
+        name, is_folder, is_file = waiting.pop()
+        if is_folder:  # not by calling itself: who plants folders may plant thousands of them
+            inner = reversed(_listed(top, name))
+            waiting += ((f"{name}/{last}", folder, file) for last, folder, file in inner)
         else:
-            yield f"{folder}/{name}", is_file
+            yield name, is_file
 
 
 def kinds_in(top: str, folder: str = ".") -> Iterator[tuple[str, bool]]:

@@ -44,13 +44,15 @@ def examine_file(anchor: RootedFolder, path: bytes, sink: Sink) -> ManifestRow |
         return read_path(anchor, path, sink)
 
 
-def examine_mapped(anchor: RootedFolder, path: bytes, sink: Sink) -> ManifestRow | None:
+def examine_mapped(
+    anchor: RootedFolder, path: bytes, sink: Sink, hashed: Sink = hash_only
+) -> ManifestRow | None:
     """The same for what somebody writes through memory, of which its times need not tell: it is
-    what it was read as twice."""
+    what it was read as twice. `hashed` gives what the sink gives, and keeps nothing."""
     for attempt in range(_ATTEMPTS):
         if attempt:
             time.sleep(_PAUSE * attempt)
-        first, second = read_path(anchor, path, hash_only), read_path(anchor, path, sink)
+        first, second = read_path(anchor, path, hashed), read_path(anchor, path, sink)
         if same_state(first, second):
             return second
     raise _failed(path, _CHANGING)

@@ -2,9 +2,9 @@
 
 Each entry counts with the SHA-256 of its path, kind, mode, contents and target, added up modulo
 2^256: the order does not matter, and a change is taken out and put in. After a restore, what was
-written is read back and has to come to the hash of the snapshot (`tree/restore/whole.py`). It
-guards against accidents; who may choose contents freely could find two trees with one sum, and
-reading back file by file shows that too.
+written is read back and has to come to the hash of the snapshot
+(`snapshots/tree/restore/whole.py`). It guards against accidents; who may choose contents
+freely could find two trees with one sum, and reading back file by file shows that too.
 """
 
 import hashlib

@@ -4,7 +4,7 @@ import errno
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec import Struct, field
 
@@ -55,6 +55,22 @@ def walk_if_small(
             return None
     _drop_mere_holders(listing)
     return listing
+
+
+def folders_below(top: str) -> Iterator[tuple[str, list[str]]]:
+    """`top` and each folder below it, with the names of the folders in it: those that are taken out
+    of the list are not gone into. What cannot be listed is passed over. Not by calling itself:
+    somebody may have planted thousands of folders in each other."""
+    waiting = [top]
+    while waiting:
+        folder = waiting.pop()
+        try:
+            with os.scandir(folder) as entries:
+                names = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+        except OSError:
+            names = []
+        yield folder, names
+        waiting.extend(os.path.join(folder, name) for name in reversed(names))
 
 
 def linked_files(listing: Listing) -> set[bytes]:

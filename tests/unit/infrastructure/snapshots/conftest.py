@@ -13,19 +13,14 @@ from tests.support.runners import adapters_in
 
 from cleveragents.application.ports.runtime import Expected
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.resource import PlanResource
-from cleveragents.domain.resource_kinds import GIT_CHECKOUT
 from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-from cleveragents.infrastructure.sandbox.git.repository.own_repository import make_repository
 from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 
 sys.path.insert(0, str(Path(__file__).parents[4]))
 
+from benchmarks.workers import PLAN, checkout_of
 from tests.support.trees import tree_of
 
-PLAN = PlanId("01ARZ3NDEKTSV4RRFFQ69G5FAV")
-TREE = ResourceId("01ARZ3NDEKTSV4RRFFQ69G5FAW")
 MAKE = (
     "git init -q -b main . && git config user.name n && git config user.email e@x;"
     "mkdir src && echo one > a.txt && echo two > src/b.txt && printf x > run.sh;"
@@ -47,17 +42,7 @@ class World:
         else:
             shutil.copytree(template, self.project, symlinks=True)
         base = self.sh("git rev-parse HEAD").strip()
-        self.resource = PlanResource(
-            resource_id=TREE,
-            plan_id=PLAN,
-            name="code",
-            type=GIT_CHECKOUT.type,
-            location=str(self.project),
-            base=base,
-            sandbox_path=str(self.sandbox),
-            details={"git_dir": str(self.project / ".git")},
-        )
-        make_repository(self.resource)
+        self.resource = checkout_of(self.project, self.sandbox, base)
         self.store = self.new_process()
 
     def new_process(self) -> CheckpointManager:

@@ -17,9 +17,10 @@ def key_of(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
 
 
-def spoil(world, key: bytes, how: str) -> None:
-    """Of all that is stored under this hash."""
-    world.new_process()
+def spoil(world, key: bytes, how: str, *, later: bool = True) -> None:
+    """Of all that is stored under this hash; `later` by another process than goes on."""
+    if later:
+        world.new_process()
     with closing(sqlite3.connect(world.database)) as db:
         if how == "gone":
             done = db.execute("DELETE FROM contents WHERE hash=?", (key,)).rowcount
@@ -29,12 +30,13 @@ def spoil(world, key: bytes, how: str) -> None:
         db.commit()
 
 
+@pytest.mark.parametrize("later", [True, False], ids=["later", "right after it was stored"])
 @pytest.mark.parametrize("how", ["other bytes", "gone"])
-def test_a_small_file_that_goes_is_stored_anew(world, how: str) -> None:
+def test_a_small_file_that_goes_is_stored_anew(world, how: str, *, later: bool) -> None:
     first = world.capture()
     world.work("echo precious > new; echo other > a.txt")
     second = world.capture()
-    spoil(world, key_of(b"precious\n"), how)
+    spoil(world, key_of(b"precious\n"), how, later=later)
     restored = world.restore(first.ref)
     assert ["'new'" in note for note in restored.notes] == [True]
     assert not (world.sandbox / "new").exists()

@@ -1,5 +1,7 @@
 """The repository of a sandbox is part of the snapshot, and nothing but that is written."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,34 @@ def test_references_and_settings_come_back_even_after_gc(make_world, command: st
     assert _own(world) == after
     world.restore(first.ref)
     assert _own(world) == before
+
+
+def test_commits_that_differ_a_little_take_little_and_come_back_in_their_order(make_world) -> None:
+    world = make_world()
+    world.work("seq 100000 > long.txt; git add -A; git commit -q -m first; git gc -q")
+    world.capture()
+    taken = []
+    for number in range(8):
+        world.work(f"echo {number} >> long.txt; git commit -q -a -m {number}; git repack -q -a -d")
+        taken.append((world.capture(), _own(world)))
+    names = _packs_of(world)
+    assert len(names) > len(taken)
+    assert sum(sorted(names.values())[: len(taken)]) < 20_000, "each holds what differs"
+    world.work("rm -rf $(git rev-parse --absolute-git-dir)")
+    world.capture()
+    for one, was in taken[::-1]:
+        world.restore(one.ref)
+        assert _own(world) == was
+        world.work("git fsck --connectivity-only")
+
+
+def _packs_of(world) -> dict[str, int]:
+    with closing(sqlite3.connect(world.database)) as db:
+        rows = db.execute(
+            "SELECT DISTINCT s.name, c.size FROM side_contents s JOIN contents c USING (hash)"
+            " WHERE s.name LIKE 'pack:%'"
+        )
+        return dict(rows.fetchall())
 
 
 DAMAGE = {

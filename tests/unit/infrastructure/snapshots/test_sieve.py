@@ -19,7 +19,7 @@ from tests.unit.infrastructure.snapshots.test_watcher_histories import TreeHisto
 
 from cleveragents.infrastructure.files.entry import NEVER, RACY_NS
 from cleveragents.infrastructure.snapshots.changes import full_scan as comparison
-from cleveragents.infrastructure.snapshots.changes import stat_index_scan
+from cleveragents.infrastructure.snapshots.changes import stat_index, stat_index_scan
 from cleveragents.infrastructure.snapshots.changes.stat_index import CERTAIN, draft
 from cleveragents.infrastructure.snapshots.changes.stat_index_scan import Sifted
 
@@ -93,7 +93,7 @@ def sifted(monkeypatch: pytest.MonkeyPatch) -> list[Sifted]:
 
 def test_nothing_changed_and_nothing_is_looked_at(tree: StoredTree, sifted: list[Sifted]) -> None:
     before = tree.capture().ref
-    assert sifted == [(set(), set(), set())]
+    assert sifted == [(set(), set(), set(), {})]
     tree.new_process()
     assert tree.capture().ref == before
     assert len(sifted) == 2
@@ -157,6 +157,23 @@ def test_what_was_stored_since_is_known_and_looked_at_again(
     tree.new_process()
     assert [change.path for change in tree.capture().changes] == ["x/y"]
     assert len(sifted) == 4
+
+
+def test_one_that_tells_of_too_little_is_made_anew(
+    tree: StoredTree, sifted: list[Sifted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stat_index, "_FEW_TOUCHED", 5)
+    monkeypatch.setattr(comparison, "_STALE", 4)
+    for number in range(10):
+        (tree.root / f"n/m/f{number}").write_text("changed")
+    newest = tree.capture().ref
+    assert len(sifted) == 1
+    time.sleep(OLD)
+    _look_twice(tree)
+    assert len(sifted) == 1
+    tree.new_process()
+    assert tree.capture().ref == newest
+    assert sifted[1:] == [(set(), set(), set(), {})]
 
 
 def test_specials_and_second_names_are_heard_of(tree: StoredTree, sifted: list[Sifted]) -> None:

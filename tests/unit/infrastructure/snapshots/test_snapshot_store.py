@@ -234,6 +234,52 @@ def test_keep_only_frees_what_nobody_needs(world) -> None:
     assert world.store.keep_only(world.resource, [one.ref for one in kept]) >= 0
 
 
+def test_what_is_little_waits_for_a_later_sweep(world) -> None:
+    (world.sandbox / "big").write_bytes(os.urandom(2 * MIB))
+    first = world.capture()
+    (world.sandbox / "small").write_bytes(os.urandom(10_000))
+    passing = world.capture()
+    (world.sandbox / "small").unlink()
+    last = world.capture()
+    kept = [first.ref, last.ref]
+    assert world.store.keep_only(world.resource, kept, if_worth=True) == 0
+    world.verify(passing.ref, passing.state_hash)
+    world.store.keep_only(world.resource, kept)
+    with pytest.raises(SnapshotDamagedError):
+        world.verify(passing.ref, passing.state_hash)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+def test_what_is_much_of_the_store_goes_at_once(world, times: int) -> None:
+    """Also if it has come together from little."""
+    (world.sandbox / "big").write_bytes(os.urandom(2 * MIB))
+    kept = [world.capture().ref]
+    passing = []
+    for number in range(times):
+        (world.sandbox / "file").write_bytes(os.urandom(MIB // times))
+        passing.append(world.capture())
+        (world.sandbox / "file").write_bytes(str(number).encode())
+        kept.append(world.capture().ref)
+    assert world.store.keep_only(world.resource, kept, if_worth=True) > 0.9 * MIB
+    for one in passing:
+        with pytest.raises(SnapshotDamagedError):
+            world.verify(one.ref, one.state_hash)
+
+
+def test_what_a_kept_snapshot_has_too_is_not_counted_as_free(world) -> None:
+    path = world.sandbox / "big"
+    path.write_bytes(os.urandom(2 * MIB))
+    first = world.capture()
+    path.write_bytes(b"gone")
+    second = world.capture()
+    back = world.restore(first.ref).snapshot
+    path.write_bytes(b"gone again")
+    last = world.capture()
+    kept = [first.ref, second.ref, last.ref]
+    assert world.store.keep_only(world.resource, kept, if_worth=True) == 0
+    world.verify(back.ref, back.state_hash)
+
+
 def test_two_trees_of_one_plan_share_a_store_but_no_state(world) -> None:
     first = world.capture()
     one = world.resource

@@ -44,12 +44,18 @@ _SETTINGS_PLACES = ("HOME", "XDG_CONFIG_HOME")
 
 
 class View(Struct, frozen=True, kw_only=True):
-    """Whose confinement holds, where git stands, and where it may write beside its room."""
+    """Whose confinement holds, where git stands, where it may write beside its room, and how long
+    each command may take."""
 
     confinement: Confinement
     plan_id: str
     folder: str
     writable: Sequence[str] = ()
+    seconds: float = _SECONDS
+
+
+class GitUnansweredError(SandboxError):
+    """A git command that was killed, or did not end in time."""
 
 
 class InsideSession:
@@ -109,7 +115,7 @@ class _Shell:
         if isinstance(call.input, bytes) and call.input:
             file.write_bytes(call.input)
         told = call.input if isinstance(call.input, Path) else file if call.input else os.devnull
-        answers = _CommandAnswers(running, mark)
+        answers = _CommandAnswers(running, mark, self._view.seconds)
         self._is_idle = False
         try:
             answers.ask(_line(call, str(told), mark))
@@ -163,7 +169,7 @@ class _Shell:
                 scarce.hint,
             )
         why = "had too many processes" if many else "was killed or took too long"
-        return SandboxError(
+        return GitUnansweredError(
             f"git over the sandbox {self._view.folder} {why}",
             "look for a filter or driver in your git configuration that does not end",
         )
@@ -177,7 +183,8 @@ class _Shell:
 class _CommandAnswers:
     """What one command wrote, up to the mark that says that it has ended."""
 
-    def __init__(self, running: Running, mark: bytes) -> None:
+    def __init__(self, running: Running, mark: bytes, seconds: float) -> None:
+        self._seconds = seconds
         process = running.process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -193,7 +200,7 @@ class _CommandAnswers:
         """Leaves `code` None if the shell came to its end instead. Raises OSError."""
         self._stdin.write(line)
         self._stdin.flush()
-        deadline = time.monotonic() + _SECONDS
+        deadline = time.monotonic() + self._seconds
         streams, waiting = select.poll(), set(self._texts)
         for stream in waiting:
             streams.register(stream, select.POLLIN)

@@ -9,7 +9,7 @@ from cleveragents.domain.resource import OwnState, ResourceInspection
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.config import GitSettings
 from cleveragents.infrastructure.sandbox.git.include import check_include
-from cleveragents.infrastructure.sandbox.git.repository.details import CheckoutDetails, Submodule
+from cleveragents.infrastructure.sandbox.git.repository.own_place import CheckoutDetails, Submodule
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git.submodules.inspect import find_submodules
 from cleveragents.infrastructure.sandbox.git.submodules.records import in_repository

@@ -8,8 +8,11 @@ from msgspec.structs import replace
 from cleveragents.domain.errors import BaseLostError, RepositoryNotTrustedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
-from cleveragents.infrastructure.sandbox.git.repository.details import details_of
-from cleveragents.infrastructure.sandbox.git.repository.own_place import folder_of, objects_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import (
+    details_of,
+    folder_of,
+    objects_of,
+)
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, is_base, value_of
 from cleveragents.infrastructure.sandbox.git.submodules.records import (
     borrowing_folder,

@@ -9,6 +9,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.domain.action import ResourceSpec
@@ -18,8 +19,9 @@ from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource, Rebuilding, ResourceInspection
 from cleveragents.infrastructure.files.layers.known_layers import beside, copied_folders
 from cleveragents.infrastructure.sandbox.git.command import Git
-from cleveragents.infrastructure.sandbox.git.repository.details import Submodule, details_of
 from cleveragents.infrastructure.sandbox.git.repository.own_place import (
+    Submodule,
+    details_of,
     folder_of,
     objects_of,
     require_sandbox,
@@ -33,35 +35,23 @@ from cleveragents.infrastructure.sandbox.git.submodules.records import (
     submodules_of,
 )
 from cleveragents.infrastructure.sandbox.git.views import GitView, GitViews
-from cleveragents.infrastructure.sandbox.location import (
-    make_parent,
-    remove_sandbox,
-    throw_away,
-)
+from cleveragents.infrastructure.sandbox.location import make_parent, remove_sandbox, throw_away
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cleveragents.infrastructure.sandbox.git.apply.ignored_token import IgnoredToken
+    from cleveragents.infrastructure.sandbox.git.apply.token import IgnoredToken
     from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked
     from cleveragents.infrastructure.sandbox.git.trees import GitTrees
     from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
 
 
-class GitCheckouts:
-    def __init__(
-        self,
-        sandboxes_dir: str,
-        scratch_dir: str,
-        pins: Pins,
-        views: GitViews,
-        layers: "Callable[[], SandboxLayers]",
-    ) -> None:
-        self._layers = layers
-        self._sandboxes = sandboxes_dir
-        self._scratch = scratch_dir
-        self._pins = pins
-        self._views = views
+class GitCheckouts(Struct, frozen=True):
+    _sandboxes: str
+    _scratch: str
+    _pins: Pins
+    _views: GitViews
+    _layers: "Callable[[], SandboxLayers]"
 
     def inspect(
         self, spec: ResourceSpec, plan_id: PlanId | None, *, include_uncommitted: bool
@@ -87,8 +77,8 @@ class GitCheckouts:
         self._discard(resource)
         make_parent(resource.sandbox_path)
         try:
-            make_repository(resource)
-            self._views.note_made(resource)
+            settings = make_repository(resource)
+            self._views.note_made(resource, settings)
             _make_submodules(resource)
             copy_include(resource.location, resource.include, resource.sandbox_path)
             layers = self._layers()
@@ -264,7 +254,7 @@ def _ignored_left(
     private: Git, resource: PlanResource, brought: "IgnoredToken | None"
 ) -> list[str]:
     from cleveragents.infrastructure.sandbox.git.diff import ignored_files
-    from cleveragents.infrastructure.sandbox.project_view.layer_changes import without_untouched
+    from cleveragents.infrastructure.sandbox.project_view.ignored_changes import without_untouched
 
     found = ignored_files(private, _copied(resource))
     left = [path for path in found if brought is None or not brought.takes(path)]
@@ -311,7 +301,7 @@ def _make_submodules(resource: PlanResource) -> None:
 
 def _make_submodule(resource: PlanResource, module: Submodule) -> None:
     from cleveragents.infrastructure.files.durable_files import make_folder
-    from cleveragents.infrastructure.sandbox.git.repository.furnish import (
+    from cleveragents.infrastructure.sandbox.git.repository.own_repository import (
         active,
         check_out,
         furnish,

@@ -25,6 +25,7 @@ from cleveragents.infrastructure.sandbox.git.repository.own_place import (
 if TYPE_CHECKING:  # a snapshot hardly ever asks git anything
     from pathlib import Path
 
+    from cleveragents.infrastructure.sandbox.git.config import GitSettings
     from cleveragents.infrastructure.sandbox.git.inside import GitInside, InsideSession
     from cleveragents.infrastructure.sandbox.git.trees import GitTrees
 
@@ -53,9 +54,15 @@ class GitViews:
     def __init__(self, inside: "Callable[[], GitInside]") -> None:
         self._inside = inside
         self._made: dict[str, tuple[int, int, int] | None] = {}
+        self._settings: dict[str, GitSettings] = {}
 
-    def note_made(self, resource: PlanResource) -> None:
+    def note_made(self, resource: PlanResource, settings: "GitSettings") -> None:
+        """`settings` are those by which it was checked out."""
         self._made[resource.sandbox_path] = _index_marks(resource)
+        self._settings[resource.sandbox_path] = settings
+
+    def settings_of(self, resource: PlanResource) -> "GitSettings | None":
+        return self._settings.get(resource.sandbox_path)
 
     def is_as_made(self, resource: PlanResource) -> bool:
         made = self._made.get(resource.sandbox_path)

@@ -45,6 +45,7 @@ from cleveragents.infrastructure.snapshots.changes.listing import (
     UNLISTED,
     Part,
     TreeListing,
+    expected_listing,
     listing_of,
     marked,
     path_of,
@@ -165,13 +166,15 @@ class _Quick(Struct, frozen=True):
 
     def sifted(self, stat_index: StatIndex) -> ScanResult:
         """Raises CannotSiftError, CommandFailedError or OSError."""
-        if not self._has_times():
+        touched = self.known.touched()
+        if not self._has_times() or stat_index.is_worn(len(touched)):
             raise CannotSiftError
         from cleveragents.infrastructure.snapshots.changes.stat_index_scan import sift  # noqa: PLC0415 - large trees
 
         found = sift(self.anchor, self.exclude, self.known, self.watch, stat_index)
-        doubtful = found.paths | self.known.touched()
-        return ScanResult(self._differing(doubtful, {}, []), found.special, found.linked)
+        doubtful = found.paths | touched
+        differing = self._differing(doubtful, {}, [], found.statuses)
+        return ScanResult(differing, found.special, found.linked)
 
     def listed(self, before: TreeListing | None) -> ScanResult:
         """Raises CannotListError or OSError."""
@@ -194,11 +197,14 @@ class _Quick(Struct, frozen=True):
             linked |= linked_files(inner)
         stale = not kept or len(doubtful) > _STALE or _is_worth_sharing_out(before, listed)
         plain = not (special or linked or self.exclude.patterns)
+        begins = kept is None and not self.known.seen
         return ScanResult(
-            self._differing(doubtful, came, listed),
+            _all_new(doubtful, came, listed)
+            if begins
+            else self._differing(doubtful, came, listed, {}),
             special,
             linked,
-            _outline_now(before, listed) if stale else None,
+            self._outline(kept, before, listed) if stale else None,
             self._draft(listed, since_ns) if plain and not stale else None,
             frozenset(_all_marked(listed, EXCLUDED)),
         )
@@ -219,8 +225,17 @@ class _Quick(Struct, frozen=True):
         folders = sorted({b"", *_all_marked(listed, FOLDER)})
         return draft(self.anchor.folder(b""), folders, since_ns)
 
+    def _outline(
+        self, kept: TreeListing | None, before: TreeListing, listed: list[Listed]
+    ) -> TreeListing:
+        if kept is None and before.spine and not _has_new_tops(before, listed):
+            return _in_parts_of(before, listed)  # shared out by what was expected, which came
+        return _outline_now(before, listed)
+
     def _first(self) -> TreeListing:
         """Only to know the folders, which have to be watched before they are listed."""
+        if expected := self.known.expected():
+            return expected_listing(expected)
         anchor, exclude = self.anchor, self.exclude
         listed = list_with_find(anchor, exclude, UNLISTED, lambda _: None, _nothing)
         return listing_of(_records_now(listed))
@@ -248,8 +263,13 @@ class _Quick(Struct, frozen=True):
         return {path_of(record): record[:1] for record in now}, went
 
     def _differing(
-        self, doubtful: set[bytes], came: dict[bytes, bytes], listed: list[Listed]
+        self,
+        doubtful: set[bytes],
+        came: Mapping[bytes, bytes],
+        listed: list[Listed],
+        looked_at: Mapping[bytes, StatInfo | None],
     ) -> set[bytes]:
+        """`looked_at` are statuses since the folders are watched: what came later is heard of."""
         self.known.load(doubtful)
         seen = self.known.seen
         mere = _mere_holders(listed) if doubtful else set[bytes]()
@@ -261,19 +281,25 @@ class _Quick(Struct, frozen=True):
                 if came[path] in _CAPTURED and path not in mere:
                     differing.add(path)
                 continue
-            status = None if path in mere else self._status(path)
+            status = None if path in mere else self._status(path, looked_at)
             same = before.still_is(status) if before and status else before is status
             if not same:
                 differing.add(path)
         return differing
 
-    def _status(self, path: bytes) -> StatInfo | None:
-        status = status_at(self.anchor, path)
+    def _status(self, path: bytes, looked_at: Mapping[bytes, StatInfo | None]) -> StatInfo | None:
+        status = looked_at[path] if path in looked_at else status_at(self.anchor, path)
         if status is None or status.kind is None:
             return None
         if (path, status.kind is Kind.DIR) in self.exclude:
             return None
         return None if any((p, True) in self.exclude for p in _parents(path)) else status
+
+
+def _all_new(doubtful: set[bytes], came: Mapping[bytes, bytes], listed: list[Listed]) -> set[bytes]:
+    """Where nothing is known, there is nothing to compare with."""
+    mere = _mere_holders(listed)
+    return {p for p in doubtful if came.get(p, FILE) in _CAPTURED and p not in mere}
 
 
 def _nothing() -> None:
@@ -313,6 +339,10 @@ def _outline_now(before: TreeListing, listed: list[Listed]) -> TreeListing:
     grown = abs(sum(len(part.now) for part in listed) - size) > size * _GROWN
     if grown or _has_new_tops(before, listed):
         return listing_of(_records_now(listed))
+    return _in_parts_of(before, listed)
+
+
+def _in_parts_of(before: TreeListing, listed: list[Listed]) -> TreeListing:
     kept = listed[: len(before.parts)]
     return TreeListing(before.spine, tuple(Part(part.before.tops, part.now) for part in kept))
 

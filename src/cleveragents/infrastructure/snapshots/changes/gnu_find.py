@@ -60,7 +60,8 @@ def list_with_find(
         raise CannotListError
     try:
         ribs, parts = _now(anchor, before, exclude.hidden)
-        hidden = _without(exclude.hidden) if parts[0][1] == [WHOLE] else []
+        whole = parts[0][1] == [WHOLE]
+        hidden = _without(name for name in exclude.hidden if whole or b"/" in name)
         argv = [program, "-P"], [*hidden, *conditions]
         with ParallelCommands(anchor.folder(b"")) as finders:
             for part, tops in parts:
@@ -77,6 +78,8 @@ def expression(exclude: Excludes) -> list[bytes] | None:
     """What to do with each path that is not hidden, as find's arguments; None if that cannot be
     said."""
     if any(mark in pattern for pattern, _ in exclude.patterns for mark in _UNLIKE):
+        return None
+    if exclude.spared_names or exclude.spared_paths:
         return None
     conditions: list[list[bytes]] = []
     for pattern, folders_only in exclude.patterns:
@@ -108,7 +111,7 @@ def _start(
 
 def _without(hidden: Iterable[bytes]) -> list[bytes]:
     """Before all other conditions. Every path would be compared with them, so that the tops, where
-    there are some, rather leave these out."""
+    there are some, rather leave out what is hidden among them."""
     return [
         word
         for name in sorted(hidden)

@@ -18,7 +18,7 @@ nobody can set it.
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from cleveragents.infrastructure.files.entry import Kind, ManifestRow, parent_of
@@ -124,6 +124,37 @@ def listing_of(found: Iterable[bytes]) -> TreeListing:
     ribs = {path: record for path, record in every if path in spine}
     rib_text = b"".join(ribs[path] + b"\0" for path in spine if path)
     return TreeListing(tuple(spine), (Part((), rib_text), *parts))
+
+
+def expected_listing(files: Collection[bytes]) -> TreeListing:
+    """What is known of a tree of which only the paths of files are: its folders, in parts."""
+    folders = _folders_of(files)
+    spine, _ = _spine(folders)
+    held = set(spine)
+    tops = [path for path in files if parent_of(path) in held]
+    weights = Counter(_top_of(path, spine) for path in folders if path not in held)
+    weights.update(tops)
+    if len(weights) > MOST_TOPS:
+        return UNLISTED
+    texts: dict[bytes, list[bytes]] = {top: [] for top in weights}
+    for path in folders:
+        if path not in held:
+            texts[_top_of(path, spine)].append(b"%b0 0 ./%b\0" % (FOLDER, path))
+    # One process for each processor: to start more takes longer than they save.
+    most = min(_MOST_PARTS, len(os.sched_getaffinity(0)))
+    groups = _shares(weights, max(1, min(most, len(files) // _PER_PART)))
+    parts = [Part(tuple(tops), b"".join(r for top in tops for r in texts[top])) for tops in groups]
+    return TreeListing(tuple(spine), (Part((), b""), *parts))
+
+
+def _folders_of(files: Iterable[bytes]) -> list[bytes]:
+    """Parents before their children."""
+    found: set[bytes] = set()
+    for folder in {parent_of(path) for path in files}:
+        while folder and folder not in found:
+            found.add(folder)
+            folder = parent_of(folder)
+    return sorted(found)
 
 
 def _spine(paths: Iterable[bytes]) -> tuple[list[bytes], Counter[bytes]]:

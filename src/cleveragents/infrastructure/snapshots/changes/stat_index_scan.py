@@ -11,10 +11,11 @@ of it is listed anew, which is faster then.
 """
 
 import os
-from collections.abc import Iterable
+import time
+from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from cleveragents.infrastructure.files.entry import Kind
+from cleveragents.infrastructure.files.entry import Kind, StatInfo, parent_of, status_of
 from cleveragents.infrastructure.files.excludes import Excludes
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.walk import linked_files, status_at, walk
@@ -35,11 +36,13 @@ _MOST_PATHS = 2000
 
 
 class Sifted(NamedTuple):
-    """All paths that may differ, and some that do not."""
+    """All paths that may differ, and some that do not. `statuses` are of those that were looked
+    at on the way."""
 
     paths: set[bytes]
     special: set[bytes]
     linked: set[bytes]
+    statuses: dict[bytes, StatInfo | None]
 
 
 def sift(
@@ -63,9 +66,8 @@ def sift(
             changed += [mark.path for mark in marks if not _stands(root, mark)]
         if len(changed) > _MOST_FOLDERS:
             raise CannotSiftError
-        look = _StatIndexScan(
-            anchor, exclude, known, watch, {mark.path for mark in stat_index.folders}
-        )
+        sifted = {mark.path for mark in stat_index.folders}
+        look = _StatIndexScan(anchor, exclude, known, watch, sifted, sifted.difference(changed))
         look.into_folders(changed)
         answers = programs.answers()
     files = [path for answer in answers for path in paths_in(answer)]
@@ -84,7 +86,8 @@ def _stands(root: int, mark: FolderStamp) -> bool:
 
 
 class _StatIndexScan:
-    """At what changed. `sifted` are the folders that the stat index tells of."""
+    """At what changed. `sifted` are the folders that the stat index tells of, `standing` those of
+    them in which nothing came or went."""
 
     def __init__(
         self,
@@ -93,13 +96,15 @@ class _StatIndexScan:
         known: ManifestView,
         watch: Watch,
         sifted: set[bytes],
+        standing: set[bytes],
     ) -> None:
         self._anchor = anchor
         self._exclude = exclude
         self._known = known
         self._watch = watch
         self._sifted = sifted
-        self.found = Sifted(set(), set(), set())
+        self._standing = standing
+        self.found = Sifted(set(), set(), set(), {})
 
     def into_folders(self, folders: Iterable[bytes]) -> None:
         for folder in folders:
@@ -108,7 +113,8 @@ class _StatIndexScan:
             else:
                 self._list(folder)
 
-    def at_paths(self, paths: Iterable[bytes]) -> None:
+    def at_paths(self, paths: Collection[bytes]) -> None:
+        self._known.load(paths)
         for path in paths:
             self._look_at(path)
 
@@ -129,8 +135,8 @@ class _StatIndexScan:
     def _look_at(self, path: bytes) -> None:
         """It may be anything now, and so may all that is, or was, below it."""
         self.found.paths.add(path)
-        status = status_at(self._anchor, path)
-        if status is None or status.kind is not Kind.DIR:
+        self.found.statuses[path] = status = self._status(path)
+        if (status is None or status.kind is not Kind.DIR) and self._may_hold(path):
             self.found.paths.update(self._known.below(path))
         if status is None:
             return
@@ -143,3 +149,19 @@ class _StatIndexScan:
             self.found.paths.update(inner.found, self._known.below(path))
             self.found.special.update(inner.special)
             self.found.linked.update(linked_files(inner))
+
+    def _status(self, path: bytes) -> StatInfo | None:
+        if parent_of(path) not in self._standing:
+            return status_at(self._anchor, path)
+        # No folder above it has become a link, so that one call leads there.
+        try:
+            found = os.lstat(path, dir_fd=self._anchor.folder(b""))
+        except OSError:
+            return status_at(self._anchor, path)
+        status = status_of(found, time.time_ns())
+        return status_at(self._anchor, path) if status.kind is Kind.DIR else status
+
+    def _may_hold(self, path: bytes) -> bool:
+        """Whether anything is known below it: not below a file."""
+        seen = self._known.seen.get(path)
+        return seen is None or seen.kind == Kind.DIR

@@ -83,7 +83,8 @@ class ManifestView(Struct, frozen=True):
 
     `load` says that many of them will be asked for. `listing` is one that was kept under the same
     excludes, `stat_index` one that was kept after it, and `touched` are the paths of which they
-    may tell another state than `seen` does. `children` are those in one folder itself.
+    may tell another state than `seen` does. `children` are those in one folder itself. `expected`
+    are paths of files that most likely are there, where nothing was seen yet.
     """
 
     seen: Mapping[bytes, ManifestRow]
@@ -93,6 +94,7 @@ class ManifestView(Struct, frozen=True):
     touched: Callable[[], set[bytes]] = set
     stat_index: Callable[[Excludes], StatIndex | None] = _no_sieve
     children: Callable[[bytes], Iterable[bytes]] = _no_children
+    expected: Callable[[], Collection[bytes]] = tuple
 
 
 class ChangeTracker(Protocol):

@@ -11,6 +11,8 @@ files with several names, which may be written under one outside: those are comp
 """
 
 import errno
+import os
+import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from cleveragents.infrastructure.files.entry import Kind, ManifestRow, StatInfo, parent_of
@@ -122,11 +124,14 @@ class WatchedTree:
     def _look(
         self, anchor: RootedFolder, path: bytes, known: ManifestView, found: set[bytes]
     ) -> None:
-        status = _status_at(anchor, path)
-        is_known = path in known.seen
+        self._special.discard(path)
+        before = known.seen.get(path)
+        is_known = before is not None
         if is_known:
             found.add(path)
-        self._special.discard(path)
+        if before and before.kind == Kind.FILE and _is_file_of_one_name(anchor, path):
+            return
+        status = _status_at(anchor, path)
         if status is None:
             self._look_at_parent(path, known)
             return
@@ -218,6 +223,15 @@ def _status_at(anchor: RootedFolder, path: bytes) -> StatInfo | None:
         return status_at(anchor, path)
     except OSError as error:
         raise LostTrackError(f"a folder cannot be looked into ({error.strerror})") from error
+
+
+def _is_file_of_one_name(anchor: RootedFolder, path: bytes) -> bool:
+    """Asked in one call: that a folder above it has become a link is told as well, of that one."""
+    try:
+        status = os.lstat(path, dir_fd=anchor.folder(b""))
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1
 
 
 def _add_with_parents(path: bytes, known: ManifestView, found: set[bytes]) -> None:

@@ -76,7 +76,7 @@ def copy_present(file: DatabaseFile, target: int) -> int:
             before = os.fstat(held.fd)
             os.ftruncate(target, 0)
             copy_bytes(held.fd, target, before.st_size)
-            if marks_of(os.fstat(held.fd)) == marks_of(before):
+            if held.marks is not None or marks_of(os.fstat(held.fd)) == marks_of(before):
                 return before.st_mode
     raise _restless(file)
 
@@ -120,7 +120,11 @@ def _capture(session: PageSession) -> Captured:
     skipped = session.file.strangers()
     kind = kind_of(found)
     if kind is Kind.FILE and found is not None:
-        if session.head and session.known.marks == marks_of(found) and session.file.is_quiet():
+        if (
+            session.head
+            and session.known.marks
+            and session.known.marks == session.file.marks(found)
+        ):
             return Captured(state=session.head, stored=0, skipped=skipped)
         return replace(_capture_file(session), skipped=skipped)
     if kind not in (Kind.GONE, Kind.LINK):
@@ -136,14 +140,13 @@ def _capture(session: PageSession) -> Captured:
 def _capture_file(session: PageSession) -> Captured:
     with session.file.held() as held:
         # Before the bytes are read: a write in between must show in the times.
-        marks = reliable_marks(held.fd)
+        marks = reliable_marks(held.fd) if held.marks is None else held.marks
         before = os.fstat(held.fd)
         if session.head is None:
             state, known = _first(session, held.fd, before)
         else:
             state, known = _next(session, held.fd, before)
-        after = os.lstat(session.file.path)
-        if marks_of(after) != marks_of(before):
+        if held.marks is None and marks_of(os.lstat(session.file.path)) != marks_of(before):
             raise DatabaseMovedError
     recorded = session.record(state, replace(known, marks=marks))
     stored = session.contents.stored_bytes if session.head else before.st_size

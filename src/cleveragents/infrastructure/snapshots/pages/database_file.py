@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
@@ -51,10 +51,12 @@ class DatabaseMovedError(Exception):
 
 
 class HeldDatabase(NamedTuple):
-    """The open file, held still; `notes` tell what was unusual about it."""
+    """The open file, held still; `notes` tell what was unusual about it. Of a copy, whose original
+    may go on, `marks` are those that the original had before."""
 
     fd: int
     notes: tuple[str, ...] = ()
+    marks: str | None = None
 
 
 class DatabaseFile:
@@ -80,9 +82,36 @@ class DatabaseFile:
         ours = {self.name, *(self.name + suffix for suffix in SIDE_FILES)} - strange
         return tuple(sorted(set(os.listdir(self.folder)) - ours))
 
+    @property
+    def draft(self) -> str:
+        """Where a whole new file is made, to take the place of what is there by one rename."""
+        return os.path.join(self.folder, f".cleveragents-restore-{self.name}")
+
     def is_quiet(self) -> bool:
         """No journal holds anything, so that the file is all there is."""
         return is_quiet(self.path)
+
+    def marks(self, found: os.stat_result) -> str:
+        """By which it is known without reading that nothing changed; empty where they do not tell
+        all of it."""
+        return marks_of(found) if self.is_quiet() else ""
+
+    def can_be_written(self, found: os.stat_result) -> bool:
+        """Whether it can be changed page by page where it is."""
+        # A file with a second name is replaced: writing would reach through to the other one.
+        return (
+            stat.S_ISREG(found.st_mode)
+            and found.st_nlink == 1
+            and os.access(self.path, os.R_OK | os.W_OK)
+        )
+
+    def begin(self, fd: int, pages: Collection[int], size: int) -> None:
+        """Called before these pages are written, and the file gets this size."""
+        del fd, pages, size
+        self.drop_journals()
+
+    def commit(self) -> None:
+        """Called once all of it is written, synced and proven."""
 
     def open(self) -> int:
         """For reading its bytes, without any lock."""

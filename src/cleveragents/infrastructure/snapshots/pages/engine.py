@@ -23,7 +23,12 @@ from cleveragents.infrastructure.snapshots.pages.damage import page_damages, wro
 from cleveragents.infrastructure.snapshots.pages.database_file import DatabaseFile, clear
 from cleveragents.infrastructure.snapshots.pages.history import FileState
 from cleveragents.infrastructure.snapshots.pages.rebuild import build_file
-from cleveragents.infrastructure.snapshots.pages.restore import checked_way_back, differs, restore
+from cleveragents.infrastructure.snapshots.pages.restore import (
+    PagesRestored,
+    checked_way_back,
+    differs,
+    restore,
+)
 from cleveragents.infrastructure.snapshots.pages.session import PageSession, page_session
 from cleveragents.infrastructure.snapshots.store.connections import Connections
 from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
@@ -46,25 +51,23 @@ class PagesEngine:
             before = session.head
             captured = capture(session)
         unchanged = captured.state is before
-        changes = () if unchanged or before is None else _changes(resource, before, captured.state)
-        snapshot = _snapshot(captured.state, captured.stored, changes)
+        changes = (
+            () if unchanged or before is None else changes_of(resource, before, captured.state)
+        )
+        snapshot = snapshot_of(captured.state, captured.stored, changes)
         skipped = tuple(shown(os.fsencode(name)) for name in captured.skipped)
         return replace(snapshot, skipped=skipped, notes=captured.notes)
 
     def known(self, resource: PlanResource, ref: str) -> Snapshot:
         with self._reading(resource) as session:
-            return _snapshot(session.snapshot(ref), 0, ())
+            return snapshot_of(session.snapshot(ref), 0, ())
 
     def restore(self, resource: PlanResource, ref: str, *, together: bool = True) -> Restored:
         del together  # a database has no times that anybody goes by
         with self._working(resource) as session:
             target = session.snapshot(ref)
             outcome = restore(session, target)
-        changes = ()
-        if outcome.differed:
-            changes = _changes(resource, FileState(kind=outcome.before, seq=-1), target)
-        snapshot, notes = _snapshot(outcome.state, 0, changes), tuple(outcome.notes)
-        return Restored(snapshot=snapshot, changes=changes, notes=notes)
+        return restored_by(resource, outcome, target)
 
     def newest(self, resource: PlanResource) -> str:
         with self._reading(resource) as session:
@@ -87,7 +90,7 @@ class PagesEngine:
         with self._reading(resource) as session:
             target = session.snapshot(ref)
             before, changed = differs(session, target)
-            return _changes(resource, FileState(kind=before, seq=-1), target) if changed else ()
+            return changes_of(resource, FileState(kind=before, seq=-1), target) if changed else ()
 
     def unknown_paths(
         self, resource: PlanResource, ref: str, paths: Collection[str]
@@ -116,13 +119,15 @@ class PagesEngine:
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         with self._reading(resource) as session:
-            return _changes(resource, session.snapshot(old), session.snapshot(new))
+            return changes_of(resource, session.snapshot(old), session.snapshot(new))
 
     def state_hash(self, resource: PlanResource, ref: str) -> str:
         with self._reading(resource) as session:
             return session.snapshot(ref).state_hash
 
-    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+    def keep_only(
+        self, resource: PlanResource, refs: Collection[str], *, if_worth: bool = False
+    ) -> int:
         store = self._store(resource)
         with self._working(resource) as session:
             if session.head is None:
@@ -131,6 +136,8 @@ class PagesEngine:
             before = used_bytes(db)
             # The newest mirrors the present, from which the next snapshot is told apart.
             kept = {int(ref) for ref in refs if ref.isdecimal()} | {session.head.seq}
+            if if_worth and not session.versions.are_worth_freeing(kept):
+                return 0
             session.versions.keep_only(kept)
             sweep(db)
         store.compact()
@@ -191,23 +198,34 @@ class PagesEngine:
     def _session(
         self, db: sqlite3.Connection, resource: PlanResource
     ) -> AbstractContextManager[PageSession]:
-        file = DatabaseFile(resource, self._workers)
+        file = self._file(resource)
         return page_session(db, file, self._snapshots_dir, self._connections.limit_bytes)
 
     def strangers(self, resource: PlanResource) -> tuple[str, ...]:
         """Names beside the database that belong to no snapshot."""
-        return DatabaseFile(resource, self._workers).strangers()
+        return self._file(resource).strangers()
 
     def copy_present(self, resource: PlanResource, target: int) -> int:
         """Fill the open file with what the sandbox holds now, its journals included; gives back
         the mode. Raises SnapshotFailedError or OSError."""
-        return copy_present(DatabaseFile(resource, self._workers), target)
+        return copy_present(self._file(resource), target)
+
+    def _file(self, resource: PlanResource) -> DatabaseFile:
+        return DatabaseFile(resource, self._workers)
 
     def _store(self, resource: PlanResource) -> PlanStore:
         return PlanStore(self._snapshots_dir, resource.store_id, resource.name, self._connections)
 
 
-def _snapshot(state: FileState, stored: int, changes: tuple[FileChange, ...]) -> Snapshot:
+def restored_by(resource: PlanResource, outcome: PagesRestored, target: FileState) -> Restored:
+    changes = ()
+    if outcome.differed:
+        changes = changes_of(resource, FileState(kind=outcome.before, seq=-1), target)
+    snapshot, notes = snapshot_of(outcome.state, 0, changes), tuple(outcome.notes)
+    return Restored(snapshot=snapshot, changes=changes, notes=notes)
+
+
+def snapshot_of(state: FileState, stored: int, changes: tuple[FileChange, ...]) -> Snapshot:
     return Snapshot(
         ref=str(state.seq),
         state_hash=state.state_hash,
@@ -218,7 +236,7 @@ def _snapshot(state: FileState, stored: int, changes: tuple[FileChange, ...]) ->
     )
 
 
-def _changes(resource: PlanResource, old: FileState, new: FileState) -> tuple[FileChange, ...]:
+def changes_of(resource: PlanResource, old: FileState, new: FileState) -> tuple[FileChange, ...]:
     """A database is one file to people, however many of its pages changed."""
     if old.same_as(new):
         return ()

@@ -13,13 +13,18 @@ from msgspec.structs import replace
 from cleveragents.infrastructure.files.entry import Kind
 from cleveragents.infrastructure.snapshots.pages.layout import (
     BLOCK_PAGES,
+    PAGE,
     STRONG,
     pages_in,
     state_hash,
 )
-from cleveragents.infrastructure.snapshots.store.sweep import HistoryTables, keep_snapshots
+from cleveragents.infrastructure.snapshots.store.sweep import (
+    HistoryTables,
+    is_worth_it,
+    keep_snapshots,
+)
 
-_TABLES = HistoryTables("page_snapshots", "page_versions", "page")
+_TABLES = HistoryTables("page_snapshots", "page_versions", "page", str(PAGE))
 
 
 class FileState(Struct, frozen=True, kw_only=True):
@@ -164,6 +169,10 @@ class PageVersions(Struct, frozen=True):
             "INSERT OR REPLACE INTO page_files VALUES (?, ?, ?, ?, ?)",
             (self.tree, known.seed.to_bytes(8, "big"), known.base_size, known.fast, known.marks),
         )
+
+    def are_worth_freeing(self, kept: Collection[int]) -> bool:
+        """Whether all snapshots but these hold so much that `keep_only` pays."""
+        return is_worth_it(self.db, _TABLES, self.tree, kept)
 
     def keep_only(self, kept: Collection[int]) -> None:
         """Delete the snapshots not in `kept`, and the versions that none of the rest sees."""

@@ -70,7 +70,7 @@ def restore(session: PageSession, target: FileState) -> PagesRestored:
     found = session.file.look()
     before = kind_of(found) or Kind.GONE
     try:
-        if target.kind is Kind.FILE and found is not None and _can_be_written(session, found):
+        if target.kind is Kind.FILE and found and session.file.can_be_written(found):
             return _restore_pages(session, target)
         return _replace(session, target, before)
     except OSError as error:
@@ -89,11 +89,16 @@ def differs(session: PageSession, target: FileState) -> tuple[Kind, bool]:
         return kind, True  # what a journal holds would have to be written to be compared
     fd = session.file.open()
     try:
-        present = _present(session, fd)
-        changed = (present.size, present.mode) != (target.size, target.mode)
-        return kind, changed or bool(_changes(session, present, target))
+        return kind, differs_from(session, fd, target)
     finally:
         os.close(fd)
+
+
+def differs_from(session: PageSession, fd: int, target: FileState) -> bool:
+    """Of an open file that holds all there is."""
+    present = _present(session, fd)
+    changed = (present.size, present.mode) != (target.size, target.mode)
+    return changed or bool(_changes(session, present, target))
 
 
 def checked_way_back(session: PageSession, target: FileState) -> int:
@@ -102,15 +107,6 @@ def checked_way_back(session: PageSession, target: FileState) -> int:
     changes = _changes(session, _Present(size=head.size, mode=head.mode, fast=b""), target)
     _check_contents(session, {page: new for page, (_, new) in changes.items() if new is not None})
     return moved_total(head, changes)
-
-
-def _can_be_written(session: PageSession, found: os.stat_result) -> bool:
-    # A file with a second name is replaced: writing would reach through to the other one.
-    return (
-        stat.S_ISREG(found.st_mode)
-        and found.st_nlink == 1
-        and os.access(session.file.path, os.R_OK | os.W_OK)
-    )
 
 
 # --- page by page ---------------------------------------------------------------------------------
@@ -125,9 +121,10 @@ def _restore_pages(session: PageSession, target: FileState) -> PagesRestored:
         _refuse_wrong_sum(session, present, changes, target)
         notes = mend_changing(session, fd, changes)
         # From here on the file changes.
-        session.file.drop_journals()
+        session.file.begin(fd, changes.keys(), target.size)
         _write(session, fd, wanted, target)
         _prove(session, fd, wanted)
+        session.file.commit()
         fast = _fast_after(fd, present.fast, changes, session.known.seed, target.size)
         known = replace(session.known, fast=fast, marks=reliable_marks(fd))
     differed = bool(changes) or (present.size, present.mode) != (target.size, target.mode)
@@ -240,7 +237,7 @@ def _fast_after(fd: int, fast: bytes, changes: Iterable[int], seed: int, size: i
 def _replace(session: PageSession, target: FileState, before: Kind) -> PagesRestored:
     """Whatever is there gives way: nothing, a link, a folder, a file that is not ours alone."""
     path = session.file.path
-    draft = os.path.join(session.file.folder, f".cleveragents-restore-{session.file.name}")
+    draft = session.file.draft
     clear(draft)
     known = replace(session.known, fast=b"", marks="")
     if target.kind is Kind.FILE:

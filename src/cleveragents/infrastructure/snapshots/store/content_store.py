@@ -5,25 +5,34 @@ its repository: a checkout, and the branches of it that child plans work on, whi
 Git's keeping is asked first, as what other resources have stored since may be damaged where that is
 not; then the small and the large table of numbers. Large files are chunks, each a content of its
 own, and a list of these under the hash of the whole. Every piece that is read is proven by its
-hash, and a list by the hash over all of it, with its last piece.
+hash, and a list by the hash over all of it, with its last piece. What nobody has read is named by
+its blob (`blob_keys.py`), and is git's to keep.
 What is not guaranteed: that a content is whole because it is there. Only `check` and a read know.
 """
 
 import hashlib
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import zstandard
 from msgspec import Struct
 
 from cleveragents.domain.errors import SnapshotDamagedError
-from cleveragents.infrastructure.files.read_path import CHUNK
+from cleveragents.infrastructure.files.read_path import CHUNK, hash_only
 from cleveragents.infrastructure.snapshots.store.batching import in_sizes
+from cleveragents.infrastructure.snapshots.store.blob_keys import (
+    blob_id,
+    is_blob_key,
+    oid_of,
+    same_bytes,
+    size_of,
+)
 from cleveragents.infrastructure.snapshots.store.content_writer import (
     TABLES,
     Codec,
     ContentWriter,
+    allocate_id,
     allocate_ids,
 )
 
@@ -54,6 +63,24 @@ class NoBlobs(Struct, frozen=True):
 NO_BLOBS = NoBlobs()
 
 
+class FirstNames(Protocol):
+    """What the first contents of paths are called, where that is the name of a blob."""
+
+    def prefetch(self, paths: Collection[bytes]) -> None:
+        """One question for many."""
+        ...
+
+    def get(self, path: bytes) -> bytes | None: ...
+
+
+class NoFirstNames(Struct, frozen=True):
+    def prefetch(self, paths: Collection[bytes]) -> None:
+        """Nothing to do."""
+
+    def get(self, path: bytes) -> None:  # noqa: ARG002 - one of many
+        return None
+
+
 class _Row(NamedTuple):
     hash: bytes
     size: int
@@ -75,22 +102,48 @@ class ContentStore:
         self.resource = resource
         self.blobs = blobs
         self.base: Mapping[bytes, str] = {}
+        # By path, the name of its first content where that is a blob's.
+        self.first: FirstNames = NoFirstNames()
         self.stored_bytes = 0
+        self.stored: set[bytes] = set()
         self.decompressor = zstandard.ZstdDecompressor()
         self._waiting = ContentWriter(db, resource)
 
     def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
-        """Store a file that comes in chunks of CHUNK bytes; gives back its hash."""
+        """Store a file that comes in chunks of CHUNK bytes; gives back its hash, or the name that
+        its bytes have already."""
+        key, chunks = self._named(chunks, path, size)
+        if key:
+            return key
         if size > CHUNK:
             return self._put_large(chunks, path, size)
         return self._put_small(b"".join(chunks), self.base.get(path))
 
     def put(self, data: bytes) -> bytes:
         """Store some bytes, and nothing is put off."""
-        pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
-        key = self.put_file(pieces, b"", len(data))
+        key = self.put_later(data)
         self.flush()
         return key
+
+    def put_later(self, data: bytes) -> bytes:
+        """The same with the next `flush`."""
+        pieces = (data[start : start + CHUNK] for start in range(0, len(data), CHUNK))
+        return self.put_file(pieces, b"", len(data))
+
+    def hash_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
+        """What `put_file` gives back; nothing is stored."""
+        key, chunks = self._named(chunks, path, size)
+        return key or hash_only(chunks, path, size)
+
+    def _named(
+        self, chunks: Iterable[bytes], path: bytes, size: int
+    ) -> tuple[bytes, Iterable[bytes]]:
+        """The name of a blob if these are its bytes, and the chunks to go on with if not."""
+        key = self.first.get(path)
+        if key is None or size_of(key) != size:
+            return b"", chunks
+        chunks = list(chunks)
+        return (key if same_bytes(key, size, chunks) else b""), chunks
 
     def begin_flush(self) -> None:
         """Begin to compress what was put off, beside all that comes before `flush`."""
@@ -98,7 +151,9 @@ class ContentStore:
 
     def flush(self) -> None:
         """Store what was put off."""
-        self.stored_bytes += self._waiting.store()
+        new = self._waiting.store()
+        self.stored_bytes += sum(new.values())
+        self.stored.update(new)
 
     def read(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content, by hash, with the name to give it in an error.
@@ -107,7 +162,7 @@ class ContentStore:
         the latest with the last piece.
         """
         # First of git: what others have stored since then may be damaged where this is not.
-        in_git = self._in_git(list(wanted))
+        in_git = self._in_git([key for key in wanted if not is_blob_key(key)])
         missing = [key for key in wanted if key not in in_git]
         for table in TABLES:
             found: set[bytes] = set()
@@ -115,8 +170,12 @@ class ContentStore:
                 found.add(row.hash)
                 yield row.hash, self._pieces(row, wanted[row.hash])
             missing = [key for key in missing if key not in found]
-        if missing:
-            raise self._damaged(wanted[missing[0]], "is missing")
+        # Of a blob something is stored only where git has lost it (`renew`).
+        blobs = {key: _InGit(key, size_of(key), oid_of(key)) for key in missing if is_blob_key(key)}
+        if len(blobs) < len(missing):
+            lost = next(key for key in missing if key not in blobs)
+            raise self._damaged(wanted[lost], "is missing")
+        in_git |= blobs
         for batch in _batches(list(in_git.values())):
             yield from self._read_git(batch, wanted)
 
@@ -138,8 +197,13 @@ class ContentStore:
             return [key for half in halves for key in self.damaged(half)]
         return []
 
-    def renew(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:  # noqa: ARG002 - as put_file
+    def renew(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         """Store a file in place of what is stored of it, which is damaged; gives back its hash."""
+        key, chunks = self._named(chunks, path, size)
+        if key:
+            self._forget(key)
+            self._is_new(_Row(key, size, Codec.RAW, b"".join(chunks)))
+            return key
         digest = hashlib.sha256()
         keys: list[bytes] = []
         for chunk in chunks:
@@ -159,7 +223,7 @@ class ContentStore:
 
     def _put_small(self, data: bytes, known_oid: str | None) -> bytes:
         key = hashlib.sha256(data).digest()
-        if known_oid is not None and known_oid == _blob_id(self.blobs.algorithm, len(data), [data]):
+        if known_oid is not None and known_oid == blob_id(self.blobs.algorithm, len(data), [data]):
             self._waiting.add_in_git(key, len(data), known_oid)
         else:
             self._waiting.add(key, data)
@@ -173,7 +237,7 @@ class ContentStore:
         known_oid = self.base.get(path)
         if known_oid is not None and size <= GIT_LIMIT:
             gathered = list(chunks)
-            if known_oid == _blob_id(self.blobs.algorithm, size, gathered):
+            if known_oid == blob_id(self.blobs.algorithm, size, gathered):
                 return self._put_in_git(gathered, known_oid, size)
             chunks = iter(gathered)
         digest = hashlib.sha256()
@@ -211,7 +275,10 @@ class ContentStore:
 
     def _is_new(self, row: _Row) -> bool:
         """If it is, then it is stored now."""
-        numbers = allocate_ids(self.db, self.resource, (row.hash,))
+        if is_blob_key(row.hash):
+            numbers = allocate_id(self.db, row.hash)
+        else:
+            numbers = allocate_ids(self.db, self.resource, (row.hash,))
         for number in numbers.values():
             self.db.execute("INSERT INTO contents VALUES (?, ?, ?, ?, ?)", (number, *row))
         return bool(numbers)
@@ -276,7 +343,11 @@ class ContentStore:
             yield row.hash, iter((self._verified(data, row.hash, name),))
 
     def _verified(self, data: bytes, key: bytes, name: str) -> bytes:
-        if hashlib.sha256(data).digest() != key:
+        if is_blob_key(key):
+            whole = same_bytes(key, len(data), [data])
+        else:
+            whole = hashlib.sha256(data).digest() == key
+        if not whole:
             raise self._damaged(name, "has other bytes than were stored")
         return data
 
@@ -286,13 +357,6 @@ class ContentStore:
 
 def _marks(keys: Sequence[bytes]) -> str:
     return ",".join("?" * len(keys))
-
-
-def _blob_id(algorithm: str, size: int, pieces: Iterable[bytes]) -> str:
-    digest = hashlib.new(algorithm, b"blob %d\0" % size, usedforsecurity=False)
-    for piece in pieces:
-        digest.update(piece)
-    return digest.hexdigest()
 
 
 def _batches(rows: Sequence[_InGit]) -> Iterator[Sequence[_InGit]]:

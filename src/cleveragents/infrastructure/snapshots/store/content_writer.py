@@ -94,9 +94,9 @@ class ContentWriter(Struct):
         """
         self._begun = _begin(self._data)
 
-    def store(self) -> int:
-        """Gives back how many bytes that took. Together, in the order of the table, they take far
-        less time than one by one."""
+    def store(self) -> dict[bytes, int]:
+        """Gives back what was new, and how many bytes each took. Together, in the order of the
+        table, they take far less time than one by one."""
         data, in_git, begun = self._data, self._in_git, self._begun
         self._data, self._in_git, self._begun, self.size = {}, {}, None, 0
         kept = [(key, size, oid) for key, (size, oid) in sorted(in_git.items())]
@@ -107,7 +107,7 @@ class ContentWriter(Struct):
         packed.update(_begin({key: data[key] for key in late})())
         rows = [(number, key, *_smaller(data[key], packed[key])) for key, number in numbers.items()]
         insert_all(self.db, "INSERT INTO contents", rows)
-        return sum(len(row[4]) for row in rows)
+        return {row[1]: len(row[4]) for row in rows}
 
 
 def allocate_ids(
@@ -121,6 +121,16 @@ def allocate_ids(
     rows = db.execute(
         _CLAIM.format(table=tables[0], other=tables[1]),
         {"keys": b"".join(sorted(keys)), "first": first, "resource": resource},
+    )
+    return dict(rows.fetchall())
+
+
+def allocate_id(db: sqlite3.Connection, key: bytes) -> dict[bytes, int]:
+    """The same for one that is named by its blob, and that git has lost."""
+    number = db.execute("SELECT IFNULL(MAX(id), 0) + 1 FROM contents").fetchone()[0]
+    rows = db.execute(
+        "INSERT INTO content_ids VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING hash, id",
+        (key, number),
     )
     return dict(rows.fetchall())
 

@@ -30,7 +30,8 @@ from cleveragents.infrastructure.snapshots.store.disk_limits import (
     refused,
 )
 
-FORMAT = 1
+# 2: contents may be named by their blob. The tables are those of 1.
+FORMAT = 2
 # Of those that begin with `recent_` see `recent.py`.
 _SCHEMA = """
 CREATE TABLE contents (
@@ -125,6 +126,7 @@ CREATE TABLE page_files (
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _BUSY_TIMEOUT = 30.0
+_PACKS = ".packs"
 _UNUSABLE = "the snapshot store cannot be used"
 # What SQLite makes of an error of the system, by what usually is behind it.
 _MEANS = {
@@ -141,6 +143,11 @@ def keep_so_far(db: sqlite3.Connection) -> None:
     db.execute("BEGIN IMMEDIATE")
 
 
+def packs_folder(folder: str, plan_id: str) -> str:
+    """Where links to packs are that contents of the plan are in; beside its file."""
+    return os.path.join(folder, f"{plan_id}{_PACKS}")
+
+
 class PlanStore:
     """Opens the file of one plan, which is made at the first use with modes only for its owner."""
 
@@ -148,6 +155,7 @@ class PlanStore:
         self, folder: str, plan_id: str, resource: str, connections: Connections | None = None
     ) -> None:
         self._folder = folder
+        self._plan_id = plan_id
         self._path = os.path.join(folder, f"{plan_id}.db")
         self._resource = resource
         # Without a place to keep it, a connection lasts for one transaction.
@@ -192,6 +200,11 @@ class PlanStore:
         for suffix in ("-wal", "-shm", ""):
             with suppress(FileNotFoundError):
                 os.unlink(self._path + suffix)
+        packs = packs_folder(self._folder, self._plan_id)
+        if os.path.isdir(packs):
+            import shutil  # noqa: PLC0415 - slow to load, and hardly ever needed
+
+            shutil.rmtree(packs, ignore_errors=True)
 
     @contextmanager
     def _transaction(self, begin: str) -> Generator[sqlite3.Connection]:
@@ -267,6 +280,8 @@ class PlanStore:
         db.execute("PRAGMA cache_size=-65536")
         if not version:
             self._create(db)
+        elif version < FORMAT:
+            db.execute(f"PRAGMA user_version={FORMAT}")
 
     def _create(self, db: sqlite3.Connection) -> None:
         db.execute("BEGIN IMMEDIATE")

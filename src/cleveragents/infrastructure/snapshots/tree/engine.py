@@ -12,6 +12,7 @@ read again; between two files somebody may write, so callers see to it that nobo
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource, Rebuilding
-from cleveragents.infrastructure.files.entry import Entry, shown
+from cleveragents.infrastructure.files.entry import Entry, ManifestRow, shown
 from cleveragents.infrastructure.files.read_path import examine_file, examine_mapped, read_path
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.gc_pause import gc_paused
@@ -35,7 +36,6 @@ from cleveragents.infrastructure.snapshots.tree.diff import (
     PathDifference,
     file_changes,
     footprint,
-    total_after,
 )
 from cleveragents.infrastructure.snapshots.tree.history import Versions
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta, Manifest, enter, number_of
@@ -51,10 +51,9 @@ if TYPE_CHECKING:
     from cleveragents.infrastructure.files.copy.copy_proof import CopyProof
     from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ChangeTracker
     from cleveragents.infrastructure.snapshots.damage import Damages
-    from cleveragents.infrastructure.snapshots.tree.extra_state import ExtraState
+    from cleveragents.infrastructure.snapshots.tree.extra_state import ExtraRecord, ExtraState
     from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
     from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
-    from cleveragents.infrastructure.snapshots.tree.restore.whole import TreeRestored
 
 
 class _Tree(Struct, frozen=True, kw_only=True):
@@ -83,10 +82,8 @@ class TreeEngine:
 
     def capture(self, resource: PlanResource) -> Snapshot:
         with self._working(resource) as session:
-            if session.head is None:
-                session.contents.base = session.side.base()
-            delta, found = self._captured(session)
-            recorded = session.record(delta, session.read_extra_state())
+            delta, found, extra = self._looked(session)
+            recorded = session.record(delta, extra)
             row = recorded.row
             since = recorded.changes if session.head else []
             changes = changes_to(session.versions, since, row.seq)
@@ -137,7 +134,7 @@ class TreeEngine:
             target = session.snapshot(ref)
             outcome = restore(session, target, self._tracker, staged, together=together)
             changes = changes_to(session.versions, outcome.differences, outcome.recorded.row.seq)
-        return self._restored(session, outcome, changes)
+        return self._acknowledged(session, outcome.recorded, changes, outcome.notes)
 
     def newest(self, resource: PlanResource) -> str:
         with self.reading(resource) as reader:
@@ -172,11 +169,6 @@ class TreeEngine:
             chosen = Chosen.named(paths)
             outcome = restore_chosen(session, target, delta, chosen, self._tracker, staged)
             changes = changes_to(session.versions, outcome.differences, outcome.recorded.row.seq)
-        return self._restored(session, outcome, changes)
-
-    def _restored(
-        self, session: Session, outcome: "TreeRestored", changes: tuple[FileChange, ...]
-    ) -> Restored:
         return self._acknowledged(session, outcome.recorded, changes, outcome.notes)
 
     def _acknowledged(
@@ -228,14 +220,7 @@ class TreeEngine:
         from cleveragents.infrastructure.snapshots.tree.restore.partial import Chosen
 
         with self.reading(resource) as reader:
-            target = reader.session.snapshot(ref)
-            newest = reader.session.head or target
-            back = reader.between(str(newest.seq), ref)
-            chosen = Chosen.named(paths)
-            entries = {item.path: item.new for item in back if item.path in chosen}
-            reader.refuse_damage(target, state_hash, total_after(newest.total, back), entries)
-            if not paths:
-                reader.refuse_damaged_side(target)
+            reader.refuse_unrestorable(ref, state_hash, Chosen.named(paths), side=not paths)
 
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         with self.reading(resource) as reader:
@@ -285,7 +270,9 @@ class TreeEngine:
             mend_files(session, anchor, present)
         return present
 
-    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+    def keep_only(
+        self, resource: PlanResource, refs: Collection[str], *, if_worth: bool = False
+    ) -> int:
         from cleveragents.infrastructure.snapshots.store.sweep import sweep, used_bytes
 
         store = self._store(resource)
@@ -296,6 +283,8 @@ class TreeEngine:
                 return 0
             # The newest mirrors the present, from which the next snapshot is told apart.
             kept = {int(ref) for ref in refs if ref.isdecimal()} | {session.head.seq}
+            if if_worth and not session.versions.are_worth_freeing(kept):
+                return 0
             session.versions.keep_only(kept)
             sweep(db)
         store.compact()
@@ -346,6 +335,7 @@ class TreeEngine:
         """After the commit, and only then, what was recorded is what is known."""
         if recorded.saved is not None:
             session.manifest.move_on(recorded.saved)
+        session.manifest.fresh = session.fresh
         self._tracker.acknowledge(_key(session.resource).root, session.manifest.seen)
 
     @contextmanager
@@ -363,18 +353,29 @@ class TreeEngine:
 
         return staging(self._scratch_dir, resource)
 
+    def _looked(self, session: Session) -> "tuple[Delta, Candidates, ExtraRecord | None]":
+        """At a first look git has much to say: it is asked while files are looked at."""
+        if session.head is not None or session.begins_small():
+            return *self._captured(session), session.read_extra_state()
+        from cleveragents.infrastructure.snapshots.tree.beside import beside
+
+        with beside(session.read_extra_state) as extra:
+            return *self._captured(session), extra.result()
+
     def _captured(self, session: Session) -> "tuple[Delta, Candidates]":
         with open_sandbox(session.resource) as anchor:
+            taken_ns = time.time_ns()
             found = self._tracker.candidates(anchor, session.exclude, session.known)
-            put, files = session.contents.put_file, session.likely_files(found.paths)
-            now = {
-                path: (examine_file if path in files else read_path)(anchor, path, put)
-                for path in found.paths
-                if path not in found.mapped
-            }
-            mapped = (path for path in found.paths if path in found.mapped)
-            now |= {path: examine_mapped(anchor, path, put) for path in mapped}
-            return Delta(now=now, listing=found.listing, stat_index=found.stat_index), found
+            proven = session.proven(found, taken_ns)
+            now: dict[bytes, ManifestRow | None] = dict(proven)
+            left = [path for path in found.paths if path not in now]
+            put, hashed = session.contents.put_file, session.hashing(left)
+            files, mapped = session.likely_files(left), found.mapped
+            plain = [path for path in left if path not in mapped]
+            now |= {p: (examine_file if p in files else read_path)(anchor, p, put) for p in plain}
+            now |= {p: examine_mapped(anchor, p, put, hashed) for p in left if p in mapped}
+            delta = Delta(now=now, listing=found.listing, stat_index=found.stat_index, told=proven)
+            return delta, found
 
 
 def _key(resource: PlanResource) -> _Tree:

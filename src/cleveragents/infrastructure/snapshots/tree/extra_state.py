@@ -1,11 +1,14 @@
 """What belongs to a snapshot beside the files: for git HEAD, references, index, settings."""
 
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 
 from cleveragents.infrastructure.snapshots.store.content_store import Blobs, NoBlobs
+
+if TYPE_CHECKING:
+    from cleveragents.infrastructure.snapshots.tree.first_look import Proof
 
 
 class ExtraRecord(Struct, frozen=True, kw_only=True):
@@ -47,6 +50,15 @@ class ExtraState(Protocol):
         """Blobs that are kept for good anyway, by the path they were checked out to."""
         ...
 
+    def expected(self) -> Collection[bytes]:
+        """Paths of files that are most likely there, at a first look; may be empty."""
+        ...
+
+    def proven(self, found: Collection[bytes]) -> Mapping[bytes, "Proof"]:
+        """At a first look, which found these: files that hold a blob which is kept for good, as
+        long as they have the status that goes with it."""
+        ...
+
     def hidden(self) -> frozenset[bytes]:
         """Names at the top of the tree that are no content."""
         ...
@@ -78,6 +90,12 @@ class NoExtraState(Struct, frozen=True):
     blobs: Blobs = NoBlobs()
 
     def base(self) -> Mapping[bytes, str]:
+        return {}
+
+    def expected(self) -> Collection[bytes]:
+        return ()
+
+    def proven(self, found: Collection[bytes]) -> Mapping[bytes, "Proof"]:  # noqa: ARG002 - the port's name
         return {}
 
     def hidden(self) -> frozenset[bytes]:

@@ -16,10 +16,15 @@ from msgspec import Struct
 
 from cleveragents.infrastructure.files.entry import Entry, entry_of
 from cleveragents.infrastructure.snapshots.store.batching import in_sizes
+from cleveragents.infrastructure.snapshots.store.blob_keys import is_blob_key
 from cleveragents.infrastructure.snapshots.store.recent_rows import compact
-from cleveragents.infrastructure.snapshots.store.sweep import HistoryTables, keep_snapshots
+from cleveragents.infrastructure.snapshots.store.sweep import (
+    HistoryTables,
+    is_worth_it,
+    keep_snapshots,
+)
 
-_TABLES = HistoryTables("snapshots", "versions", "path")
+_TABLES = HistoryTables("snapshots", "versions", "path", "size", "recent_paths")
 _COLUMNS = "path, kind, mode, size, mtime_ns, hash, target, uid, gid"
 
 
@@ -94,6 +99,19 @@ class Versions(Struct, frozen=True):
             missing = [path for path in missing if path not in rows]
         return {path: entry_of(row) for path, row in rows.items() if row[1]}
 
+    def first_blobs(self, paths: Collection[bytes]) -> dict[bytes, bytes]:
+        """Of these, the names of first contents that are those of blobs (`blob_keys.py`)."""
+        found: dict[bytes, bytes] = {}
+        for some in in_sizes(list(paths)):
+            marks = ",".join("?" * len(some))
+            for table in ("versions", "recent_paths"):
+                rows = self.db.execute(
+                    f"SELECT path, hash FROM {table} WHERE tree=? AND path IN ({marks}) AND seq=1",
+                    (self.tree, *some),
+                )
+                found.update((path, key) for path, key in rows if is_blob_key(key))
+        return found
+
     def state(self, seq: int, below: bytes | None = None) -> Iterator[Entry]:
         """All entries at `seq` in path order, or those below one folder."""
         where, values = "tree=? AND seq BETWEEN 1 AND ?", (self.tree, seq)
@@ -134,6 +152,10 @@ class Versions(Struct, frozen=True):
         )
         return {path for (path,) in rows}
 
+    def are_worth_freeing(self, kept: Collection[int]) -> bool:
+        """Whether all snapshots but these hold so much that `keep_only` pays."""
+        return is_worth_it(self.db, _TABLES, self.tree, kept)
+
     def keep_only(self, kept: Collection[int]) -> None:
         """Delete the snapshots not in `kept`, and the versions that none of the rest sees."""
         compact(self.db)
@@ -161,6 +183,24 @@ class Versions(Struct, frozen=True):
             identity=identity,
             sandbox_ref=sandbox_ref,
         )
+
+
+class FirstBlobs:
+    """By path, the name of its first content, where that is a blob's. Bound to one transaction."""
+
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self._read: dict[bytes, bytes | None] = {}
+
+    def prefetch(self, paths: Collection[bytes]) -> None:
+        missing = [path for path in paths if path not in self._read]
+        self._read.update(dict.fromkeys(missing))
+        self._read.update(self._versions.first_blobs(missing))
+
+    def get(self, path: bytes) -> bytes | None:
+        if path not in self._read:
+            self.prefetch((path,))
+        return self._read[path]
 
 
 def _last_of(

@@ -46,7 +46,7 @@ class Inherited(Struct):
     seen: dict[bytes, ManifestRow] = field(default_factory=dict[bytes, ManifestRow])
 
     def delta(self) -> Delta:
-        return Delta(now=self.seen, listing=self._outline(), told=True)
+        return Delta(now=self.seen, listing=self._outline(), told=self.seen)
 
     def _outline(self) -> TreeListing | None:
         """So that the next look has something to compare the whole tree with."""

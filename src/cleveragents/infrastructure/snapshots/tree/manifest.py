@@ -11,7 +11,15 @@ restart of the machine no row is believed until the tree was read (`boots.py`).
 """
 
 import sqlite3
-from collections.abc import Collection, Container, ItemsView, Iterator, Mapping, Sequence
+from collections.abc import (
+    Collection,
+    Container,
+    ItemsView,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -122,33 +130,63 @@ _GONE = int(Kind.GONE)
 
 
 class Manifest(Struct):
-    """All paths with their marks. `generation` tells whether the stored one has moved on."""
+    """All paths with their marks. `generation` tells whether the stored one has moved on. `fresh`
+    is what its last transaction has stored."""
 
     seen: LazyManifest
     generation: int = 0
     fingerprint: str = ""
+    fresh: "JustStored | None" = None
 
     def move_on(self, saved: "Saved") -> None:
         """Take over what was saved, in place: whoever knows this one knows the next."""
         self.generation, self.fingerprint = saved.generation, saved.fingerprint
 
 
+class JustStored(Struct, frozen=True):
+    """Contents that this connection has put into the file, to which nobody has written since: what
+    was read and hashed for that need not be read again.
+
+    `version` is SQLite's, which moves when anybody else writes.
+    """
+
+    keys: frozenset[bytes]
+    db: sqlite3.Connection
+    version: int
+
+    @classmethod
+    def by(cls, db: sqlite3.Connection, keys: Iterable[bytes]) -> "JustStored":
+        return cls(frozenset(keys), db, _data_version(db))
+
+    def still(self, db: sqlite3.Connection) -> Collection[bytes]:
+        unchanged = db is self.db and _data_version(db) == self.version
+        return self.keys if unchanged else frozenset()
+
+
+def _data_version(db: sqlite3.Connection) -> int:
+    return db.execute("PRAGMA data_version").fetchone()[0]
+
+
 class Delta(Struct, frozen=True, kw_only=True):
     """Paths looked at again, with what is there now; `listing` and `stat_index` as in Candidates.
 
-    `told` if the listing was made from `now`: then they agree wherever anything is certain.
+    `told` are paths of which the listing and `now` say the same wherever anything is certain.
     """
 
     now: Mapping[bytes, ManifestRow | None]
     listing: TreeListing | None = None
     stat_index: StatIndexDraft | None = None
-    told: bool = False
+    told: Container[bytes] = ()
 
     def doubtful(self) -> Mapping[bytes, ManifestRow | None]:
         """What has to be compared with the listing."""
         if not self.told:
             return self.now
-        return {path: seen for path, seen in self.now.items() if seen and seen.ctime_ns == NEVER}
+        return {
+            path: seen
+            for path, seen in self.now.items()
+            if path not in self.told or (seen and seen.ctime_ns == NEVER)
+        }
 
     def entry(self, path: bytes, known: Mapping[bytes, ManifestRow]) -> Entry | None:
         seen = self.now[path] if path in self.now else known.get(path)
@@ -220,6 +258,7 @@ class ManifestTable(Struct, frozen=True):
         insert_all(self.db, "INSERT INTO recent_paths", now, (self.tree, generation, seq))
 
     def _save_many(self, now: Sequence[ManifestRow]) -> None:
+        now = sorted(now)  # in the order of the table, so that its pages are filled one by one
         insert_all(self.db, "INSERT OR REPLACE INTO entries", now, (self.tree,))
         self.db.execute("DELETE FROM entries WHERE tree=? AND kind=0", (self.tree,))
 

@@ -1,15 +1,15 @@
 """Reading a tree's snapshots: what differs between two states, and the bytes of an entry."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 
 from msgspec import Struct
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.entry import Entry, same_state, shown
-from cleveragents.infrastructure.files.read_path import hash_only, read_path
+from cleveragents.infrastructure.files.read_path import read_path
 from cleveragents.infrastructure.files.tree_hash import state_hash
 from cleveragents.infrastructure.snapshots.changes.full_scan import FullComparison
-from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
+from cleveragents.infrastructure.snapshots.tree.diff import PathDifference, total_after
 from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta
@@ -69,15 +69,22 @@ class TreeReader(Struct, frozen=True):
             for path in sorted(paths)
         )
 
-    def refuse_damage(
-        self, target: SnapshotRow, expected: str, total: int, entries: Mapping[bytes, Entry | None]
+    def refuse_unrestorable(
+        self, ref: str, expected: str, chosen: Container[bytes], *, side: bool
     ) -> None:
-        """Raise SnapshotDamagedError unless this is the sum of the snapshot, whose hash has to be
-        the expected one, and the contents of these of its entries are there and unharmed."""
-        wrong = self.wrong_hash(target, expected, total)
+        """Raise SnapshotDamagedError unless the hash of the snapshot is the expected one, and the
+        contents of these of its entries, and of its side, are there and unharmed."""
+        target = self.session.snapshot(ref)
+        newest = self.session.head or target
+        back = self.between(str(newest.seq), ref)
+        wrong = self.wrong_hash(target, expected, total_after(newest.total, back))
         if wrong is not None:
             raise wrong
+        entries = {item.path: item.new for item in back if item.path in chosen}
         self.session.contents.check(needed_contents(entries))
+        if side:
+            held = self.session.versions.side_contents(target.seq)
+            self.session.contents.check({key: name for name, key in held.items()})
 
     def wrong_hash(
         self, target: SnapshotRow, expected: str, total: int
@@ -89,10 +96,6 @@ class TreeReader(Struct, frozen=True):
             self.session.resource.name,
             f"the hash of snapshot {target.seq} is not the one that was recorded",
         )
-
-    def refuse_damaged_side(self, target: SnapshotRow) -> None:
-        side = self.session.versions.side_contents(target.seq)
-        self.session.contents.check({key: name for name, key in side.items()})
 
     def contents(self, wanted: Mapping[bytes, str]) -> Iterator[tuple[bytes, Iterator[bytes]]]:
         """Each content by hash, in pieces to be used up before the next; as ContentStore.read."""
@@ -108,7 +111,8 @@ class TreeReader(Struct, frozen=True):
         tracker = FullComparison()
         with open_sandbox(self.session.resource) as anchor:
             found = tracker.candidates(anchor, self.session.exclude, self.session.known)
-            return Delta(now={path: read_path(anchor, path, hash_only) for path in found.paths})
+            hashed = self.session.hashing(found.paths)
+            return Delta(now={path: read_path(anchor, path, hashed) for path in found.paths})
 
 
 def _differing(compared: Iterator[PathDifference]) -> list[PathDifference]:

@@ -7,12 +7,14 @@ from msgspec import Struct
 
 from cleveragents.domain.errors import SandboxMissingError, SnapshotDamagedError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.entry import Entry, Kind, same_state, shown
+from cleveragents.infrastructure.files.entry import Entry, Kind, ManifestRow, same_state, shown
 from cleveragents.infrastructure.files.excludes import Excludes, excludes
+from cleveragents.infrastructure.files.read_path import Sink
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.tree_hash import state_hash
 from cleveragents.infrastructure.snapshots.boots import boots_of
-from cleveragents.infrastructure.snapshots.changes.tracker import ManifestView
+from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL
+from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ManifestView
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
 from cleveragents.infrastructure.snapshots.tree.diff import Change, total_after
 from cleveragents.infrastructure.snapshots.tree.extra_state import (
@@ -21,11 +23,12 @@ from cleveragents.infrastructure.snapshots.tree.extra_state import (
     ExtraState,
     StoredSide,
 )
-from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow, Versions
+from cleveragents.infrastructure.snapshots.tree.history import FirstBlobs, SnapshotRow, Versions
 from cleveragents.infrastructure.snapshots.tree.inherit import Inherited
 from cleveragents.infrastructure.snapshots.tree.listing_store import ListingStore, StatIndexStore
 from cleveragents.infrastructure.snapshots.tree.manifest import (
     Delta,
+    JustStored,
     Manifest,
     ManifestTable,
     NewVersions,
@@ -55,6 +58,7 @@ class Session(Struct):
     manifest: Manifest
     head: SnapshotRow | None
     believed: bool = True
+    fresh: JustStored | None = None
 
     @property
     def exclude(self) -> Excludes:
@@ -80,6 +84,7 @@ class Session(Struct):
             touched=listings.touched,
             stat_index=stat_indexes.load,
             children=present.children,
+            expected=self.side.expected if self.head is None else tuple,
         )
 
     def likely_files(self, paths: Collection[bytes]) -> Collection[bytes]:
@@ -88,6 +93,20 @@ class Session(Struct):
             return self.contents.base
         seen, file = self.manifest.seen.prefetch(paths), int(Kind.FILE)
         return {path for path in paths if (s := seen.get(path)) is not None and s.kind == file}
+
+    def proven(self, found: Candidates, taken_ns: int) -> Mapping[bytes, ManifestRow]:
+        """At a first look: what needs not be read, as git has proven it."""
+        if self.head is not None or found.listing is None:
+            return {}
+        from cleveragents.infrastructure.snapshots.tree.first_look import proven_rows  # noqa: PLC0415 - at a first look only
+
+        rows = proven_rows(found.listing, self.side.proven(found.paths), taken_ns)
+        return {path: row for path, row in rows.items() if path not in found.mapped}
+
+    def hashing(self, paths: Collection[bytes]) -> Sink:
+        """How these are to be read where nothing is to be stored."""
+        self.contents.first.prefetch(paths)
+        return self.contents.hash_file
 
     def snapshot(self, ref: str) -> SnapshotRow:
         # Other stores' refs are anything; ours are numbers that the database can hold.
@@ -108,6 +127,12 @@ class Session(Struct):
             hashes=hashes,
             content=lambda name: self.contents.get(hashes[name], name),
         )
+
+    def begins_small(self) -> bool:
+        """At a first look: git answers for a small commit before a thread has begun, which would
+        take room for memory of its own."""
+        self.contents.base = self.side.base()
+        return 0 < len(self.contents.base) <= SMALL
 
     def read_extra_state(self) -> ExtraRecord | None:
         """None if it certainly is as the newest snapshot has it."""
@@ -168,6 +193,13 @@ class Session(Struct):
     def finish(self) -> None:
         """To be called at the end of the transaction."""
         self.contents.flush()
+        self.fresh = JustStored.by(self.present.db, self.contents.stored)
+
+    @property
+    def just_stored(self) -> Collection[bytes]:
+        """Contents that need not be read to know that they are whole."""
+        fresh = self.manifest.fresh
+        return fresh.still(self.present.db) if fresh else ()
 
     def record_copy(self, copy: Inherited) -> Recorded:
         """What is known of a tree that was copied is its first snapshot.
@@ -207,7 +239,7 @@ class Session(Struct):
     def _side_hashes(self, side: ExtraRecord | None) -> dict[str, bytes]:
         if side is None:
             return self.versions.side_contents(self.head.seq) if self.head else {}
-        stored = {name: self.contents.put(data) for name, data in side.contents.items()}
+        stored = {name: self.contents.put_later(data) for name, data in side.contents.items()}
         return {**side.inherited, **stored}
 
     def _save(self, delta: Delta, versions: NewVersions, side: ExtraRecord | None) -> Saved | None:
@@ -226,14 +258,18 @@ def open_session(
     versions = Versions(db, tree)
     present = ManifestTable(db, tree)
     believed = not boots_of(db, resource).is_doubtful
+    head = versions.newest()
+    contents = ContentStore(db, resource.name, side.blobs)
+    if head is not None:
+        contents.first = FirstBlobs(versions)
     return Session(
         resource=resource,
         side=side,
-        contents=ContentStore(db, resource.name, side.blobs),
+        contents=contents,
         versions=versions,
         present=present,
         manifest=present.load(cached, believed=believed),
-        head=versions.newest(),
+        head=head,
         believed=believed,
     )
 

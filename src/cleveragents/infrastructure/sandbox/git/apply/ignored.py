@@ -16,11 +16,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import put_file, read_file
 from cleveragents.infrastructure.files.entry import Kind, shown
 from cleveragents.infrastructure.files.excludes import excludes
-from cleveragents.infrastructure.files.layers.known_layers import (
-    beside,
-    known_layers,
-    layers_since,
-)
+from cleveragents.infrastructure.files.layers.known_layers import beside, known_layers, layers_since
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.update.path_update import is_folder, status_at
 from cleveragents.infrastructure.sandbox.folder.apply.carry_out import CarryOut, finish
@@ -30,15 +26,15 @@ from cleveragents.infrastructure.sandbox.folder.apply.prepare import (
     refuse_conflicts,
     reported,
 )
-from cleveragents.infrastructure.sandbox.git.apply.ignored_token import IgnoredToken
+from cleveragents.infrastructure.sandbox.git.apply.token import IgnoredToken
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.trees import GITLINK
 from cleveragents.infrastructure.sandbox.project_view.ignored_changes import (
     IgnoredChanges,
+    LayerChange,
     LayerComparison,
     is_at_or_below,
 )
-from cleveragents.infrastructure.sandbox.project_view.layer_changes import LayerChange
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine
 from cleveragents.infrastructure.snapshots.tree.reader import TreeReader

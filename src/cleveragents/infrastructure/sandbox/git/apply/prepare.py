@@ -28,7 +28,6 @@ from cleveragents.infrastructure.sandbox.git.apply.ignored import (
     IgnoredSteps,
     git_paths,
 )
-from cleveragents.infrastructure.sandbox.git.apply.ignored_token import IgnoredToken
 from cleveragents.infrastructure.sandbox.git.apply.readiness import (
     differing,
     refuse_unready,
@@ -38,6 +37,7 @@ from cleveragents.infrastructure.sandbox.git.apply.switch import Means
 from cleveragents.infrastructure.sandbox.git.apply.token import (
     ApplyWay,
     CheckoutToken,
+    IgnoredToken,
     target_of,
 )
 from cleveragents.infrastructure.sandbox.git.apply.undo_folder import kept_places
@@ -46,7 +46,7 @@ from cleveragents.infrastructure.sandbox.git.apply.worktree_update import FileUp
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees, empty_folders, joined
 from cleveragents.infrastructure.sandbox.git.merge import merged_tree
-from cleveragents.infrastructure.sandbox.git.repository.details import details_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import details_of
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git.sandbox import left_behind
 from cleveragents.infrastructure.sandbox.git.submodules.carry_out import diffs_of, users_submodule

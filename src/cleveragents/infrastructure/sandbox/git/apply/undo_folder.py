@@ -20,7 +20,7 @@ from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import write_file
 from cleveragents.infrastructure.files.update.stage_folder import StageFolder
 from cleveragents.infrastructure.sandbox.git.command import Git
-from cleveragents.infrastructure.sandbox.git.repository.details import details_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import details_of
 from cleveragents.infrastructure.sandbox.git.submodules.records import submodules_of
 
 APPLY = "apply"

@@ -10,7 +10,7 @@ What is not guaranteed: when the changes are durable; the index, or the end of t
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -120,8 +120,9 @@ class FileUpdate:
                 # The new files and what is kept of the old ones: from here on every path is either.
                 stage.make_durable()
             undo.add(note)
+            steps = self._steps(root, todo, self._emptied(undo))
             # Durable with the index, or with all else of the apply.
-            PathUpdate(root, stage.fd, anything_may_stay).run(self._steps(root, todo), Sync.LATER)
+            PathUpdate(root, stage.fd, anything_may_stay).run(steps, Sync.LATER)
 
     def _is_noted(self, change: TreeChange) -> bool:
         return self._noted is None or change.path in self._noted.files
@@ -156,16 +157,21 @@ class FileUpdate:
             made=tuple(sorted(path for path in _coming(todo) if not is_folder(root, path))),
         )
 
-    def _steps(self, root: RootedFolder, todo: Sequence[TreeChange]) -> list[PathChange]:
-        """One for each path: where a file goes, a folder may come.
+    def _emptied(self, undo: UndoFolder) -> Iterator[bytes]:
+        """As git does it, a folder goes with its last file: also where a killed run took that."""
+        noted = (undo.note() or UndoNote()).files
+        gone = [c.path for c in self._changes if c.path in noted and not c.is_file]
+        return filter(self._may_go, {folder for path in gone for folder in _above(path)})
 
-        As git does it, a folder goes with its last file, and a submodule's if it is empty.
-        """
+    def _steps(
+        self, root: RootedFolder, todo: Sequence[TreeChange], emptied: Iterable[bytes]
+    ) -> list[PathChange]:
+        """One for each path: where a file goes, a folder may come, and a submodule's folder goes
+        if it is empty."""
         came = [path for path in self._made if is_folder(root, path)]
-        steps = {path: PathChange(path, Becomes.ABSENT) for path in came}
+        steps = {path: PathChange(path, Becomes.ABSENT) for path in (*came, *emptied)}
         for change in todo:
-            emptied = () if change.is_file else _above(change.path)
-            for folder in (*filter(self._may_go, emptied), *_folders_at(root, change)):
+            for folder in _folders_at(root, change):
                 steps[folder] = PathChange(folder, Becomes.ABSENT)
         for change in todo:
             becomes = Becomes.FILE if change.is_file else Becomes.ABSENT

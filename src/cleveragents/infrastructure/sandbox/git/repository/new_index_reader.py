@@ -7,13 +7,20 @@ Where a sandbox's index is captured and restored: `state.py`.
 
 import struct
 
+from msgspec import Struct
+
+from cleveragents.infrastructure.sandbox.git.proofs.index_entries import entries_of
+from cleveragents.infrastructure.snapshots.tree.first_look import Proof
+
 _HEADER = struct.Struct(">4sII")
-_EXTENSION = struct.Struct(">4sI")
-# An entry has ten numbers about its file, one of them the mode, then its object and flags; a path
-# follows, and 1 to 8 zero bytes up to the next multiple of 8.
-_MODE = 24
-_OBJECT = 40
-_LENGTH = 0x0FFF  # all other flags say something that a new index does not
+_PLAIN = 2
+
+
+class NewIndex(Struct, frozen=True):
+    """Its entries, and as git would list them."""
+
+    entries: dict[bytes, Proof]
+    listing: bytes
 
 
 def entries_at(path: str) -> int:
@@ -26,34 +33,16 @@ def entries_at(path: str) -> int:
     return count if magic == b"DIRC" else 0
 
 
-def listing_of(data: bytes, oid_bytes: int) -> bytes | None:
+def read_new_index(data: bytes, oid_bytes: int) -> NewIndex | None:
     """None where git has to be asked. `oid_bytes` is how long the name of an object is."""
-    if len(data) < _HEADER.size + oid_bytes:
+    entries = entries_of(data, oid_bytes)
+    if entries is None:
         return None
-    magic, version, count = _HEADER.unpack_from(data)
-    if (magic, version) != (b"DIRC", 2):
+    _, version, count = _HEADER.unpack_from(data)
+    if version != _PLAIN or len(entries) != count:
         return None
-    lines: list[bytes] = []
-    start = _HEADER.size
-    entry = struct.Struct(f">I12x{oid_bytes}sH")
-    for _ in range(count):
-        mode, oid, flags = entry.unpack_from(data, start + _MODE)
-        path = start + _OBJECT + oid_bytes + 2
-        end = path + (flags & _LENGTH)
-        if flags & _LENGTH == _LENGTH:  # or longer
-            end = data.index(b"\0", path)
-        if flags & ~_LENGTH:
-            return None
-        lines.append(b"H %06o %s 0\t%s\0" % (mode, oid.hex().encode(), data[path:end]))
-        start += (end - start + 8) // 8 * 8
-    return b"".join(lines) if _all_may_be_ignored(data, start, oid_bytes) else None
-
-
-def _all_may_be_ignored(data: bytes, start: int, oid_bytes: int) -> bool:
-    """The extensions after the entries, by their names: those in capitals need not be known."""
-    while start < len(data) - oid_bytes:
-        name, size = _EXTENSION.unpack_from(data, start)
-        if not name[:1].isupper():
-            return False
-        start += _EXTENSION.size + size
-    return True
+    lines = [
+        b"H %06o %b 0\t%b\0" % (entry[6], entry[10].hex().encode(), path)
+        for path, entry in entries.items()
+    ]
+    return NewIndex(entries, b"".join(lines))

@@ -2,25 +2,31 @@
 
 It borrows the objects of the user's repository, and has all else of its own: HEAD, index,
 references, configuration. So no git command in a sandbox reaches what is the user's (ADR 0024).
+Nothing that is made here is synced: until the sandbox is recorded as made, it is made again
+after a crash.
 """
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 
+from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.copy.btrfs import make_branchable
 from cleveragents.infrastructure.files.copy.tree_copy import copy_folder
+from cleveragents.infrastructure.files.durable_files import put_file
 from cleveragents.infrastructure.files.excludes import excludes
 from cleveragents.infrastructure.files.layers.known_layers import branch_layers
-from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
-from cleveragents.infrastructure.sandbox.git.repository.details import details_of
-from cleveragents.infrastructure.sandbox.git.repository.furnish import (
-    active,
-    check_out,
-    furnish,
-    put,
+from cleveragents.infrastructure.sandbox.git.command import Git, GitError, hooks_off, start_hookless
+from cleveragents.infrastructure.sandbox.git.config import GitSettings
+from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
+from cleveragents.infrastructure.sandbox.git.repository.own_place import (
+    details_of,
+    folder_of,
+    new_git,
+    objects_of,
 )
-from cleveragents.infrastructure.sandbox.git.repository.own_place import folder_of, objects_of
 from cleveragents.infrastructure.sandbox.git.repository.pins import sandbox_branch
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
     ProjectRefs,
@@ -31,9 +37,16 @@ from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
 )
 from cleveragents.infrastructure.sandbox.git.submodules.records import inside
 
+# Plumbing that writes an index of ours must leave no part of it in the user's repository.
+_WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
+# Many files are written by several processes; for fewer than this it would not pay.
+_FEW = "800"
+_MOST_PROCESSES = 8
 
-def make_repository(resource: PlanResource) -> None:
-    """A new repository with the base checked out into the sandbox, on the plan's branch."""
+
+def make_repository(resource: PlanResource) -> GitSettings:
+    """A new repository with the base checked out into the sandbox, on the plan's branch. Gives back
+    the settings by which that was done."""
     folder, project = folder_of(resource), Git(resource.location)
     make_branchable(resource.sandbox_path)
     folder.make(objects_of(resource))
@@ -45,7 +58,8 @@ def make_repository(resource: PlanResource) -> None:
     wanted, peeled = {**theirs.refs, branch.encode(): base}, {**theirs.peeled, base: base}
     put_refs(folder.path, wanted, peeled, synced=False)
     folder.write_pointer(synced=False)
-    check_out(_new_git(resource), resource.base, resource.location, settings)
+    check_out(new_git(resource), resource.base, resource.location, settings)
+    return settings
 
 
 def branch_repository(parent: PlanResource, child: PlanResource) -> None:
@@ -71,21 +85,59 @@ def branch_repository(parent: PlanResource, child: PlanResource) -> None:
     branch_layers(parent.sandbox_path, child.sandbox_path)
 
 
-def _new_git(resource: PlanResource) -> Git:
-    """Plainly: what is checked out is the user's, and no step has run yet."""
-    folder = folder_of(resource)
-    own = {
-        "GIT_OBJECT_DIRECTORY": folder.file("objects"),
-        "GIT_SHALLOW_FILE": folder.file("shallow"),
-    }
-    return _project_over_sandbox(resource).with_env(own)
+def furnish(
+    folder: GitFolder, project: Git, common: str, further: Mapping[str, str]
+) -> GitSettings:
+    """Settings, with `further` ones, attributes, excludes and sparse patterns of the repository
+    `project`, and where the history of a shallow clone ends; `common` is its folder."""
+    settings = GitSettings.read(project)
+    put(folder, "config", settings.config_file(further))
+    own = _own_folder(project, common)
+    for place, name in (
+        (common, "shallow"),
+        (common, "info/attributes"),
+        (common, "info/exclude"),
+        (own, "info/sparse-checkout"),
+    ):
+        source = os.path.join(place, name)
+        if os.path.isfile(source):
+            put(folder, name, Path(source).read_bytes())
+    return settings
 
 
-def _project_over_sandbox(resource: PlanResource) -> Git:
-    places = {
-        "GIT_DIR": f"{resource.location}/.git",
-        "GIT_WORK_TREE": resource.sandbox_path,
-        # Named in any case: no command of ours may take up the user's, let alone write it.
-        "GIT_INDEX_FILE": folder_of(resource).file("index"),
-    }
-    return Git(resource.sandbox_path, places, settings=UNSYNCED)
+def _own_folder(project: Git, common: str) -> str:
+    """What a checkout has to itself; that of a linked worktree is not the folder of all others."""
+    if os.path.isdir(os.path.join(project.directory, ".git")) or project.directory == common:
+        return common
+    return project.text("rev-parse", "--absolute-git-dir")
+
+
+def put(folder: GitFolder, name: str, data: bytes) -> None:
+    put_file(folder.path, name, data, synced=False)
+
+
+def check_out(git: Git, commit: str, project: str, settings: GitSettings) -> None:
+    """Fill the empty folder that `git` looks at, and in which `settings` hold. No hook runs, for
+    all there could be are among them. Raises SandboxError."""
+    git = git.with_env(hooks_off(settings.values, git.env)).started_by(start_hookless)
+    try:
+        git.run(*_WHOLE_INDEX, *_side_by_side(), "read-tree", "-m", "-u", commit)
+    except GitError as error:
+        if not settings.is_partial():
+            raise
+        raise SandboxError(
+            f"{project} is a partial clone, and files of {commit[:12]} are not in it: "
+            f"{error.stderr}",
+            f"fetch them: git -C {project} fetch --refetch --no-filter",
+        ) from error
+
+
+def _side_by_side() -> tuple[str, ...]:
+    processes = min(_MOST_PROCESSES, len(os.sched_getaffinity(0)))
+    settings = (f"checkout.workers={processes}", f"checkout.thresholdForParallelism={_FEW}")
+    return tuple(word for setting in settings for word in ("-c", setting))
+
+
+def active(names: list[str]) -> Mapping[str, str]:
+    """GitSettings without which git passes over submodules that are there."""
+    return {f"submodule.{name}.active": "true" for name in names}

@@ -2,6 +2,8 @@
 
 A step may run a `git gc` there, or remove the repository altogether. The same for the repository
 of a submodule, whose packs are told from others in the snapshot by its place.
+A pack may hold an object as what differs from one of an earlier pack, or of the base: so they are
+numbered, and unpacked in that order.
 """
 
 import hashlib
@@ -14,6 +16,7 @@ from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.snapshots.tree.extra_state import StoredSide
 
 _EMPTY_PACK = 0
+_NUMBERED = "-"
 _PACK, _TIPS, _FIRST_REFS, _COMMIT = "pack", "tips", "first-refs", "commit"
 
 
@@ -68,11 +71,12 @@ class Packs(Struct, frozen=True):
             known = [*base, *self._tips(before)]
             if (pack := _pack(git, revisions(tips, known))) is not None:
                 packs = {name: before.hashes[name] for name in self._packs(before)}
-                return Stored(contents={**told, **self._named(pack)}, inherited={**kept, **packs})
+                named = self._named(pack, len(packs))
+                return Stored(contents={**told, **named}, inherited={**kept, **packs})
         # The first, or what the one before had is gone from the repository: pack all of it.
         for known in (base, ()):
             if (pack := _pack(git, revisions(tips, known))) is not None:
-                return Stored(contents={**told, **self._named(pack)}, inherited=kept)
+                return Stored(contents={**told, **self._named(pack, 0)}, inherited=kept)
         return None
 
     def put_back(self, git: Git, base: Sequence[str], target: StoredSide) -> bool:
@@ -88,14 +92,17 @@ class Packs(Struct, frozen=True):
         return lines_of(stored.content(self._name(_TIPS)))
 
     def _packs(self, stored: StoredSide) -> list[str]:
+        """In the order in which they were made. Those without a number need no other."""
         begin = self._name(_PACK) + ":"
-        return sorted(name for name in stored.hashes if name.startswith(begin))
+        found = (name for name in stored.hashes if name.startswith(begin))
+        return sorted(found, key=lambda name: (_NUMBERED in name.removeprefix(begin), name))
 
-    def _named(self, pack: bytes) -> dict[str, bytes]:
+    def _named(self, pack: bytes, number: int) -> dict[str, bytes]:
         # "PACK", version, number of objects: four bytes each.
         if int.from_bytes(pack[8:12], "big") == _EMPTY_PACK:
             return {}
-        return {f"{self._name(_PACK)}:{hashlib.sha256(pack).hexdigest()}": pack}
+        told = f"{number:06}{_NUMBERED}{hashlib.sha256(pack).hexdigest()}"
+        return {f"{self._name(_PACK)}:{told}": pack}
 
     def _name(self, kind: str) -> str:
         # The store takes no name that is not UTF-8.
@@ -127,7 +134,10 @@ def lines_of(data: bytes) -> list[str]:
 
 
 def _pack(git: Git, request: bytes) -> bytes | None:
-    done = git.run("pack-objects", "--revs", "--stdout", "-q", input=request, check=False)
+    # Thin: what git has as a difference stays one, which takes a quarter of the time and less room.
+    # To look for the smallest difference and the smallest form takes longer than they save.
+    args = ("pack-objects", "--revs", "--thin", "--window=1", "--compression=1", "--stdout", "-q")
+    done = git.run(*args, input=request, check=False)
     return done.stdout if done.code == 0 else None
 
 

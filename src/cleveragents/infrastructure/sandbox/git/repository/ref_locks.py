@@ -7,7 +7,7 @@ machine was started.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from cleveragents.infrastructure.clock import machine_started_ns
@@ -22,6 +22,14 @@ def change_ref(git: Git, ref: str, commit: str, *words: str, told: bytes = b"") 
         if not _cleared(git, ref, commit):
             raise
         git.run("update-ref", *words, input=told)
+
+
+def clear_old_locks(gitdir: str, refs: Iterable[str]) -> None:
+    """Of these references, HEAD and what is packed: locks from before the machine was started."""
+    for name in (*refs, "HEAD", "packed-refs"):
+        lock = os.path.join(gitdir, f"{name}.lock")
+        if _is_left(lock, ""):
+            os.unlink(lock)
 
 
 def is_from_before_start(found: os.stat_result) -> bool:
@@ -47,7 +55,7 @@ def _locks(git: Git, ref: str) -> Iterator[str]:
 
 
 def _is_left(path: str, commit: str) -> bool:
-    with suppress(FileNotFoundError), open(path, "rb") as file:
+    with suppress(FileNotFoundError, NotADirectoryError), open(path, "rb") as file:
         ours = bool(commit) and file.read(200).strip() == commit.encode()
         return ours or is_from_before_start(os.fstat(file.fileno()))
     return False

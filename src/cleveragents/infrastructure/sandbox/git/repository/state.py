@@ -1,5 +1,7 @@
 """The git side of a snapshot: HEAD, references, index, settings, operations in progress.
 
+Of a repository that is worked on in place: `sandbox/in_place/git_state.py`.
+
 Objects that only the sandbox's own repository has are stored with the snapshot, as packs: a step
 may run a `git gc` there, or remove the repository altogether.
 Reading, in its order: a fingerprint of the files' marks, which tells without git that nothing has
@@ -14,16 +16,19 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 from cleveragents.domain.errors import RestoreFailedError, SnapshotFailedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import put_file, remove
 from cleveragents.infrastructure.sandbox.git.command import OFFLINE, Git
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, StateFile, quoted
-from cleveragents.infrastructure.sandbox.git.repository.new_index_reader import listing_of
-from cleveragents.infrastructure.sandbox.git.repository.own_place import folder_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import (
+    details_of,
+    folder_of,
+    new_git,
+)
 from cleveragents.infrastructure.sandbox.git.repository.packs import Packs, is_pack, places_in
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
     Refs,
@@ -40,6 +45,9 @@ from cleveragents.infrastructure.sandbox.git.submodules.state import Submodules,
 from cleveragents.infrastructure.sandbox.git.views import GitViews
 from cleveragents.infrastructure.snapshots.tree.extra_state import Before, ExtraRecord, StoredSide
 
+if TYPE_CHECKING:
+    from cleveragents.infrastructure.snapshots.tree.first_look import Proof
+
 
 class _Identity(TypedDict):
     """What counts as git state; `commit` is empty where HEAD is on a branch without one."""
@@ -55,12 +63,17 @@ class _Identity(TypedDict):
 _ALGORITHMS = {40: "sha1", 64: "sha256"}
 
 
-class GitBlobs:
-    """Blobs of the base commit, which is kept alive as long as there is a plan."""
+def algorithm_of(oid: str) -> str:
+    """By which the objects of a repository are named that has this one."""
+    return _ALGORITHMS[len(oid)]
 
-    def __init__(self, git: Git, base: str) -> None:
+
+class GitBlobs:
+    """Blobs of a repository that keeps them as long as there is a plan."""
+
+    def __init__(self, git: Git, algorithm: str) -> None:
         self._git = git
-        self.algorithm = _ALGORITHMS[len(base)]
+        self.algorithm = algorithm
 
     def read(self, oids: Sequence[str]) -> Iterator[bytes | None]:
         request = "".join(f"{oid}\n" for oid in oids).encode("ascii")
@@ -86,22 +99,44 @@ class GitState:
         self._views = views
         self._folder: GitFolder = folder_of(resource)
         self._project = Git(resource.location)
-        self.blobs = GitBlobs(_with_submodules(self._project, resource), resource.base)
+        self.blobs = GitBlobs(
+            _with_submodules(self._project, resource), algorithm_of(resource.base)
+        )
         # What the index of a sandbox says that has just been made: that it holds the base.
         self._new_index: bytes | None = None
+        self._entries: Mapping[bytes, Proof] = {}
 
     def base(self) -> Mapping[bytes, str]:
         # Of the commit: only what that holds is kept for good. For the first snapshot of a sandbox
         # that was just made from it, that is what its index says, which is asked for in any case.
         if self._views.is_as_made(self._resource):
             self._new_index = self._list_new_index()
-            known = _blobs_in(self._new_index)
+            listing, entries = self._new_index, self._entries
+            known = _NewBlobs(entries) if entries else _blobs_in(listing)
         else:
             known = _blobs_of(self._project, self._resource.base)
-        for module in submodules_of(self._resource):
+        if not (modules := submodules_of(self._resource)):
+            return known
+        known = dict(known)
+        for module in modules:
             git = in_repository(self._resource.location, module)
             known |= _blobs_of(git, module.commit, os.fsencode(module.path) + b"/")
         return known
+
+    def expected(self) -> Collection[bytes]:
+        return self._entries.keys()
+
+    def proven(self, found: Collection[bytes]) -> Mapping[bytes, "Proof"]:  # noqa: ARG002 - all is ours
+        """What git has just checked out, and nobody else has written."""
+        settings = self._views.settings_of(self._resource)
+        if not self._entries or settings is None:
+            return {}
+        from cleveragents.infrastructure.sandbox.git.proofs.conversions import (  # noqa: PLC0415 - of a new sandbox only
+            proven_entries,
+        )
+
+        git_dir = details_of(self._resource).git_dir
+        return proven_entries(new_git(self._resource), settings, git_dir, self._entries)
 
     def hidden(self) -> frozenset[bytes]:
         """The top `.git` is no content as long as it is the one that the sandbox was made with."""
@@ -212,9 +247,15 @@ class GitState:
 
     def _list_new_index(self) -> bytes:
         """Mostly without git: no step can have written to it."""
-        known = listing_of(self._folder.read("index") or b"", len(self._resource.base) // 2)
+        from cleveragents.infrastructure.sandbox.git.repository.new_index_reader import (  # noqa: PLC0415 - of a new sandbox only
+            read_new_index,
+        )
+
+        data = self._folder.read("index") or b""
+        known = read_new_index(data, len(self._resource.base) // 2)
         if known is not None:
-            return known
+            self._entries = known.entries
+            return known.listing
         with self._views.of_state(self._resource) as git:
             return _listing(git)
 
@@ -283,8 +324,28 @@ def _listing(git: Git) -> bytes:
     return git.run("ls-files", "--stage", "-v", "-z").stdout
 
 
+class _NewBlobs(Mapping[bytes, str]):
+    """The files of an index that was just made, without links and submodules. Most of them are
+    proven, and nobody asks for more than the rest."""
+
+    def __init__(self, entries: Mapping[bytes, "Proof"]) -> None:
+        self._entries = entries
+
+    def __getitem__(self, path: bytes) -> str:
+        entry = self._entries[path]
+        if not entry.is_file:
+            raise KeyError(path)
+        return entry.oid.hex()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return (path for path, entry in self._entries.items() if entry.is_file)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 def _blobs_in(listing: bytes) -> dict[bytes, str]:
-    """The files of an index, without links and submodules."""
+    """The same as git lists it."""
     lines = (line.partition(b"\t") for line in listing.split(b"\0")[:-1])
     # "<flag> <mode> <object> <stage>"
     parts = ((told.decode("ascii").split(" "), path) for told, _, path in lines)

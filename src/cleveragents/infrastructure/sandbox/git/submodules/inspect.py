@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
-from cleveragents.infrastructure.sandbox.git.repository.details import Submodule
+from cleveragents.infrastructure.sandbox.git.repository.own_place import Submodule
 from cleveragents.infrastructure.sandbox.git.repository.pins import value_of
 from cleveragents.infrastructure.sandbox.git.submodules.records import (
     Named,

@@ -1,6 +1,8 @@
 """Preparing an apply in the user's submodules: work brought over, and checked.
 
-Nothing of the user's changes here: objects are added to the repositories of submodules.
+Nothing of the user's changes here: objects are added to the repositories of submodules. Of those
+that a plan has added, or moved, the repositories come along. Their folders stay empty in the
+project, as after a `git pull`; `git submodule update --init` fills them from what was brought.
 """
 
 import os
@@ -10,6 +12,7 @@ from msgspec import Struct
 
 from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.errors import ApplyConflictError, ApplyRefusedError
+from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.apply.readiness import refuse_unready, staged
 from cleveragents.infrastructure.sandbox.git.apply.switch import HEAD, Means
@@ -17,14 +20,10 @@ from cleveragents.infrastructure.sandbox.git.apply.token import NewRepository, S
 from cleveragents.infrastructure.sandbox.git.apply.worktree_update import FileUpdate
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.pins import value_of
-from cleveragents.infrastructure.sandbox.git.submodules.added import (
-    AddedSubmodules,
-    bring_over,
-    not_brought,
-    refused,
-)
 from cleveragents.infrastructure.sandbox.git.submodules.carry_out import users_submodule
 from cleveragents.infrastructure.sandbox.git.submodules.contents import Looked, SubmoduleContents
+from cleveragents.infrastructure.sandbox.git.submodules.new_repositories import Content, Workshop
+from cleveragents.infrastructure.sandbox.git.submodules.records import is_safe, repository_git
 from cleveragents.infrastructure.sandbox.git.trees import own_commit, text_of, tree_changes
 
 
@@ -128,3 +127,126 @@ class SubmoduleApply:
 
     def _conflict(self, names: list[str], why: str) -> ApplyConflictError:
         return ApplyConflictError(self._resource.plan_id, self._resource.name, names, why)
+
+
+class AddedSubmodules:
+    """`steps` are for repositories that the user has already, `new` are all others."""
+
+    def __init__(self, over: Bringing, options: ApplyOptions) -> None:
+        self._over, self._resource = over, over.resource
+        self._options = options
+        self.steps: list[SubmoduleStep] = []
+        self.new: list[NewRepository] = []
+        self._places: dict[str, str] = {}
+
+    def prepare(self, added: Sequence[SubmoduleContents]) -> None:
+        """Raises ApplyConflictError or ApplyRefusedError."""
+        # Also if there are none: an apply that was not carried out may have left some.
+        workshop = Workshop(self._resource)
+        workshop.clear()
+        try:
+            for one in sorted(added, key=lambda one: one.path):
+                self._refuse_unfit(one)
+                self._bring(one, self._name(one), workshop)
+        except BaseException:
+            workshop.clear()
+            raise
+
+    def _bring(self, one: SubmoduleContents, name: str, workshop: Workshop) -> None:
+        try:
+            self._bring_repository(one, name, workshop)
+        except GitError as error:
+            raise not_brought(self._resource, one, error) from error
+
+    def _bring_repository(self, one: SubmoduleContents, name: str, workshop: Workshop) -> None:
+        place = self._places[one.path] = self._place(one, name)
+        if os.path.isdir(place):
+            bring_over(self._over, one, repository_git(place), one.commit)
+            step = SubmoduleStep(
+                path=one.path, head="", commit=one.commit, files=one.commit, repository=place
+            )
+            self.steps.append(step)
+            return
+        outer = next((item for item in self.new if item.path == one.within), None)
+        # One that is part of another new one goes with it.
+        made = os.path.join(outer.made, "modules", name) if outer else workshop.place(len(self.new))
+        folder = os.path.relpath(os.path.join(self._resource.location, one.path), place)
+        content = Content(
+            commit=one.commit,
+            pack=self._over.pack(one.git, one.commit),
+            shallow=one.shallow,
+            address=one.named.address if one.named else "",
+        )
+        workshop.make(self._over, made, folder, content)
+        _bring_contents(self._over, one, repository_git(made), one.commit)
+        self.new.append(NewRepository(path=one.path, made=made, place=place))
+
+    def _name(self, one: SubmoduleContents) -> str:
+        if one.named is None or not is_safe(one.named.name):
+            told = f"the plan has added the repository {one.path}, which .gitmodules does not name"
+            raise refused(self._resource, one.path, told)
+        return one.named.name
+
+    def _refuse_unfit(self, one: SubmoduleContents) -> None:
+        if not self._options.commit:
+            raise ApplyRefusedError(
+                f"the plan has added the submodule {one.path}, which only a commit can hold",
+                f"agents plan apply {self._resource.plan_id}, or with --branch NAME",
+            )
+        if not one.is_clean:
+            told = f"the submodule {one.path}, which the plan has added, has uncommitted changes"
+            raise refused(self._resource, one.path, told)
+        place = os.path.join(self._resource.location, one.path)
+        if os.path.lexists(place) and not (os.path.isdir(place) and not os.listdir(place)):
+            raise ApplyConflictError(
+                self._resource.plan_id,
+                self._resource.name,
+                [one.path],
+                "the plan has added a submodule where you have files",
+            )
+
+    def _place(self, one: SubmoduleContents, name: str) -> str:
+        """Where git looks for its repository: below that of which it is part."""
+        if one.within in self._places:
+            return os.path.join(self._places[one.within], "modules", name)
+        around = users_submodule(self._resource, one.within) if one.within else None
+        git = around or Git(self._resource.location)
+        return git.text("rev-parse", "--path-format=absolute", "--git-path", f"modules/{name}")
+
+
+def bring_over(over: Bringing, one: SubmoduleContents, user: Git, commit: str) -> None:
+    """A commit of the sandbox's, with all that belongs to it, into a repository of the user's.
+
+    Raises GitError, also if it is not whole.
+    """
+    known = [one.start] if one.start else []
+    pack = over.pack(one.git, commit, known)
+    # What the user has already was brought whole, or is not ours to look through.
+    over.unpack(pack, user, [commit, "--not", *(known or ["--all"])], strict=False)
+    _bring_contents(over, one, user, commit)
+
+
+def not_brought(
+    resource: PlanResource, one: SubmoduleContents, error: GitError
+) -> ApplyRefusedError:
+    told = f"the commits of the submodule {one.path} cannot be brought over: {error.stderr}"
+    return refused(resource, one.path, told)
+
+
+def refused(resource: PlanResource, path: str, what: str) -> ApplyRefusedError:
+    place = os.path.join(resource.sandbox_path, path)
+    return ApplyRefusedError(
+        what,
+        f"look at {place}: commit it there, copy it, or remove it, then "
+        f"agents plan apply {resource.plan_id}",
+    )
+
+
+def _bring_contents(over: Bringing, one: SubmoduleContents, user: Git, commit: str) -> None:
+    changes = tree_changes(one.git, one.start or _nothing(one.git), commit)
+    over.contents(one.git, [c.new_oid.decode() for c in changes if c.is_file], user)
+
+
+def _nothing(git: Git) -> str:
+    """The empty tree."""
+    return git.run("mktree").stdout.decode().strip()

@@ -14,8 +14,8 @@ from msgspec import Struct
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import make_folder
 from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
-from cleveragents.infrastructure.sandbox.git.repository.details import Submodule, details_of
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
+from cleveragents.infrastructure.sandbox.git.repository.own_place import Submodule, details_of
 
 _LINKS = rb"(?:^|\0)160000 commit ([0-9a-f]+)\t([^\0]*)"
 _TOLD = r"^submodule\..*\.(path|url)$"

@@ -10,9 +10,8 @@ from msgspec import Struct
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.durable_files import make_folder
 from cleveragents.infrastructure.sandbox.git.command import OFFLINE, Git
-from cleveragents.infrastructure.sandbox.git.repository.details import Submodule
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, StateFile
-from cleveragents.infrastructure.sandbox.git.repository.own_place import folder_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import Submodule, folder_of
 from cleveragents.infrastructure.sandbox.git.repository.packs import Packs, Stored
 from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
     Refs,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from cleveragents.domain.errors import SnapshotDamagedError, SnapshotFailedError
 from cleveragents.infrastructure.files.entry import Entry, Kind, shown
-from cleveragents.infrastructure.files.read_path import hash_only, read_path
+from cleveragents.infrastructure.files.read_path import read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.snapshots.damage import mended
 from cleveragents.infrastructure.snapshots.store.plan_store import keep_so_far
@@ -23,7 +23,9 @@ def mend_files(session: Session, anchor: RootedFolder, present: Mapping[bytes, E
     sandbox does not have one of the damaged contents either.
     """
     files = {p: entry for p, entry in present.items() if entry.kind is Kind.FILE}
-    damaged = session.contents.damaged(needed_contents(files))
+    needed = needed_contents(files)
+    fresh = session.just_stored
+    damaged = session.contents.damaged({k: name for k, name in needed.items() if k not in fresh})
     if not damaged:
         return []
     paths = {entry.hash: path for path, entry in files.items()}
@@ -56,7 +58,7 @@ def mend_side(session: Session) -> list[str]:
 def _store_anew(session: Session, anchor: RootedFolder, path: bytes, key: bytes) -> None:
     try:
         # Read before anything is given up for it.
-        for sink in (hash_only, session.contents.renew):
+        for sink in (session.contents.hash_file, session.contents.renew):
             seen = read_path(anchor, path, sink)
             if seen is None or seen.hash != key:
                 raise _lost(session, path)

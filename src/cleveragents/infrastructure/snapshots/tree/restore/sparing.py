@@ -24,7 +24,7 @@ from cleveragents.infrastructure.files.copy.one_file import give
 from cleveragents.infrastructure.files.descriptors import opened
 from cleveragents.infrastructure.files.entry import Entry, Kind, ManifestRow, parent_of, same_state
 from cleveragents.infrastructure.files.filesystems import sync_all
-from cleveragents.infrastructure.files.read_path import examine_file, hash_only, read_path
+from cleveragents.infrastructure.files.read_path import examine_file, read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.update.path_update import (
     Becomes,
@@ -95,9 +95,10 @@ def _looked_at(
     """Read back what was to change. What is something else was written by somebody at once."""
     anchor.close_chain()
     now, done = dict(delta.now), list[PathDifference]()
+    hashed = session.hashing([item.path for item in chosen])
     for item in chosen:
         look = examine_file if item.new and item.new.kind is Kind.FILE else read_path
-        seen = look(anchor, item.path, hash_only)
+        seen = look(anchor, item.path, hashed)
         stays = item.new is None and seen is not None and seen.kind == Kind.DIR
         if stays and _is_mere_holder(session, anchor, item.path):
             seen = None

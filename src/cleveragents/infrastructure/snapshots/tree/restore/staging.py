@@ -7,6 +7,8 @@ from contextlib import contextmanager, suppress
 from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.files.copy.one_file import copy_one
+from cleveragents.infrastructure.files.descriptors import opened
+from cleveragents.infrastructure.files.durable_files import remove
 from cleveragents.infrastructure.files.rooted_folder import FOLDER_FLAGS
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
 
@@ -103,19 +105,25 @@ class Staging:
 
 @contextmanager
 def staging(scratch_dir: str, resource: PlanResource) -> Generator[Staging]:
-    """What an earlier, killed restore left behind is cleared away first."""
-    path = os.path.join(scratch_dir, f"restore-{resource.resource_id}")
-    _remove(path)
+    """What an earlier, killed restore left behind is cleared away first. No link is followed: in
+    place, the folder is where others write too."""
+    name = f"restore-{resource.resource_id}"
     try:
-        os.makedirs(path, mode=0o700)
-        folder = Staging(path)
+        os.makedirs(scratch_dir, mode=0o700, exist_ok=True)
+        top = scratch_dir if resource.in_place else os.path.realpath(scratch_dir)
+        _clear(top, name)
+        with opened(top, FOLDER_FLAGS) as fd:
+            os.mkdir(name, 0o700, dir_fd=fd)
+        folder = Staging(os.path.join(top, name))
     except OSError as error:
+        path = os.path.join(scratch_dir, name)
         raise RestoreFailedError(resource.name, f"{path}: {error.strerror}") from error
     try:
         yield folder
     finally:
         folder.close()
-        _remove(path)
+        with suppress(OSError):
+            _clear(top, name)
 
 
 def _write(fd: int, piece: bytes) -> None:
@@ -124,13 +132,12 @@ def _write(fd: int, piece: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _remove(path: str) -> None:
-    """As far as that goes. There are only files in it, unless somebody else has been there."""
-    with suppress(OSError):
-        for name in os.listdir(path):
-            os.unlink(os.path.join(path, name))
-        os.rmdir(path)
-    if os.path.lexists(path):
-        import shutil  # noqa: PLC0415 - slow to load, and hardly ever needed
-
-        shutil.rmtree(path, ignore_errors=True)
+def _clear(top: str, name: str) -> None:
+    """There are only files in it, unless somebody else has been there."""
+    with suppress(OSError), opened(top, FOLDER_FLAGS) as above:
+        with opened(name, FOLDER_FLAGS, dir_fd=above) as folder:
+            for inner in os.listdir(folder):
+                os.unlink(inner, dir_fd=folder)
+        os.rmdir(name, dir_fd=above)
+    if os.path.lexists(os.path.join(top, name)):
+        remove(top, name)

@@ -24,7 +24,7 @@ from cleveragents.infrastructure.files.entry import (
     same_state,
     shown,
 )
-from cleveragents.infrastructure.files.read_path import examine_file, hash_only, read_path
+from cleveragents.infrastructure.files.read_path import Sink, examine_file, read_path
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.update.rooted_writer import FEW
 from cleveragents.infrastructure.files.walk import walk
@@ -147,14 +147,15 @@ def _present(
     session: Session, anchor: RootedFolder, tracker: ChangeTracker
 ) -> tuple[Delta, frozenset[bytes] | None]:
     candidates = tracker.candidates(anchor, session.exclude, session.known)
-    now = {path: _examined(anchor, path) for path in candidates.paths}
+    hashed = session.hashing(candidates.paths)
+    now = {path: _examined(anchor, path, hashed) for path in candidates.paths}
     return Delta(now=now, listing=candidates.listing), candidates.excluded
 
 
-def _examined(anchor: RootedFolder, path: bytes) -> ManifestRow | None:
+def _examined(anchor: RootedFolder, path: bytes, hashed: Sink) -> ManifestRow | None:
     """What cannot be read is not what the snapshot holds, and will be replaced."""
     try:
-        return read_path(anchor, path, hash_only)
+        return read_path(anchor, path, hashed)
     except SnapshotFailedError:
         return ManifestRow(path=path, kind=Kind.FILE, hash=_UNREADABLE)
 
@@ -203,11 +204,12 @@ def proven(
     Meanwhile all of it is made durable, unless it is already.
     """
     now = dict(delta.now)
+    hashed = session.hashing([item.path for item in differences])
     with open_sandbox(session.resource) as anchor, durable_beside(anchor, len(differences)):
         tracker.look_again(anchor, session.known, {item.path for item in differences})
         for path, _, wanted in differences:
             look = examine_file if wanted and wanted.kind is Kind.FILE else read_path
-            seen = look(anchor, path, hash_only)
+            seen = look(anchor, path, hashed)
             if wanted is None and seen and _holds_only_excluded(session, anchor, seen):
                 seen = None
             if not same_state(seen.entry if seen else None, wanted):
