@@ -83,6 +83,7 @@ DECISION = click.argument(
 )
 KEY = click.argument("key", metavar="KEY", shell_complete=_offering("keys"))
 TOOL = click.argument("name", metavar="NAME", shell_complete=_offering("tools"))
+YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 RESOURCES = click.option(
     "--resource",
     "resources",

@@ -1,6 +1,6 @@
 """The click plumbing: commands loaded when called, `--format` anywhere, errors as ours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
@@ -153,6 +153,11 @@ class LazyGroup(click.Group):
             return self._lazy[name][1]
         command = self.commands[name]
         return None if command.hidden else command.get_short_help_str(limit=100).rstrip(".")
+
+
+def command(*lines: str, name: str | None = None) -> Callable[[Callable[..., Any]], click.Command]:
+    """A leaf command that shows `lines` as its examples."""
+    return click.command(name, cls=AgentsCommand, epilog=examples(*lines))
 
 
 def examples(*lines: str) -> str:

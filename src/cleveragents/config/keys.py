@@ -16,6 +16,7 @@ from cleveragents.config.values import (
     DEFAULT_TRIGGERS,
     FORMATS,
     PAGER,
+    SECRETS,
     BadValueError,
     Base,
     Value,
@@ -195,6 +196,14 @@ class Settings:
         0,
         "The room that the checkpoints of one plan may take before the oldest are pruned.",
         variable="CHECKPOINT_MAX_TOTAL_SIZE",
+    )
+    store_secrets = setting(
+        "store.secrets",
+        one_of(SECRETS),
+        SECRETS[0],
+        "Whether what is called like a secret (.env, *.pem, id_rsa) is in checkpoints; skip leaves"
+        " it out, unless git tracks it.",
+        a_project_may_not="say which of your secrets are stored",
     )
     sandbox_cleanup = setting(
         "sandbox.cleanup",

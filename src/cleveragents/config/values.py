@@ -15,6 +15,7 @@ PAGER = ("on", "off")
 DEFAULT_TRIGGERS = ("on_tool_write", "on_tool_write_complete", "on_subplan_spawn", "on_error")
 TRIGGERS = (*DEFAULT_TRIGGERS, "before_step", "after_step", "after_subplan", "before_apply")
 CONFINEMENTS = ("preferred", "required", "off")
+SECRETS = ("capture", "skip")
 CLEANUPS = ("on_apply", "on_terminal", "manual")
 TRIGGER_ALIASES = {
     "before_tool_execute": "on_tool_write",

@@ -1,6 +1,7 @@
 """The wiring: builds every service by hand, once, and hands out nothing else.
 
-Each property imports what it builds: a command pays only for the services it uses (ADR 0004).
+Each property imports what it builds: a command pays only for the services it uses (ADR 0004). What
+that is, its last line says; only a circle or a port is annotated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,54 +14,24 @@ from cleveragents.container.looking import LookingWiring
 
 if TYPE_CHECKING:
     from cleveragents.application.ports.actors import ActionReader
-    from cleveragents.application.services.apply.apply_service import ApplyService
-    from cleveragents.application.services.apply.keeping import ApplyKeeping
-    from cleveragents.application.services.apply.moves import ApplyMoves
-    from cleveragents.application.services.checkpoints.manual_checkpoints import ManualCheckpoints
-    from cleveragents.application.services.corrections.append_service import AppendService
-    from cleveragents.application.services.corrections.correction_service import CorrectionService
-    from cleveragents.application.services.execute.plan_executor import PlanExecutor
     from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
-    from cleveragents.application.services.maintenance.doctor_service import DoctorService
-    from cleveragents.application.services.maintenance.plan_removal import PlanRemoval
-    from cleveragents.application.services.maintenance.prune_service import PruneService
-    from cleveragents.application.services.maintenance.store_service import StoreService
-    from cleveragents.application.services.maintenance.uninstall_service import UninstallService
-    from cleveragents.application.services.plans.action_check import ActionCheck
-    from cleveragents.application.services.plans.plan_service import PlanService
-    from cleveragents.application.services.plans.prompt_service import PromptService
-    from cleveragents.application.services.rollback.rollback_service import RollbackService
-    from cleveragents.application.services.rollback.undo_service import UndoService
-    from cleveragents.application.services.run.run_service import RunService
-    from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
-    from cleveragents.application.services.sandboxes.discarding import Discarding
-    from cleveragents.application.services.subplans.conflicts import SubplanConflicts
-    from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
-    from cleveragents.application.services.subplans.subplan_service import SubplanService
     from cleveragents.domain.ids import PlanId
     from cleveragents.domain.resource import PlanResource, SandboxAddress
-    from cleveragents.infrastructure.files.whereabouts import CurrentFolder as CurrentFolder
 
 
 class Container(LookingWiring):
     # --- services -------------------------------------------------------------------------------
 
     @cached_property
-    def plan_service(self) -> "PlanService":
+    def plan_service(self):
         from cleveragents.application.services.plans.plan_service import PlanService
 
         return PlanService(
-            self._unit_of_work,
-            self.actions,
-            self._actors,
-            self._sandboxes,
-            self._locks,
-            self._runtime,
-            self.sandbox_cleanup,
+            self._runtime, self.actions, self._actors, self._sandboxes, self.sandbox_cleanup
         )
 
     @cached_property
-    def run_service(self) -> "RunService":
+    def run_service(self):
         from cleveragents.application.services.run.run_service import RunService
         from cleveragents.infrastructure.surroundings.this_machine import ThisMachine
 
@@ -70,57 +41,54 @@ class Container(LookingWiring):
         return RunService(self._unit_of_work, self.plan_service, around, default)
 
     @cached_property
-    def sandbox_cleanup(self) -> "SandboxCleanup":
+    def sandbox_cleanup(self):
         from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
         from cleveragents.domain.resource import CleanupPolicy
 
         policy = CleanupPolicy(self._settings.sandbox_cleanup)
-        return SandboxCleanup(self._unit_of_work, self._workspace, self._locks, policy)
+        return SandboxCleanup(self._runtime, self._workspace, policy)
 
     @cached_property
-    def action_check(self) -> "ActionCheck":
+    def action_check(self):
         from cleveragents.application.services.plans.action_check import ActionCheck
 
-        return ActionCheck(self.actions, self._actors, self._sandboxes, self._ids)
+        return ActionCheck(
+            self.actions, self._actors, self._sandboxes, self._ids, self._unit_of_work
+        )
 
     @cached_property
-    def discarding(self) -> "Discarding":
+    def discarding(self):
         from cleveragents.application.services.sandboxes.discarding import Discarding
 
         return Discarding(self.sandbox_cleanup, self.plan_service, self._locks)
 
     @cached_property
-    def manual_checkpoints(self) -> "ManualCheckpoints":
+    def manual_checkpoints(self):
         from cleveragents.application.services.checkpoints.manual_checkpoints import (
             ManualCheckpoints,
         )
 
         self._adapters.bench.look_once()
+        rollbacks = later(lambda: self.rollback_service)
         return ManualCheckpoints(
-            self._unit_of_work,
-            self.checkpoint_service,
-            self._sandbox_care,
-            later(lambda: self.rollback_service),
-            self._locks,
+            self._runtime, self.checkpoint_service, self._sandbox_care, rollbacks
         )
 
     @cached_property
-    def rollback_service(self) -> "RollbackService":
+    def rollback_service(self):
         from cleveragents.application.services.rollback.rollback_service import RollbackService
 
         return RollbackService(
-            self._unit_of_work,
+            self._runtime,
             self.checkpoint_service,
             self._workspace,
             self._sandbox_care,
             later(lambda: self._correction_finisher),
             self._compensations,
-            self._locks,
-            self._events,
         )
 
     @cached_property
-    def undo_service(self) -> "UndoService":
+    def undo_service(self):
         from cleveragents.application.services.rollback.undo_service import UndoService
 
         return UndoService(self._unit_of_work, self.rollback_service, self.checkpoint_service)
@@ -130,171 +98,144 @@ class Container(LookingWiring):
         from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
 
         return PlanResumeService(
-            self._unit_of_work,
+            self._runtime,
             self._executor,
             self.rollback_service,
             self._unfinished,
             self._ledger,
             self._workspace,
-            self._locks,
-            self._events,
         )
 
     @cached_property
-    def correction_service(self) -> "CorrectionService":
+    def correction_service(self):
         from cleveragents.application.services.corrections.correction_service import (
             CorrectionService,
         )
 
         return CorrectionService(
-            self._unit_of_work,
+            self._runtime,
             self.rollback_service,
             self._correction_finisher,
             self.plan_resume_service,
             self.actions,
-            self._locks,
-            self._runtime,
         )
 
     @cached_property
-    def append_service(self) -> "AppendService":
+    def append_service(self):
         from cleveragents.application.services.corrections.append_service import AppendService
 
         return AppendService(
-            self._unit_of_work,
-            self.checkpoint_service,
-            self.rollback_service,
-            self.actions,
-            self._locks,
-            self._runtime,
+            self._runtime, self.checkpoint_service, self.rollback_service, self.actions
         )
 
     @cached_property
-    def prompt_service(self) -> "PromptService":
+    def prompt_service(self):
         from cleveragents.application.services.plans.prompt_service import PromptService
 
         return PromptService(
-            self._unit_of_work,
-            self.checkpoint_service,
-            self.rollback_service,
-            self._unfinished,
-            self._locks,
-            self._runtime,
+            self._runtime, self.checkpoint_service, self.rollback_service, self._unfinished
         )
 
     @cached_property
-    def apply_service(self) -> "ApplyService":
+    def apply_service(self):
         from cleveragents.application.services.apply.apply_service import ApplyService
 
         return ApplyService(
-            self._unit_of_work,
+            self._runtime,
             self.checkpoint_service,
             self.rollback_service,
             self._workspace,
             self.apply_keeping,
-            self._locks,
-            self._clock,
         )
 
     @cached_property
-    def apply_keeping(self) -> "ApplyKeeping":
+    def apply_keeping(self):
         from cleveragents.application.services.apply.keeping import ApplyKeeping
 
-        return ApplyKeeping(
-            self._unit_of_work,
-            self._workspace,
-            self.sandbox_cleanup,
-            self._locks,
-            self._clock,
-            timedelta(seconds=self._settings.apply_keep),
-        )
+        keep_for = timedelta(seconds=self._settings.apply_keep)
+        return ApplyKeeping(self._runtime, self._workspace, self.sandbox_cleanup, keep_for)
 
     @cached_property
-    def apply_moves(self) -> "ApplyMoves":
+    def apply_moves(self):
         from cleveragents.application.services.apply.moves import ApplyMoves
 
-        return ApplyMoves(self._unit_of_work, self._workspace, self._locks, self._clock)
+        return ApplyMoves(self._runtime, self._workspace)
 
     @cached_property
-    def store_service(self) -> "StoreService":
+    def store_service(self):
         from cleveragents.application.services.maintenance.store_service import StoreService
 
-        groups, projects = self.checkpoint_service, self.project_care
-        limit = self._settings.store_max_size
-        keeping, events = later(lambda: self.apply_keeping), self._events
         return StoreService(
-            self._unit_of_work, self._store_files, groups, projects, keeping, events, limit
+            self._runtime,
+            self._store_files,
+            self.checkpoint_service,
+            self.project_care,
+            later(lambda: self.apply_keeping),
+            self._settings.store_max_size,
         )
 
     @cached_property
-    def subplan_care(self) -> "SubplanSandboxes":
+    def subplan_care(self):
         from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
 
         return SubplanSandboxes(self._unit_of_work, self._sandboxes)
 
     @cached_property
-    def doctor_service(self) -> "DoctorService":
+    def doctor_service(self):
         from cleveragents.application.services.maintenance.doctor_service import DoctorService
         from cleveragents.infrastructure.sandbox.leftovers import SandboxLeftovers
 
-        left = SandboxLeftovers(self._adapters.bench)
         return DoctorService(
-            self._unit_of_work,
+            self._runtime,
             self._sandbox_care,
-            left,
-            self._projects,
-            self._locks,
+            SandboxLeftovers(self._adapters.bench),
             self.plan_resume_service,
             self.store_service,
             self._database,
         )
 
     @cached_property
-    def prune_service(self) -> "PruneService":
+    def prune_service(self):
         from cleveragents.application.services.maintenance.prune_service import PruneService
 
         return PruneService(
-            self._unit_of_work,
+            self._runtime,
             self.sandbox_cleanup,
             self._plan_removal,
             self.apply_keeping,
             self._store_files,
-            self._clock,
-            self._events,
         )
 
     @cached_property
-    def uninstall_service(self) -> "UninstallService":
+    def uninstall_service(self):
         from cleveragents.application.services.maintenance.uninstall_service import UninstallService
         from cleveragents.infrastructure.files.installed.own_files import InstalledFiles
         from cleveragents.infrastructure.sandbox.traces import RepositoryTraces
 
         files = InstalledFiles(self._settings.data_dir, self._database.path, self.close_files)
         return UninstallService(
-            self._unit_of_work,
+            self._runtime,
             self.sandbox_cleanup,
             self._plan_removal,
             RepositoryTraces(self._adapters.bench),
             files,
-            self._locks,
             self._store_files,
         )
 
     # --- what they are made of ------------------------------------------------------------------
 
     @cached_property
-    def _executor(self) -> "PlanExecutor":
+    def _executor(self):
         from cleveragents.application.services.execute.plan_executor import PlanExecutor
         from cleveragents.application.services.execute.step_source import ActingLimits, StepSource
         from cleveragents.application.services.execute.tool_runner import RunLimits, ToolRunner
 
         runner = ToolRunner(
+            self._runtime,
             self.tools,
             self.checkpoint_service,
             self._ledger,
             self._boundary,
-            self._clock,
-            self._ids,
             RunLimits(
                 timeout=self._settings.tool_timeout, retries=self._settings.max_retries_per_step
             ),
@@ -304,33 +245,29 @@ class Container(LookingWiring):
             max_steps=self._settings.actor_max_steps or None,
         )
         return PlanExecutor(
-            self._unit_of_work,
+            self._runtime,
             self.checkpoint_service,
             runner,
             self._subplan_service,
             self._ledger,
             StepSource(self._unit_of_work, self._actors, limits),
-            self._runtime,
-            self._events,
         )
 
     @cached_property
-    def subplan_conflicts(self) -> "SubplanConflicts":
-        from cleveragents.application.services.subplans.conflicts import SubplanConflicts
+    def subplan_conflicts(self):
+        from cleveragents.application.services.subplans.subplan_service import SubplanConflicts
 
-        return SubplanConflicts(self._unit_of_work, self._subplan_service.merger, self._locks)
+        return SubplanConflicts(self._runtime, self._subplan_service.merger)
 
     @cached_property
-    def _subplan_service(self) -> "SubplanService":
+    def _subplan_service(self):
         from cleveragents.application.services.subplans.merger import SubplanMerger
         from cleveragents.application.services.subplans.runner import SubplanRunner
         from cleveragents.application.services.subplans.spawner import SubplanSpawner
         from cleveragents.application.services.subplans.subplan_service import SubplanService
         from cleveragents.infrastructure.sandbox.sandboxes import SandboxMerges
 
-        spawner = SubplanSpawner(
-            self._unit_of_work, self._workspace, self.subplan_care, self._runtime, self._events
-        )
+        spawner = SubplanSpawner(self._runtime, self._workspace, self.subplan_care)
         crew = SubplanRunner(
             self._unit_of_work,
             spawner,
@@ -340,19 +277,15 @@ class Container(LookingWiring):
             lambda plan_id, choice: self.plan_resume_service.run(plan_id, choice),
             self._events,
         )
-        merges = SandboxMerges(self._adapters)
         merger = SubplanMerger(
-            self._unit_of_work,
+            self._runtime,
             self.checkpoint_service,
             self._unfinished,
             self._boundary,
-            merges,
+            SandboxMerges(self._adapters),
             self.subplan_care,
-            self._runtime,
         )
-        return SubplanService(
-            self._unit_of_work, self.checkpoint_service, spawner, crew, merger, self._clock
-        )
+        return SubplanService(self._runtime, self.checkpoint_service, spawner, crew, merger)
 
     @cached_property
     def actions(self) -> "ActionReader":
@@ -373,16 +306,15 @@ class Container(LookingWiring):
             return HeldResources(uow.resources.of_plan(plan_id)).sandboxes
 
     @cached_property
-    def _plan_removal(self) -> "PlanRemoval":
+    def _plan_removal(self):
         from cleveragents.application.services.maintenance.plan_removal import PlanRemoval
         from cleveragents.infrastructure.database.plan_records import SqlPlanRecords
         from cleveragents.infrastructure.sandbox.traces import RepositoryTraces
 
         return PlanRemoval(
-            self._unit_of_work,
+            self._runtime,
             self.sandbox_cleanup,
             self.plan_service,
             RepositoryTraces(self._adapters.bench),
             SqlPlanRecords(self._database, self._leases),
-            self._locks,
         )

@@ -15,19 +15,7 @@ from cleveragents.container.stores import StoreWiring
 if TYPE_CHECKING:
     from cleveragents.application.ports.maintenance import StoreFiles
     from cleveragents.application.ports.runtime import EventSink
-    from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
-    from cleveragents.application.services.corrections.correction_finisher import CorrectionFinisher
-    from cleveragents.application.services.effects.compensations import Compensations
-    from cleveragents.application.services.effects.effect_ledger import EffectLedger
-    from cleveragents.application.services.execute.others import OthersSteps
-    from cleveragents.application.services.execute.step_boundary import StepBoundary
-    from cleveragents.application.services.sandboxes.after_restart import AfterRestart
-    from cleveragents.application.services.sandboxes.care import SandboxCare
-    from cleveragents.application.services.sandboxes.project_care import ProjectCare
-    from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
-    from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
     from cleveragents.domain.ids import PlanId
-    from cleveragents.infrastructure.sandbox.sandboxes import ProjectLocations
 
 
 class CareWiring(StoreWiring):
@@ -38,7 +26,7 @@ class CareWiring(StoreWiring):
         self._cwd = cwd
 
     @cached_property
-    def checkpoint_service(self) -> "CheckpointService":
+    def checkpoint_service(self):
         from cleveragents.application.services.checkpoints.checkpoint_service import (
             CheckpointPolicy,
             CheckpointService,
@@ -55,12 +43,10 @@ class CareWiring(StoreWiring):
                 max_total_bytes=self._settings.checkpoint_max_total_size,
             ),
         )
-        return CheckpointService(
-            self._unit_of_work, self._snapshots, self._ids, self._clock, self._events, policy
-        )
+        return CheckpointService(self._runtime, self._snapshots, policy)
 
     @cached_property
-    def _sandbox_care(self) -> "SandboxCare":
+    def _sandbox_care(self):
         from cleveragents.application.services.sandboxes.care import SandboxCare
 
         return SandboxCare(
@@ -71,31 +57,25 @@ class CareWiring(StoreWiring):
         )
 
     @cached_property
-    def _restarts(self) -> "AfterRestart":
+    def _restarts(self):
         from cleveragents.application.services.sandboxes.after_restart import AfterRestart
 
         return AfterRestart(self.checkpoint_service, self._workspace, self._boundary, self._events)
 
     @cached_property
-    def _others(self) -> "OthersSteps":
+    def _others(self):
         from cleveragents.application.services.execute.others import OthersSteps
 
-        return OthersSteps(
-            self._unit_of_work,
-            self.checkpoint_service,
-            self._snapshots,
-            self._runtime,
-            self._events,
-        )
+        return OthersSteps(self._runtime, self.checkpoint_service, self._snapshots)
 
     @cached_property
-    def _boundary(self) -> "StepBoundary":
+    def _boundary(self):
         from cleveragents.application.services.execute.step_boundary import StepBoundary
 
         return StepBoundary(self._unit_of_work, self._snapshots)
 
     @cached_property
-    def _unfinished(self) -> "UnfinishedStep":
+    def _unfinished(self):
         from cleveragents.application.services.sandboxes.unfinished_step import UnfinishedStep
 
         return UnfinishedStep(
@@ -108,7 +88,7 @@ class CareWiring(StoreWiring):
         )
 
     @cached_property
-    def _correction_finisher(self) -> "CorrectionFinisher":
+    def _correction_finisher(self):
         from cleveragents.application.services.corrections.correction_finisher import (
             CorrectionFinisher,
         )
@@ -120,36 +100,33 @@ class CareWiring(StoreWiring):
         )
 
     @cached_property
-    def project_care(self) -> "ProjectCare":
+    def project_care(self):
         from cleveragents.application.services.sandboxes.project_care import ProjectCare
 
-        return ProjectCare(self._unit_of_work, self._projects, self._events)
+        return ProjectCare(self._runtime, self._projects)
 
     @cached_property
-    def _projects(self) -> "ProjectLocations":
+    def _projects(self):
         from cleveragents.infrastructure.sandbox.sandboxes import ProjectLocations
 
         return ProjectLocations(self._adapters, self._cwd)
 
     @cached_property
-    def sandbox_rebuilding(self) -> "SandboxRebuilding":
+    def sandbox_rebuilding(self):
         from cleveragents.application.services.sandboxes.rebuilding import SandboxRebuilding
 
-        return SandboxRebuilding(
-            self._unit_of_work, self._sandboxes, self._snapshots, self._locks, self._events
-        )
+        return SandboxRebuilding(self._runtime, self._sandboxes, self._snapshots)
 
     @cached_property
-    def _compensations(self) -> "Compensations":
+    def _compensations(self):
         from cleveragents.application.services.effects.compensations import Compensations
 
         # Every way back knows of compensations; only one that has effects to undo needs the tools.
         return Compensations(
-            self._unit_of_work,
+            self._runtime,
             self._ledger,
             later(lambda: self.tools),
             self._end_tools,
-            self._clock,
             self._settings.tool_timeout,
         )
 
@@ -159,10 +136,10 @@ class CareWiring(StoreWiring):
             self.tools.end(plan_id)
 
     @cached_property
-    def _ledger(self) -> "EffectLedger":
+    def _ledger(self):
         from cleveragents.application.services.effects.effect_ledger import EffectLedger
 
-        return EffectLedger(self._unit_of_work, self._ids, self._clock)
+        return EffectLedger(self._runtime)
 
     @cached_property
     def _store_files(self) -> "StoreFiles":

@@ -1,28 +1,19 @@
 """The wiring of what only looks: which plan is meant, how it stands, and what it would change."""
 
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from cleveragents.container.care import CareWiring
-
-if TYPE_CHECKING:
-    from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
-    from cleveragents.application.services.plans.plan_lookup import PlanFinder
-    from cleveragents.application.services.plans.plan_queries import PlanQueries
-    from cleveragents.application.services.plans.spoken_names import SpokenNames
-    from cleveragents.application.services.plans.step_service import StepService
-    from cleveragents.infrastructure.files.whereabouts import CurrentFolder
 
 
 class LookingWiring(CareWiring):
     @cached_property
-    def plan_finder(self) -> "PlanFinder":
+    def plan_finder(self):
         from cleveragents.application.services.plans.plan_lookup import PlanFinder
 
         return PlanFinder(self._unit_of_work, self._here)
 
     @cached_property
-    def plan_queries(self) -> "PlanQueries":
+    def plan_queries(self):
         from cleveragents.application.services.plans.plan_queries import PlanQueries
         from cleveragents.infrastructure.sandbox.location import SandboxFolders
 
@@ -30,26 +21,25 @@ class LookingWiring(CareWiring):
         return PlanQueries(self._unit_of_work, self._locks, self._clock, self._here, places)
 
     @cached_property
-    def spoken_names(self) -> "SpokenNames":
+    def spoken_names(self):
         from cleveragents.application.services.plans.spoken_names import SpokenNames
-        from cleveragents.infrastructure.files.whereabouts import CurrentFolder
 
-        return SpokenNames(self._unit_of_work, CurrentFolder(self._cwd))
+        return SpokenNames(self._unit_of_work, self._here)
 
     @cached_property
-    def plan_diff_service(self) -> "PlanDiffService":
+    def plan_diff_service(self):
         from cleveragents.application.services.plans.plan_diff_service import PlanDiffService
 
         return PlanDiffService(self._unit_of_work, self._sandboxes)
 
     @cached_property
-    def step_service(self) -> "StepService":
+    def step_service(self):
         from cleveragents.application.services.plans.step_service import StepService
 
         return StepService(self._unit_of_work, self._sandboxes)
 
     @cached_property
-    def _here(self) -> "CurrentFolder":
+    def _here(self):
         from cleveragents.infrastructure.files.whereabouts import CurrentFolder
 
         return CurrentFolder(self._cwd)

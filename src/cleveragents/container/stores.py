@@ -10,15 +10,7 @@ from typing import TYPE_CHECKING
 from cleveragents.container.tools import SQLITE, ToolWiring
 
 if TYPE_CHECKING:
-    from cleveragents.application.ports.runtime import Runtime, Workspace
-    from cleveragents.infrastructure.clock import UlidSource
-    from cleveragents.infrastructure.database.engine import Database
-    from cleveragents.infrastructure.database.fence import HeldLeases
-    from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
-    from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
-    from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
-    from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
-    from cleveragents.infrastructure.sandbox.sandboxes import SandboxesByType
+    pass
 
 
 class StoreWiring(ToolWiring):
@@ -47,13 +39,13 @@ class StoreWiring(ToolWiring):
             Trash(self._settings.data_dir).empty()
 
     @cached_property
-    def _unit_of_work(self) -> "SqlUnitOfWorkFactory":
+    def _unit_of_work(self):
         from cleveragents.infrastructure.database.unit_of_work import SqlUnitOfWorkFactory
 
         return SqlUnitOfWorkFactory(self._database, self._leases)
 
     @cached_property
-    def _database(self) -> "Database":
+    def _database(self):
         from cleveragents.infrastructure.database.engine import Database
 
         url = self._settings.database_url
@@ -61,7 +53,8 @@ class StoreWiring(ToolWiring):
         return Database(path, self.data_folder.prepare)
 
     @cached_property
-    def _adapters(self) -> "ResourceAdapters":
+    def _adapters(self):
+        from cleveragents.domain.secrets import Secrets
         from cleveragents.infrastructure.database.installation import SqlInstallation
         from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
         from cleveragents.infrastructure.sandbox.workbench import Workbench
@@ -74,47 +67,54 @@ class StoreWiring(ToolWiring):
             self._events,
             self._settings.store_max_size,
             lambda: self._layers,
+            Secrets(self._settings.store_secrets),
         )
         return ResourceAdapters(bench)
 
     @cached_property
-    def _sandboxes(self) -> "SandboxesByType":
+    def _sandboxes(self):
         from cleveragents.infrastructure.sandbox.sandboxes import SandboxesByType
 
         return SandboxesByType(self._adapters)
 
     @cached_property
-    def _snapshots(self) -> "CheckpointManager":
+    def _snapshots(self):
         from cleveragents.infrastructure.sandbox.checkpoint_manager import CheckpointManager
 
         return CheckpointManager(self._adapters)
 
     @cached_property
-    def _workspace(self) -> "Workspace":
+    def _workspace(self):
         from cleveragents.application.ports.runtime import Workspace
 
         return Workspace(sandboxes=self._sandboxes, snapshots=self._snapshots)
 
     @cached_property
-    def _runtime(self) -> "Runtime":
+    def _runtime(self):
         from cleveragents.application.ports.runtime import Runtime
 
-        return Runtime(clock=self._clock, ids=self._ids)
+        return Runtime(
+            unit_of_work=self._unit_of_work,
+            locks=self._locks,
+            clock=self._clock,
+            ids=self._ids,
+            events=self._events,
+        )
 
     @cached_property
-    def _locks(self) -> "FilePlanLocks":
+    def _locks(self):
         from cleveragents.infrastructure.locks.plan_locks import FilePlanLocks
 
         return FilePlanLocks(self._in_data_dir("locks"), self._clock, self._leases)
 
     @cached_property
-    def _leases(self) -> "HeldLeases":
+    def _leases(self):
         from cleveragents.infrastructure.database.fence import HeldLeases
 
         return HeldLeases()
 
     @cached_property
-    def _ids(self) -> "UlidSource":
+    def _ids(self):
         from cleveragents.infrastructure.clock import UlidSource
 
         return UlidSource()

@@ -11,22 +11,10 @@ from typing import TYPE_CHECKING, Any
 from cleveragents.config import Settings
 
 if TYPE_CHECKING:
-    from cleveragents.application.plan_events import PlanEvents
     from cleveragents.application.ports.runtime import EventSink, Tools
     from cleveragents.domain.confinement import Confinement, Enforcement
     from cleveragents.domain.ids import PlanId
     from cleveragents.domain.resource import PlanResource, SandboxAddress
-    from cleveragents.infrastructure.actors.command.actor import CommandActor
-    from cleveragents.infrastructure.actors.registry import ActorRegistry
-    from cleveragents.infrastructure.clock import SystemClock
-    from cleveragents.infrastructure.confinement.confiner import Confiner
-    from cleveragents.infrastructure.files.data_folder import DataFolder
-    from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
-    from cleveragents.infrastructure.processes.own_work import OwnWork
-    from cleveragents.infrastructure.processes.runner import ProcessRunner
-    from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
-    from cleveragents.infrastructure.sandbox.project_view.project_views import ProjectViews
-    from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
     from cleveragents.infrastructure.terminal.console import Console
 
 SQLITE = "sqlite:///"
@@ -48,7 +36,7 @@ class ToolWiring(ABC):
         return self._console
 
     @cached_property
-    def _events(self) -> "PlanEvents":
+    def _events(self):
         from cleveragents.application.plan_events import PlanEvents
 
         return PlanEvents(self._sink)
@@ -77,13 +65,13 @@ class ToolWiring(ABC):
             self._fork_server.close()
 
     @cached_property
-    def data_folder(self) -> "DataFolder":
+    def data_folder(self):
         from cleveragents.infrastructure.files.data_folder import DataFolder
 
         return DataFolder(self._settings.data_dir)
 
     @cached_property
-    def confinements(self) -> "Confiner":
+    def confinements(self):
         from os.path import realpath
 
         from cleveragents.infrastructure.confinement.confiner import Confiner
@@ -128,7 +116,7 @@ class ToolWiring(ABC):
             return "the plan that started this agent is not running any more"
 
     @cached_property
-    def _command_actor(self) -> "CommandActor":
+    def _command_actor(self):
         from cleveragents.infrastructure.actors.command.actor import CommandActor
         from cleveragents.infrastructure.actors.command.agents.known import KnownAgents
         from cleveragents.infrastructure.surroundings.own_program import own_program
@@ -140,7 +128,7 @@ class ToolWiring(ABC):
         return CommandActor(self._processes, self._addresses, scratch, known, relay)
 
     @cached_property
-    def _actors(self) -> "ActorRegistry":
+    def _actors(self):
         from cleveragents.infrastructure.actors.llm.factory import LlmKind
         from cleveragents.infrastructure.actors.registry import ActorKind, ActorRegistry, ReadyKind
 
@@ -156,13 +144,13 @@ class ToolWiring(ABC):
             self._command_actor.release(plan_id)
 
     @cached_property
-    def _clock(self) -> "SystemClock":
+    def _clock(self):
         from cleveragents.infrastructure.clock import SystemClock
 
         return SystemClock()
 
     @cached_property
-    def _processes(self) -> "ProcessRunner":
+    def _processes(self):
         from cleveragents.infrastructure.processes.runner import ProcessRunner
 
         return ProcessRunner(
@@ -173,19 +161,19 @@ class ToolWiring(ABC):
         )
 
     @cached_property
-    def _fork_server(self) -> "ForkServer":
+    def _fork_server(self):
         from cleveragents.infrastructure.processes.forking.fork_server import ForkServer
 
         return ForkServer()
 
     @cached_property
-    def _project_views(self) -> "ProjectViews":
+    def _project_views(self):
         from cleveragents.infrastructure.sandbox.project_view.project_views import ProjectViews
 
         return ProjectViews(self._sandboxed, self._layers, self._settings.data_dir)
 
     @cached_property
-    def _layers(self) -> "SandboxLayers":
+    def _layers(self):
         from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
 
         sandboxes, scratch = self._in_data_dir("sandboxes"), self._in_data_dir("scratch")
@@ -194,13 +182,13 @@ class ToolWiring(ABC):
         )
 
     @cached_property
-    def _databases(self) -> "DatabaseWorkers":
+    def _databases(self):
         from cleveragents.infrastructure.sqlite.worker import DatabaseWorkers
 
         return DatabaseWorkers(lambda: self._own_work)
 
     @cached_property
-    def _own_work(self) -> "OwnWork":
+    def _own_work(self):
         from cleveragents.infrastructure.processes.own_work import OwnWork
 
         return OwnWork(self.confinements, self._fork_server)

@@ -9,13 +9,15 @@ from msgspec.structs import replace
 
 from cleveragents.domain.confinement import Confinement
 from cleveragents.domain.resource_kinds import ResourceKind, ResourceType, kind_of
+from cleveragents.domain.secrets import Secrets
 
 JsonMap = Mapping[str, Any]
 
 
 class ResourceSpec(Struct, frozen=True, kw_only=True):
     """One resource as the action names it; `location` is what its `path` or `url` says. One that
-    is worked on `in_place` has no copy: the sandbox is the user's own tree (ADR 0100)."""
+    is worked on `in_place` has no copy: the sandbox is the user's own tree (ADR 0100). Without a
+    word about `secrets`, the settings say it (ADR 0105)."""
 
     name: str
     type: ResourceType
@@ -24,6 +26,7 @@ class ResourceSpec(Struct, frozen=True, kw_only=True):
     exclude: tuple[str, ...] = ()
     checkpointable: bool = True
     in_place: bool = False
+    secrets: Secrets | None = None
 
     @property
     def kind(self) -> ResourceKind:
@@ -57,8 +60,9 @@ class ToolSpec(Struct, frozen=True, kw_only=True):
 
     An action's own tool is a `command`, a Python function (`python` is its entry point) or a tool
     of an MCP server (`server`, and its name there in `remote`). `open_ended`: it takes arguments
-    beyond its parameters. `network`: it is nothing without one. `reads` are resources, or paths of
-    its own, `{name}` standing for an argument; None means that nobody knows.
+    beyond its parameters. `network`: it is nothing without one. `write_scope` is what it says of
+    itself, for checks before a run; what holds it inside is confinement. `reads` are resources, or
+    paths of its own, `{name}` standing for an argument; None means that nobody knows.
     """
 
     name: str
@@ -175,6 +179,16 @@ class ActorSpec(Struct, frozen=True, kw_only=True):
     options: JsonMap = field(default_factory=dict[str, Any])
 
 
+class TimelineUse(Struct, frozen=True, kw_only=True):
+    """One use of an action file on a timeline in place: what its actor remembers is marked with
+    `use_id`, it began at `first_step`, and `script` are the steps that are written down in it. They
+    become steps of the timeline one by one, since those of others lie between (ADR 0104)."""
+
+    use_id: str
+    first_step: int = 0
+    script: tuple[Step, ...] = ()
+
+
 class Action(Struct, frozen=True, kw_only=True):
     """`validations` run when the steps are done; those of a child plan are its parent's.
 
@@ -193,11 +207,17 @@ class Action(Struct, frozen=True, kw_only=True):
     servers: tuple[ServerSpec, ...] = ()
     actor: ActorSpec = ActorSpec()
     invariants: tuple[str, ...] = ()
+    use: TimelineUse | None = None
 
     @property
     def decides(self) -> bool:
-        """Its steps are not written down: an actor decides each when it comes to it."""
-        return self.actor.type != SCRIPTED
+        """Its steps are not there beforehand: each is on record when it comes to it."""
+        return self.actor.type != SCRIPTED or self.use is not None
+
+    @property
+    def is_scripted(self) -> bool:
+        """They are written down all the same, and nobody can be asked what else to do."""
+        return self.actor.type == SCRIPTED
 
     @property
     def is_program(self) -> bool:

@@ -56,4 +56,4 @@ def _made_up(given: Mapping[str, Any], tool: str, asked: object) -> str | None:
     import hashlib  # noqa: PLC0415 - part of every call of other agents, which do not need it
 
     text = json.dumps([tool, asked], sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -16,6 +16,9 @@ OTHERS = "agent.others"
 ACTION = "in-place"
 """What the action of a timeline is called: it outlives the programs that work in it."""
 
+DRAFT = "-cleveragents"
+"""The ending of a new file that is about to take the place of a database; no snapshot has it."""
+
 DONE = "done"
 """What the result of a timeline is called that somebody has closed."""
 
@@ -33,6 +36,12 @@ class Sparing(Struct, frozen=True, kw_only=True):
 def others_name(paths: Sequence[str]) -> str:
     """What a step of others is called; where no file changed, it was what git knows of them."""
     return f"changed by others: {listed(paths) or 'the state of the repository'}"
+
+
+def left_name(step: str, paths: Sequence[str]) -> str:
+    """In place nothing is undone because a step failed, was cut off or only had to look: what it
+    left behind is a step too."""
+    return f"left by {step}: {listed(paths) or 'the state of the repository'}"
 
 
 _INSTALLS = {

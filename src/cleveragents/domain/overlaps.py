@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from cleveragents.domain.errors import ResourceError
+from cleveragents.domain.in_place import DRAFT
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import kinds
 
@@ -35,9 +36,11 @@ def refuse_twice(resources: Sequence[PlanResource]) -> None:
 
 
 def overlap_notices(resources: Iterable[PlanResource]) -> Sequence[str]:
-    ends = [end for kind in kinds() for end in kind.beside]
+    ends = [DRAFT, *(end for kind in kinds() for end in kind.beside)]
     return [
-        f"{outer.name}: {path} belongs to `{owner}`; what steps write there in the sandbox of"
+        f"{outer.name}: {path} is captured and taken back as a database, under its own lock"
+        if outer.in_place
+        else f"{outer.name}: {path} belongs to `{owner}`; what steps write there in the sandbox of"
         f" `{outer.name}` is not applied, what they write in that of `{owner}` is"
         for outer in resources
         for path, owner in outer.cut_out.items()
@@ -57,11 +60,12 @@ def _without_inner(
     cut: dict[str, str] = {}
     for inner in resources:
         inside = inner.location.removeprefix(f"{outer.location.rstrip('/')}/")
-        if not outer.kind.is_folder or inside == inner.location:
+        if inner is outer or not outer.kind.is_folder or inside == inner.location:
             continue
         _refuse_in_submodule(outer, inner, inside, submodules)
-        cut |= {f"{inside}{end}": inner.name for end in ("", *inner.kind.beside)}
-    return replace(outer, cut_out=cut) if cut else outer
+        drafts = (DRAFT,) if inner.in_place and not inner.kind.is_folder else ()
+        cut |= {f"{inside}{end}": inner.name for end in ("", *inner.kind.beside, *drafts)}
+    return replace(outer, cut_out=cut)
 
 
 def _refuse_in_submodule(

@@ -238,8 +238,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     def taken_up(self, action: Action) -> "Plan":
         """Wait to run another program on the same timeline, which remembers nothing."""
         self.refuse_if_final()
-        plan = self.reopened(self.last_completed_step + 1, {})
-        return replace(plan, action=replace(action, name=self.action.name))
+        following = self.last_completed_step + 1
+        use = action.use and replace(action.use, first_step=following)
+        plan = self.reopened(following, {})
+        return replace(plan, action=replace(action, name=self.action.name, use=use))
 
     def advised(self) -> "Plan":
         """Wait to go on; what went wrong is answered."""

@@ -120,7 +120,7 @@ class PlanResource(Struct, frozen=True, kw_only=True):
     def address(self) -> SandboxAddress:
         """A checkout has its repository beside it (ADR 0024), and a file a folder of its own."""
         path = self.sandbox_path
-        if self.in_place:
+        if self.in_place and self.kind.is_folder:
             return SandboxAddress(value=path, folder=path, writable=(path,))
         if not self.kind.is_folder:
             folder = path.rpartition("/")[0]

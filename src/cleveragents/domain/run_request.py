@@ -33,7 +33,8 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     """`agent` is whose preset it gets, if not that of the program's name. `databases` and
     `resources` are as they were typed. Without a `command` there is a `task` for the agent that the
     settings name. `check` is run in the sandbox at the end. `in_place`: in the user's own tree;
-    `include` and `exclude` say which ignored folders checkpoints have, and what they have not."""
+    `include` and `exclude` say which ignored folders checkpoints have, and what they have not;
+    `skip_secrets`: nor what is called like a secret."""
 
     command: tuple[str, ...] = ()
     task: str = ""
@@ -48,6 +49,7 @@ class RunRequest(Struct, frozen=True, kw_only=True):
     in_place: bool = False
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    skip_secrets: bool = False
 
 
 class Granted(Struct, frozen=True, kw_only=True):

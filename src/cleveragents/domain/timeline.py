@@ -88,7 +88,7 @@ class Timeline(Struct, frozen=True, kw_only=True):
 
     def before(self, steps: int) -> TimelineRow | None:
         """So many steps before where the plan stands."""
-        return self.numbered(self.stands_at - steps) if self.stands_at >= steps else None
+        return self.numbered(self.stands_at - steps)
 
     @property
     def here(self) -> TimelineRow | None:

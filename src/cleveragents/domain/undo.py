@@ -127,8 +127,7 @@ def brief_rows(line: Timeline) -> tuple[TimelineRow, ...]:
     kept, each only where no other row has it."""
     shown = [row for row in line.rows if not row.superseded or row.by_hand]
     places = [place_of(row.group) for row in shown if row.group is not None]
-    others = [row for row in line.rows if row.superseded and not row.by_hand]
-    for row in sorted(others, key=lambda row: not row.undone):
+    for row in sorted(line.rows, key=lambda row: not row.undone):
         if row.group is None or not (row.undone or row.reason in _WAYS_BACK):
             continue
         if place_of(row.group) not in places:

@@ -19,6 +19,24 @@ class SparingRestores(Protocol):
         changed: that is left as it is, and named. Idempotent."""
         ...
 
+    def refuse_in_use(
+        self, resource: PlanResource, ref: str, last: str | None, *, keep: bool
+    ) -> None:
+        """Raise DatabaseInUseError if going to the snapshot would write a database that somebody
+        has open for writing. With `keep`, what others changed since the snapshot `last` would not
+        be written."""
+        ...
+
+
+class PlaceNotes(Protocol):
+    def place_of(self, location: str) -> str:
+        """The place that is meant, whatever links lead there."""
+        ...
+
+    def occupant(self, place: str) -> str | None:
+        """The plan that a note in the tree names as the one that works there in place."""
+        ...
+
 
 class StepProcesses(Protocol):
     def refuse_running(self, resource: PlanResource) -> None:

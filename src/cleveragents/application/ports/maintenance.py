@@ -5,7 +5,6 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import PlanLocks
 from cleveragents.domain.doctor import Leftover
 from cleveragents.domain.holdings import FolderContents
 from cleveragents.domain.ids import PlanId
@@ -15,22 +14,6 @@ from cleveragents.domain.resource import PlanResource
 class DatabaseHealth(Protocol):
     def problems(self) -> Sequence[str]:
         """What the database finds wrong with itself; empty if nothing is."""
-        ...
-
-
-class WatchedLocks(PlanLocks, Protocol):
-    """Those that working on a plan takes, and what has become of them."""
-
-    def dead(self) -> Mapping[PlanId, str]:
-        """The locks that somebody left behind by dying, with who that was."""
-        ...
-
-    def known(self) -> Sequence[PlanId]:
-        """The plans that have, or had, a lock."""
-        ...
-
-    def forget(self, plan_id: PlanId) -> None:
-        """There is no such plan any more: nothing of its lock stays, unless somebody has it."""
         ...
 
 

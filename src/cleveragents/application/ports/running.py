@@ -21,10 +21,6 @@ class RunSurroundings(Protocol):
         data. None if it may be one."""
         ...
 
-    def occupant(self, top: str) -> str | None:
-        """The plan that a note in the tree names as the one that works there in place."""
-        ...
-
     def type_of(self, path: str) -> str:
         """The type of resource that is there, by a look at it."""
         ...

@@ -22,7 +22,12 @@ from cleveragents.application.ports.database import (
     TimelineRepository,
     ToolCallRepository,
 )
-from cleveragents.application.ports.in_place import SparingRestores, StepProcesses
+from cleveragents.application.ports.in_place import (
+    PlaceNotes,
+    SparingRestores,
+    StepProcesses,
+)
+from cleveragents.application.ports.locks import PlanLocks
 from cleveragents.application.ports.merging import Applying, SubplanRepository
 from cleveragents.domain.action import Action, ResourceSpec, Step, ToolSpec
 from cleveragents.domain.changes import FileChange, ResourceDiff
@@ -42,8 +47,6 @@ class Clock(Protocol):
         """The present moment in UTC."""
         ...
 
-
-class PatientClock(Clock, Protocol):
     def pause(self, seconds: float) -> None: ...
 
 
@@ -61,23 +64,6 @@ class Whereabouts(Protocol):
     def around(self) -> Sequence[str]:
         """The folders one stands in: the innermost first, up to the top of the repository, or of
         everything."""
-        ...
-
-
-class PlanLocks(Protocol):
-    def hold(self, plan_id: PlanId, operation: str) -> AbstractContextManager[None]:
-        """Be the plan's only writer, or raise PlanLockedError naming who is."""
-        ...
-
-    def stop_owner(self, plan_id: PlanId) -> None:
-        """Ask whoever executes the plan in another process to stop, and wait until they have.
-
-        Nothing happens if nobody does. Raises PlanLockedError if they do not let go.
-        """
-        ...
-
-    def owner(self, plan_id: PlanId) -> str | None:
-        """Who is working on the plan now, in words; None if nobody is."""
         ...
 
 
@@ -172,7 +158,7 @@ class SandboxMaking(Protocol):
         ...
 
 
-class Sandboxes(SandboxMaking, Applying, StepProcesses, Protocol):
+class Sandboxes(SandboxMaking, Applying, StepProcesses, PlaceNotes, Protocol):
     """The isolated copies, whatever their type; one adapter per type does what the two say."""
 
     # The names of all files that are not what the sandbox was made from; nothing of them.
@@ -262,8 +248,14 @@ class Snapshots(Protocol):
         self, resource: PlanResource, old: str, new: str
     ) -> tuple[FileChange, ...]: ...
 
-    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
-        """Free what none of these needs; gives back the bytes freed."""
+    def keep_only(
+        self, resource: PlanResource, refs: Collection[str], *, if_worth: bool = False
+    ) -> int:
+        """Free what none of these needs; gives back the bytes freed.
+
+        With `if_worth`, only if that is more than a little of what is stored: it costs a look at
+        all of it. What stays then goes with a later one.
+        """
         ...
 
     def forget(self, plan_id: PlanId) -> None:
@@ -376,5 +368,11 @@ class Workspace(Struct, frozen=True, kw_only=True):
 
 
 class Runtime(Struct, frozen=True, kw_only=True):
+    """What whoever works on plans stands on: their records, their locks, the time, new ids, and
+    whom to tell what happens."""
+
+    unit_of_work: UnitOfWorkFactory
+    locks: PlanLocks
     clock: Clock
     ids: IdSource
+    events: EventSink

@@ -57,7 +57,7 @@ def create(app: App, plan_id: str | None, label: str) -> None:
 @checkpoint.command(epilog=examples("agents plan checkpoint delete 'before the migration'"))
 @arguments.PLAN_BEFORE_CHECKPOINT
 @arguments.checkpoint()
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.pass_obj
 def delete(app: App, plan_id: str | None, checkpoint_id: str | None, *, yes: bool) -> None:
     """Delete a checkpoint group for good, and free what only it needed."""
@@ -70,7 +70,7 @@ def delete(app: App, plan_id: str | None, checkpoint_id: str | None, *, yes: boo
 
 @checkpoint.command(epilog=examples("agents plan checkpoint prune --dry-run"))
 @arguments.PLAN
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.option("--dry-run", is_flag=True, help="Only say which would go, and why.")
 @click.pass_obj
 def prune(app: App, plan_id: str | None, *, yes: bool, dry_run: bool) -> None:

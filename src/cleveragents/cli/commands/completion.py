@@ -4,17 +4,14 @@ import click
 
 from cleveragents.cli.app import App
 from cleveragents.cli.completion import SHELLS, script
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.render.blocks import Code, CommandResult
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        'eval "$(agents completion bash)"  # in ~/.bashrc',
-        'eval "$(agents completion zsh)"  # in ~/.zshrc',
-        "agents completion fish > ~/.config/fish/completions/agents.fish",
-    ),
+@command(
+    'eval "$(agents completion bash)"  # in ~/.bashrc',
+    'eval "$(agents completion zsh)"  # in ~/.zshrc',
+    "agents completion fish > ~/.config/fish/completions/agents.fish",
 )
 @click.argument("shell", metavar="SHELL", type=click.Choice(list(SHELLS)))
 @click.pass_context

@@ -11,7 +11,7 @@ from cleveragents.application.services.corrections.correction_service import (
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.commands.plan.execute import finished
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import corrections as views
 from cleveragents.cli.views.words import count
 from cleveragents.cli.words_given import decision, names_a_plan
@@ -21,15 +21,12 @@ from cleveragents.domain.errors import UsageError
 _NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; leave it queued.")
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents plan correct 2 -g 'use the new API'",
-        "agents plan correct 2 --plan hello-3 -g 'see file' --step-file s.yaml",
-        "agents plan correct 'write the page' -g 'what if' --dry-run",
-        "agents plan correct 2 -g 'faster' --keep 4 --keep 'build'",
-        "agents plan correct --mode append -g 'and a licence' <DECISION_ID>",
-    ),
+@command(
+    "agents plan correct 2 -g 'use the new API'",
+    "agents plan correct 2 --plan hello-3 -g 'see file' --step-file s.yaml",
+    "agents plan correct 'write the page' -g 'what if' --dry-run",
+    "agents plan correct 2 -g 'faster' --keep 4 --keep 'build'",
+    "agents plan correct --mode append -g 'and a licence' <DECISION_ID>",
 )
 @arguments.DECISION
 @arguments.OF_PLAN
@@ -56,7 +53,7 @@ _NO_EXECUTE = click.option("--no-execute", is_flag=True, help="Do not go on; lea
 )
 @click.option("--dry-run", is_flag=True, help="Only show what it would do, and why.")
 @_NO_EXECUTE
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.pass_obj
 def correct(
     app: App,
@@ -93,12 +90,7 @@ def correct(
     app.report(views.corrected(result, status))
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents plan prompt 'the port is 8080, not 80'", "agents plan prompt hello-3 'go on'"
-    ),
-)
+@command("agents plan prompt 'the port is 8080, not 80'", "agents plan prompt hello-3 'go on'")
 @arguments.PLAN
 @click.argument("text", metavar="[TEXT]", required=False)
 @click.option("--guidance", "-g", metavar="TEXT", help="The same as TEXT.")

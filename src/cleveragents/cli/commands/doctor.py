@@ -6,7 +6,7 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import doctor as views
 from cleveragents.cli.views.words import count
 from cleveragents.domain.errors import UsageError
@@ -14,9 +14,9 @@ from cleveragents.domain.errors import UsageError
 _MOVED = "agents doctor --fix --moved /old/project=/new/project"
 
 
-@click.command(cls=AgentsCommand, epilog=examples("agents doctor", "agents doctor --fix", _MOVED))
+@command("agents doctor", "agents doctor --fix", _MOVED)
 @click.option("--fix", is_flag=True, help="Mend what can be mended, after showing it.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.option(
     "--moved",
     multiple=True,

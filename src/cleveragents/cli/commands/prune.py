@@ -2,19 +2,17 @@
 
 import click
 
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import clean_up as views
 from cleveragents.domain.ages import age
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents prune --older-than 14d --dry-run",
-        "agents prune --older-than 14d",
-        "agents prune --older-than 8w --unapplied  # also what was never applied",
-    ),
+@command(
+    "agents prune --older-than 14d --dry-run",
+    "agents prune --older-than 14d",
+    "agents prune --older-than 8w --unapplied  # also what was never applied",
 )
 @click.option(
     "--older-than",
@@ -24,7 +22,7 @@ from cleveragents.domain.ages import age
 )
 @click.option("--unapplied", is_flag=True, help="Also plans that are not over; ends them.")
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.pass_obj
 def prune(app: App, older_than: str, *, unapplied: bool, dry_run: bool, yes: bool) -> None:
     """Remove old plans that are applied or cancelled, of all places, with all that they hold:

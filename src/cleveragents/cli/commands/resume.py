@@ -9,7 +9,7 @@ from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.commands.plan.execute import EFFECTS, chosen, run
 from cleveragents.cli.editor import edited
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import resuming as views
 from cleveragents.cli.views.conflicts import conflict_title
 from cleveragents.domain.conflicts import (
@@ -38,16 +38,13 @@ def _one_of_them(choice: str, what: str) -> Callable[[_Command], _Command]:
     )
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents plan resume --dry-run <PLAN_ID>",
-        "agents plan resume --effects skip <PLAN_ID>",
-        "agents plan resume --theirs <PLAN_ID>",
-        "agents plan resume --edit <PLAN_ID>",
-        "agents plan resume --theirs --ours-for README.md --edit-for src/app.py",
-        "agents plan resume --rebuild <PLAN_ID>",
-    ),
+@command(
+    "agents plan resume --dry-run <PLAN_ID>",
+    "agents plan resume --effects skip <PLAN_ID>",
+    "agents plan resume --theirs <PLAN_ID>",
+    "agents plan resume --edit <PLAN_ID>",
+    "agents plan resume --theirs --ours-for README.md --edit-for src/app.py",
+    "agents plan resume --rebuild <PLAN_ID>",
 )
 @arguments.PLAN
 @click.option("--dry-run", is_flag=True, help="Only say where it would go on.")

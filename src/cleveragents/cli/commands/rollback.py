@@ -8,24 +8,21 @@ from cleveragents.application.services.rollback.target import RollbackQuestion
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.commands.everyday import in_place
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import rollbacks as views
 from cleveragents.cli.words_given import plan_and_checkpoint
 from cleveragents.domain.errors import PlanLockedError
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents plan rollback --dry-run 1",
-        "agents plan rollback -1",
-        "agents plan rollback --yes --format json hello-3 'before the migration'",
-        "agents plan rollback --only src/app.py --only docs <PLAN_ID> <CHECKPOINT_ID>",
-    ),
+@command(
+    "agents plan rollback --dry-run 1",
+    "agents plan rollback -1",
+    "agents plan rollback --yes --format json hello-3 'before the migration'",
+    "agents plan rollback --only src/app.py --only docs <PLAN_ID> <CHECKPOINT_ID>",
 )
 @arguments.PLAN_BEFORE_CHECKPOINT
 @arguments.checkpoint()
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option(
     "--rebuild",

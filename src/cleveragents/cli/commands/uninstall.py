@@ -2,18 +2,16 @@
 
 import click
 
+from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import uninstalling as views
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples("agents uninstall --dry-run", "agents uninstall"),
-)
+@command("agents uninstall --dry-run", "agents uninstall")
 @click.option("--keep-config", is_flag=True, help="Leave the global config file.")
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.pass_obj
 def uninstall(app: App, *, keep_config: bool, dry_run: bool, yes: bool) -> None:
     """Remove everything that agents has made: all plans, sandboxes and snapshots, its names in

@@ -12,6 +12,8 @@ from cleveragents.domain.action import Action
 from cleveragents.domain.changes import ResourceDiff
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.in_place import DONE
+from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.timeline_use import IN_PLACE
 
 if TYPE_CHECKING:  # the services behind these are slow to import, and `plan status` needs none
     from cleveragents.application.services.apply.apply_service import ApplyQuestion, ApplyResult
@@ -26,7 +28,13 @@ def used(result: "UsedAction") -> CommandResult:
             **picked(plan, "plan_id name phase state"),
             "action": plan.action.name,
             "resources": [
-                {"name": r.name, "type": r.type, "path": r.location, "base": r.base}
+                {
+                    "name": r.name,
+                    "type": r.type,
+                    "path": r.location,
+                    "base": r.base,
+                    "strategy": strategy_of(r),
+                }
                 for r in result.resources
             ],
             "next_steps": next_steps,
@@ -43,8 +51,8 @@ def used(result: "UsedAction") -> CommandResult:
             ),
             Grid(
                 "Resources",
-                ["resource", "type", "path"],
-                [[r.name, r.type, r.location] for r in result.resources],
+                ["resource", "type", "strategy", "path"],
+                [[r.name, r.type, strategy_of(r), r.location] for r in result.resources],
             ),
         ],
         messages=[f"next: {step}" for step in next_steps],
@@ -53,7 +61,14 @@ def used(result: "UsedAction") -> CommandResult:
 
 
 def _steps(action: Action) -> str:
-    return f"decided by the actor {action.actor.type}" if action.decides else str(len(action.steps))
+    if not action.is_scripted:
+        return f"decided by the actor {action.actor.type}"
+    return str(len(action.steps if action.use is None else action.use.script))
+
+
+def strategy_of(resource: PlanResource) -> str:
+    """How its sandbox is made, or that there is none."""
+    return IN_PLACE if resource.in_place else resource.kind.strategy
 
 
 def cancelled(result: "CancelledPlan", project: str) -> CommandResult:

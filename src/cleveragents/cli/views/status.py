@@ -23,6 +23,7 @@ from cleveragents.domain.confinement import Enforcement
 from cleveragents.domain.places import place_of
 from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.resource import SandboxStatus
+from cleveragents.domain.timeline_use import IN_PLACE
 
 if TYPE_CHECKING:  # the services behind it are slow to import
     from cleveragents.application.services.plans.plan_queries import PlanStatus
@@ -80,7 +81,7 @@ def _status_data(found: "PlanStatus") -> Mapping[str, Any]:
             {
                 "resource": r.name,
                 "type": r.type,
-                "strategy": "in-place" if r.in_place else r.kind.strategy,
+                "strategy": IN_PLACE if r.in_place else r.kind.strategy,
                 "path": r.sandbox_path,
                 "status": r.status,
             }
@@ -191,6 +192,14 @@ def _go_on(plan: Plan) -> str:
     return f"go on with `agents plan resume {plan.plan_id}`"
 
 
+def _on_a_timeline(plan: Plan) -> Sequence[str]:
+    """An action file that is not through goes on; a program is started anew by whoever wants it."""
+    if plan.action.is_program or plan.executed:
+        return []
+    word = "next" if plan.error is None else "try again"
+    return [f"{word}: agents plan execute {plan.plan_id}"]
+
+
 def _next_steps(found: "PlanStatus") -> Sequence[str]:
     plan = found.plan
     if found.applied is not None:
@@ -201,7 +210,7 @@ def _next_steps(found: "PlanStatus") -> Sequence[str]:
         return sentences(found.applied, found.now)
     program = plan.action.is_program
     if plan.action.in_place and not (plan.is_final or found.owner):
-        return ["back: agents undo", "close the timeline: agents apply"]
+        return [*_on_a_timeline(plan), "back: agents undo", "close the timeline: agents apply"]
     if program and found.abandoned and plan.phase is not Phase.APPLY:
         return next_of_program(plan)
     if plan.is_final or found.owner or found.abandoned:

@@ -88,9 +88,11 @@ PlanError                      exit 1: the operation was refused or failed
 ├── PlaceRefusedError          place-refused
 ├── InPlaceRefusedError        in-place-refused
 ├── PlaceTakenError            place-taken
+├── TimelineTermsError         timeline-terms
 ├── RepositoryBusyError        repository-busy
 ├── ChangedByOthersError       changed-by-others
 ├── StillRunningError          still-running
+├── DatabaseInUseError         database-in-use
 ├── ProgramNotFoundError       program-not-found
 ├── DeclinedError              declined
 ├── InterruptedPlanError       interrupted (exit 130)

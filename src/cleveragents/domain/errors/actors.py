@@ -165,6 +165,16 @@ class PlaceTakenError(PlanError, code="place-taken"):
         )
 
 
+class TimelineTermsError(PlanError, code="timeline-terms"):
+    """What is asked for is not what the timeline of this place is of; nothing was changed."""
+
+    def __init__(self, name: str, what: str) -> None:
+        super().__init__(
+            f"{name} is open at this place, and stays as it began: {what}",
+            "close it first with `agents apply` (all files stay as they are), then begin anew",
+        )
+
+
 class ChangedByOthersError(PlanError, code="changed-by-others"):
     """Nobody was there to ask; nothing was changed."""
 
@@ -183,4 +193,17 @@ class StillRunningError(PlanError, code="still-running"):
         super().__init__(
             f"what a run has started in {place} still runs: {listed(processes)}",
             "end it, or have it ended first with --now",
+        )
+
+
+class DatabaseInUseError(PlanError, code="database-in-use"):
+    """Pages under a connection would be others than it remembers; nothing was changed."""
+
+    def __init__(self, path: str, processes: Sequence[str]) -> None:
+        by = (
+            f"in {listed(processes)}" if processes else "in a process that cannot be seen from here"
+        )
+        super().__init__(
+            f"{path} is in use {by}, and is not taken back under it; nothing was changed",
+            "end that program, or let it close the database, then say it again",
         )

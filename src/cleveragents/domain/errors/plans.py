@@ -70,8 +70,8 @@ class NoPlanHereError(PlanError, code="no-plan-here"):
         super().__init__(
             f"no plan was made of {folder}, or of the repository or folder that it is in. The last"
             f" plans of other places:\n{_listing(elsewhere)}{rest}",
-            "make one here with `agents plan use ACTION.yaml`, or say `--any` with a plan's name,"
-            " or alone for the last one made anywhere",
+            "make one here with `agents run -- COMMAND` or `agents plan use ACTION.yaml`, or say"
+            " `--any` with a plan's name, or alone for the last one made anywhere",
         )
 
 

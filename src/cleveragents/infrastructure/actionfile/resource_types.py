@@ -36,6 +36,6 @@ def located_schema() -> JsonSchema:
         **(on_server if servers else on_disk),
         "allOf": [
             {"if": {"required": [key]}, "then": {"properties": {"type": {"enum": folders}}}}
-            for key in ("include", "exclude")
+            for key in ("include", "exclude", "secrets")
         ],
     }

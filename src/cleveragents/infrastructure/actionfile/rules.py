@@ -20,6 +20,7 @@ from cleveragents.domain.action import (
 )
 from cleveragents.domain.effects import RESULT_NAMES
 from cleveragents.domain.subplan import MOST_LEVELS, in_a_circle
+from cleveragents.domain.timeline_use import IN_PLACE, problems
 from cleveragents.infrastructure.actionfile.model import Mistakes
 from cleveragents.infrastructure.actionfile.sections import (
     ActionKeys,
@@ -74,6 +75,7 @@ class ActionRules:
         self._builtin_names = builtin_names
         self._overrides = overrides
         self._mistakes = mistakes
+        self._works_in_place = False
         self.calls: list[PlacedCall] = []
         self.unread_tools: Collection[str] = ()
 
@@ -84,7 +86,8 @@ class ActionRules:
         servers = self._servers(top.mcp_servers, resources)
         tools = self._tools(top, resources)
         self.unread_tools = set(top.names_in("tools")) - {spec.name for spec in tools}
-        return Action(
+        self._works_in_place = any(spec.in_place for spec in specs)
+        action = Action(
             name=top.name if top.are_right("name") else "",
             description=top.description if top.are_right("description") else "",
             resources=specs,
@@ -98,6 +101,10 @@ class ActionRules:
             actor=top.actor or ActorSpec(),
             invariants=top.invariants,
         )
+        if top.are_right("resources"):
+            for place, text in problems(action):
+                self._mistakes.add(text, *place)
+        return action
 
     # --- resources ------------------------------------------------------------------------------
 
@@ -132,7 +139,8 @@ class ActionRules:
         elif location and not re.match(keys.kind.url_pattern, location, re.DOTALL):
             keys.find(f"must begin with {keys.kind.url_start}", "url")
         values = {key: value for key, value in keys.everything().items() if key not in _WHERE}
-        return ResourceSpec(name=name, location=location, **values)
+        in_place = values.pop("strategy") == IN_PLACE
+        return ResourceSpec(name=name, location=location, in_place=in_place, **values)
 
     def _absolute(self, path: str) -> str:
         try:
@@ -271,6 +279,12 @@ class ActionRules:
     # --- child plans ----------------------------------------------------------------------------
 
     def _spawn(self, keys: SpawnKeys, around: Surroundings) -> Step:
+        if self._works_in_place and around.level == 0:
+            keys.find(
+                f"child plans need copies, and with `strategy: {IN_PLACE}` there are none; let"
+                " the steps be steps of this plan, or work in sandboxes",
+                SUBPLANS,
+            )
         inner: SubplansKeys | None = keys.values.get(SUBPLANS)
         if inner is None or "plans" not in inner.values:
             return Step(name=keys.name or SUBPLANS, tool=SUBPLANS)

@@ -14,6 +14,8 @@ from cleveragents.domain.action import (
 )
 from cleveragents.domain.confinement import Confinement, ConfinementMeans, ConfinementMode
 from cleveragents.domain.resource_kinds import ResourceKind, kind_of
+from cleveragents.domain.secrets import Secrets
+from cleveragents.domain.timeline_use import SANDBOX, STRATEGIES
 from cleveragents.domain.tool_schema import TYPES
 from cleveragents.infrastructure.actionfile.actors import ACTOR, actor_schema
 from cleveragents.infrastructure.actionfile.model import (
@@ -84,6 +86,15 @@ class ResourceKeys(Section):
     include = listed(INSIDE_PATH, "Ignored paths that the sandbox needs.")
     exclude = listed(INSIDE_PATH, "What need not be captured; a rollback leaves it in place.")
     checkpointable = key(BOOLEAN, "Whether checkpoints are taken of it.", default=True)
+    secrets = key(
+        one_of(Secrets),
+        "skip: what is called like a secret is in no checkpoint, unless git tracks it.",
+    )
+    strategy = key(
+        choice(STRATEGIES),
+        "sandbox: in a copy, until it is applied. in-place: in the user's own tree.",
+        SANDBOX,
+    )
 
     @property
     def kind(self) -> ResourceKind:
@@ -98,7 +109,7 @@ class ResourceKeys(Section):
             self.find(NO_VALUE + TILDE if needed in self.raw else missing, needed)
         if other in self.values:
             self.find(f"is not for {self.type}; use `{needed}`", other)
-        for name in ("include", "exclude"):
+        for name in ("include", "exclude", "secrets"):
             if self.values.get(name) and not self.kind.is_folder:
                 self.find(f"is only for folders, not for {self.type}", name)
 

@@ -7,8 +7,13 @@ from typing import Protocol
 from cleveragents.application.ports.actors import Actor
 from cleveragents.domain.action import SCRIPTED, Action, ActorSpec
 from cleveragents.domain.errors import ActorUnavailableError
-from cleveragents.infrastructure.actors.scripted import GivenSteps, ScriptedActor
-from cleveragents.infrastructure.actors.validating import ValidatingActor
+from cleveragents.infrastructure.actors.scripted import (
+    GivenSteps,
+    OneUse,
+    ScriptedActor,
+    TimelineSteps,
+    ValidatingActor,
+)
 
 
 class ActorKind(Protocol):
@@ -42,15 +47,20 @@ class ActorRegistry:
     def __init__(self, kinds: Mapping[str, ActorKind]) -> None:
         self._kinds = kinds
         self._scripted = ValidatingActor(ScriptedActor())
+        self._timeline = OneUse(ValidatingActor(TimelineSteps()))
         self._made: list[tuple[ActorSpec, Actor]] = []
 
     def check(self, action: Action) -> None:
-        if action.decides:
+        if not action.is_scripted:
             self._kind(action).check(action)
 
     def of(self, action: Action) -> Actor:
-        if not action.decides:
-            return self._scripted
+        if action.is_scripted:
+            return self._scripted if action.use is None else self._timeline
+        made = self._made_for(action)
+        return made if action.use is None else OneUse(made)
+
+    def _made_for(self, action: Action) -> Actor:
         for spec, actor in self._made:
             # Nearly always the same object: the action grows, this part of it does not change.
             if spec is action.actor or spec == action.actor:

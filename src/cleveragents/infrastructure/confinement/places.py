@@ -1,6 +1,7 @@
 """Which places a command is shown, and which of them it may write: a step, its sandboxes.
 
-For tools that run in our own process: `tools/sandbox_paths.py`.
+What is added to these, a private temporary folder and the `write` places of the action:
+`confiner.py`. For tools that run in our own process: `tools/sandbox_paths.py`.
 """
 
 import os
@@ -35,10 +36,19 @@ def places_of_step(folder: str, sandboxes: Iterable[str], *, read_only: bool) ->
     """A step writes in the sandboxes of its plan, or nowhere if its tool only reads. What the
     action allows beside that, and a folder for temporary files, are added by the confiner."""
     # A step may have removed one, and what is not there cannot be opened for anybody.
-    there = [sandbox for sandbox in sandboxes if os.path.isdir(sandbox)]
+    there = _outermost([sandbox for sandbox in sandboxes if os.path.isdir(sandbox)])
     if read_only:
         return Places(folder=folder, writable=(), closed=there)
     return Places(folder=folder, writable=there)
+
+
+def _outermost(places: Sequence[str]) -> list[str]:
+    """Without those that lie in another: each is a mount of its own, which could not be removed."""
+    return [
+        place
+        for place in dict.fromkeys(places)
+        if not any(place != other and place.startswith(f"{other}/") for other in places)
+    ]
 
 
 class Store(Struct, frozen=True, kw_only=True):

@@ -6,26 +6,11 @@ A repository is made where it is asked for, and loaded by who asks first (ADR 00
 import sqlite3
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING
 
 from cleveragents.infrastructure.database.checkpoint_repository import SqlCheckpoints
 from cleveragents.infrastructure.database.engine import Database
 from cleveragents.infrastructure.database.fence import Fence, HeldLeases
-from cleveragents.infrastructure.database.plan_repository import SqlPlans, SqlResources
-from cleveragents.infrastructure.database.subplan_repository import SqlSubplans
-
-if TYPE_CHECKING:  # most transactions are about none of these
-    from cleveragents.infrastructure.database.correction_repository import SqlCorrections
-    from cleveragents.infrastructure.database.decision_repository import (
-        SqlDecisions,
-        SqlTimelines,
-        SqlToolCalls,
-    )
-    from cleveragents.infrastructure.database.effect_repository import (
-        SqlAppliedChanges,
-        SqlEffects,
-    )
-    from cleveragents.infrastructure.database.message_repository import SqlMessages
+from cleveragents.infrastructure.database.plan_repository import SqlPlans, SqlResources, SqlSubplans
 
 
 class SqlUnitOfWork:
@@ -38,43 +23,43 @@ class SqlUnitOfWork:
         self.subplans = SqlSubplans(connection, fence)
 
     @property
-    def decisions(self) -> "SqlDecisions":
+    def decisions(self):
         from cleveragents.infrastructure.database.decision_repository import SqlDecisions
 
         return SqlDecisions(self._connection, self._fence)
 
     @property
-    def tool_calls(self) -> "SqlToolCalls":
+    def tool_calls(self):
         from cleveragents.infrastructure.database.decision_repository import SqlToolCalls
 
         return SqlToolCalls(self._connection, self._fence)
 
     @property
-    def timelines(self) -> "SqlTimelines":
+    def timelines(self):
         from cleveragents.infrastructure.database.decision_repository import SqlTimelines
 
         return SqlTimelines(self._connection, self._fence)
 
     @property
-    def applied(self) -> "SqlAppliedChanges":
+    def applied(self):
         from cleveragents.infrastructure.database.effect_repository import SqlAppliedChanges
 
         return SqlAppliedChanges(self._connection, self._fence)
 
     @property
-    def effects(self) -> "SqlEffects":
+    def effects(self):
         from cleveragents.infrastructure.database.effect_repository import SqlEffects
 
         return SqlEffects(self._connection, self._fence)
 
     @property
-    def corrections(self) -> "SqlCorrections":
-        from cleveragents.infrastructure.database.correction_repository import SqlCorrections
+    def corrections(self):
+        from cleveragents.infrastructure.database.decision_repository import SqlCorrections
 
         return SqlCorrections(self._connection, self._fence)
 
     @property
-    def messages(self) -> "SqlMessages":
+    def messages(self):
         from cleveragents.infrastructure.database.message_repository import SqlMessages
 
         return SqlMessages(self._connection, self._fence)

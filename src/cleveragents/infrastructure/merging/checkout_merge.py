@@ -39,16 +39,10 @@ class _Moved(Struct, frozen=True, kw_only=True):
     began_anew: bool
 
 
-class CheckoutMerge:
-    def __init__(
-        self,
-        trees: TreeMerge,
-        snapshots: TreeEngine,
-        repositories_of: Callable[[PlanResource], GitState],
-    ) -> None:
-        self._trees = trees
-        self._snapshots = snapshots
-        self._repositories_of = repositories_of
+class CheckoutMerge(Struct, frozen=True):
+    _trees: TreeMerge
+    _snapshots: TreeEngine
+    _repositories_of: Callable[[PlanResource], GitState]
 
     def prepare(
         self,

@@ -254,6 +254,8 @@ class PathMerge:
         if max(base.size, ours.size, theirs.size) > LARGEST_TEXT:
             return ConflictKind.BINARY
         one, two, three = (self._content(entry) for entry in (base, ours, theirs))
+        if two == three:  # under two names, one of which is a blob's
+            return ours._replace(mode=mode)
         if any(b"\0" in data[:_SNIFFED] for data in (one, two, three)):
             return ConflictKind.BINARY
         text = self._merge_text(one, two, three)

@@ -1,7 +1,8 @@
 """Finding out where a file went that is not at its old path any more.
 
 What the merge of a child does with it: `path_merge.PathMerge`, which follows the file. At an apply
-it is git that merges: `sandbox/git/merge.py`.
+it is git that merges (`sandbox/git/merge.py`); in a folder nothing is merged, and a path that both
+sides changed is refused (`sandbox/folder/apply/prepare.py`).
 In which order: among the files that the same side has added, one with the same bytes; else the one
 that shares most with it, counted by lines, if that is half of the larger one.
 Why: equal bytes need no reading, and to compare lines reads every candidate of a fitting size.

@@ -32,7 +32,12 @@ def end_processes(mark: str) -> bool:
 
 def marked_processes(mark: str) -> list[str]:
     """Those whose mark begins with `mark`, each by its number and what it is called."""
-    return [f"{process} ({_name(process)})" for process in _marked(f"{MARK}={mark}".encode())]
+    return [told(process) for process in _marked(f"{MARK}={mark}".encode())]
+
+
+def told(process: int) -> str:
+    """By its number and what it is called, for people."""
+    return f"{process} ({_name(process)})"
 
 
 def _name(process: int) -> str:

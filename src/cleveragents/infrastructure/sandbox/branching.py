@@ -4,6 +4,8 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from msgspec import Struct
+
 from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import SandboxError
 from cleveragents.domain.resource import PlanResource
@@ -24,18 +26,12 @@ def _nothing(parent: PlanResource, child: PlanResource) -> None:
     """What belongs to a plain folder beside its files."""
 
 
-class TreeBranches:
+class TreeBranches(Struct, frozen=True):
     """`hidden` are names at the top that are not copied: `beside` makes what is to be there."""
 
-    def __init__(
-        self,
-        snapshots: TreeEngine,
-        hidden: frozenset[bytes] = frozenset(),
-        beside: Callable[[PlanResource, PlanResource], None] = _nothing,
-    ) -> None:
-        self._snapshots = snapshots
-        self._hidden = hidden
-        self._beside = beside
+    _snapshots: TreeEngine
+    _hidden: frozenset[bytes] = frozenset()
+    _beside: Callable[[PlanResource, PlanResource], None] = _nothing
 
     def branch(self, parent: PlanResource, child: PlanResource) -> Snapshot:
         return self._snapshots.inherit_snapshot(parent, child, self.copy(parent, child))

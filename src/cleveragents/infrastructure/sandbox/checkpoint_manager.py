@@ -34,6 +34,11 @@ class CheckpointManager:
         self._adapters.bench.working(f"restoring `{resource.name}`")
         return self._adapters.in_place(resource).restore_sparing(resource, ref, sparing, paths)
 
+    def refuse_in_use(
+        self, resource: PlanResource, ref: str, last: str | None, *, keep: bool
+    ) -> None:
+        self._adapters.in_place(resource).refuse_in_use(resource, ref, last, keep=keep)
+
     def newest(self, resource: PlanResource) -> str:
         return self._engine(resource).newest(resource)
 
@@ -82,8 +87,11 @@ class CheckpointManager:
     def changes_between(self, resource: PlanResource, old: str, new: str) -> tuple[FileChange, ...]:
         return self._engine(resource).changes_between(resource, old, new)
 
-    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
-        return self._engine(resource).keep_only(resource, refs)
+    def keep_only(
+        self, resource: PlanResource, refs: Collection[str], *, if_worth: bool = False
+    ) -> int:
+        self._adapters.bench.working(f"freeing what no checkpoint of `{resource.name}` needs")
+        return self._engine(resource).keep_only(resource, refs, if_worth=if_worth)
 
     def forget(self, plan_id: PlanId) -> None:
         self._adapters.bench.working("removing snapshots")

@@ -20,8 +20,8 @@ from cleveragents.infrastructure.files.lent_modes import LENT
 from cleveragents.infrastructure.sandbox.git.command import Git, Start, start_plainly
 from cleveragents.infrastructure.sandbox.git.inside import InsideSession, View
 from cleveragents.infrastructure.sandbox.git.lfs import lfs_in
-from cleveragents.infrastructure.sandbox.git.repository.details import details_of
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import REPOSITORY, GitFolder
+from cleveragents.infrastructure.sandbox.git.repository.own_place import details_of
 from cleveragents.infrastructure.sandbox.git.repository.pins import (
     OURS,
     Pins,

@@ -20,8 +20,8 @@ class SandboxFolders:
         self._sandboxes = sandboxes_dir
 
     def is_there(self, resource: PlanResource) -> bool:
-        if resource.in_place:
-            return os.path.isdir(resource.location)
+        if resource.in_place:  # a database that is gone comes back with the next rollback
+            return os.path.isdir(own_folder(resource))
         return resource.rebuilding is None and is_there(self._sandboxes, resource)
 
 

@@ -17,6 +17,10 @@ from cleveragents.infrastructure.sandbox.workbench import Workbench
 
 if TYPE_CHECKING:
     from cleveragents.infrastructure.sandbox.in_place.adapter import InPlaceAdapter
+    from cleveragents.infrastructure.sandbox.in_place.databases.adapter import (
+        InPlaceDatabaseAdapter,
+    )
+    from cleveragents.infrastructure.sandbox.in_place.databases.engine import InPlacePages
     from cleveragents.infrastructure.sandbox.in_place.engine import InPlaceEngine
 
 AdapterMaker = Callable[[Workbench], ResourceAdapter]
@@ -40,7 +44,7 @@ class ResourceAdapters:
     def __init__(self, bench: Workbench) -> None:
         self.bench = bench
         self._made: dict[ResourceType, ResourceAdapter] = {}
-        self._in_place: dict[ResourceType, InPlaceAdapter] = {}
+        self._in_place: dict[ResourceType, InPlaceAdapter | InPlaceDatabaseAdapter] = {}
         self._making = threading.Lock()
 
     def of(self, resource: PlanResource) -> ResourceAdapter:
@@ -53,26 +57,18 @@ class ResourceAdapters:
             return self._made_in_place(spec.name, spec.type)
         return self.named(spec.name, spec.type)
 
-    def in_place(self, resource: PlanResource) -> "InPlaceEngine":
+    def in_place(self, resource: PlanResource) -> "InPlaceEngine | InPlacePages":
         """The snapshots of one that is worked on in place."""
         return self._made_in_place(resource.name, resource.type).snapshots
 
-    def _made_in_place(self, name: str, type_: ResourceType) -> "InPlaceAdapter":
-        """Raises ResourceError for a type that is no tree."""
+    def _made_in_place(
+        self, name: str, type_: ResourceType
+    ) -> "InPlaceAdapter | InPlaceDatabaseAdapter":
+        """Raises ResourceError for a type that stays where it is only in a sandbox."""
         kind = self.named(name, type_).kind
-        if type_ not in (GitAdapter.kind.type, FolderAdapter.kind.type):
-            raise ResourceError(
-                f"`{name}` is of type {type_}, which is not worked on in place yet",
-                "leave it out, or work in a sandbox",
-            )
-        # Who works in sandboxes loads none of this.
-        from cleveragents.infrastructure.sandbox.in_place.adapter import (  # noqa: PLC0415
-            InPlaceAdapter,
-        )
-
         with self._making:
             if type_ not in self._in_place:
-                self._in_place[type_] = InPlaceAdapter(kind, self.bench)
+                self._in_place[type_] = _in_place(name, kind, self.bench)
                 _ = self._in_place[type_].snapshots
             return self._in_place[type_]
 
@@ -94,3 +90,25 @@ class ResourceAdapters:
         # Here, alone: two engines of one type would remember different things of one sandbox.
         _ = adapter.snapshots
         return adapter
+
+
+def _in_place(
+    name: str, kind: ResourceKind, bench: Workbench
+) -> "InPlaceAdapter | InPlaceDatabaseAdapter":
+    """Who works in sandboxes loads none of this."""
+    if kind.type == SqliteAdapter.kind.type:
+        from cleveragents.infrastructure.sandbox.in_place.databases.adapter import (  # noqa: PLC0415
+            InPlaceDatabaseAdapter,
+        )
+
+        return InPlaceDatabaseAdapter(kind, bench)
+    if kind.type not in (GitAdapter.kind.type, FolderAdapter.kind.type):
+        raise ResourceError(
+            f"`{name}` is of type {kind.type}, which is not worked on in place yet",
+            "leave it out, or work in a sandbox",
+        )
+    from cleveragents.infrastructure.sandbox.in_place.adapter import (  # noqa: PLC0415
+        InPlaceAdapter,
+    )
+
+    return InPlaceAdapter(kind, bench)

@@ -29,6 +29,7 @@ from cleveragents.domain.resource import (
     ResourceInspection,
 )
 from cleveragents.domain.resource_kinds import ResourceType
+from cleveragents.domain.secrets import Secrets
 from cleveragents.infrastructure.files.filesystems import sync_places
 from cleveragents.infrastructure.sandbox.location import is_there, own_folder
 from cleveragents.infrastructure.sandbox.registry import ResourceAdapters
@@ -51,7 +52,15 @@ class SandboxesByType:
         self, spec: ResourceSpec, plan_id: PlanId | None, *, include_uncommitted: bool
     ) -> ResourceInspection:
         maker = self._adapters.for_spec(spec).sandbox
-        return maker.inspect(spec, plan_id, include_uncommitted=include_uncommitted)
+        found = maker.inspect(spec, plan_id, include_uncommitted=include_uncommitted)
+        wanted = spec.secrets or self._adapters.bench.secrets
+        if wanted is not Secrets.SKIP or not spec.kind.is_folder:
+            return found
+        from cleveragents.infrastructure.sandbox.secrets import (  # noqa: PLC0415 - if asked for
+            with_secrets_left_out,
+        )
+
+        return with_secrets_left_out(spec, found)
 
     def path_for(self, plan_id: PlanId, name: str, type_: ResourceType, location: str = "") -> str:
         kind = self._adapters.named(name, type_).kind
@@ -126,6 +135,17 @@ class SandboxesByType:
                 resource.store_id,
                 os.path.dirname(self._sandboxes),
             )
+
+    def place_of(self, location: str) -> str:
+        return os.path.realpath(location)
+
+    def occupant(self, place: str) -> str | None:
+        from cleveragents.infrastructure.sandbox.in_place.marker import (  # noqa: PLC0415 - in place only
+            occupant_of,
+        )
+
+        found = occupant_of(place)
+        return found.plan_id if found else None
 
     def refuse_running(self, resource: PlanResource) -> None:
         if not resource.in_place:

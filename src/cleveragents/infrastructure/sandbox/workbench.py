@@ -5,6 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cleveragents.domain.events import Working
+from cleveragents.domain.secrets import Secrets
 
 if TYPE_CHECKING:
     from cleveragents.application.ports.runtime import EventSink
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class Workbench:
     """`installation` is the name of this one, by which our names in repositories are told from
     those of others; `own_work` runs programs of ours inside; `databases` ask SQLite there; `events`
-    hear what takes long."""
+    hear what takes long; `secrets` is what holds where a resource says nothing of them."""
 
     def __init__(
         self,
@@ -30,6 +31,7 @@ class Workbench:
         events: "EventSink",
         limit_bytes: int = 0,
         layers: "Callable[[], SandboxLayers] | None" = None,
+        secrets: Secrets = Secrets.CAPTURE,
     ) -> None:
         self.data_dir = data_dir
         self.sandboxes = f"{data_dir}/sandboxes"
@@ -42,6 +44,7 @@ class Workbench:
         self._events = events
         self._watching = True
         self._layers = layers
+        self.secrets = secrets
 
     def layers(self) -> "SandboxLayers":
         """Without anybody who can mount them, there are none."""

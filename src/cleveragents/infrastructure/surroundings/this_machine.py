@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from cleveragents.application.ports.running import StandingPlace
 from cleveragents.infrastructure.files.whereabouts import CurrentFolder
-from cleveragents.infrastructure.sandbox.in_place.marker import occupant_of
 
 
 class ThisMachine:
@@ -40,10 +39,6 @@ class ThisMachine:
         if f"{real}/".startswith(f"{self._data_dir}/"):
             return "where agents keeps its own data"
         return None
-
-    def occupant(self, top: str) -> str | None:
-        found = occupant_of(top)
-        return found.plan_id if found else None
 
     def type_of(self, path: str) -> str:
         place = self.absolute(path)

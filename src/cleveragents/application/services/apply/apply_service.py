@@ -2,7 +2,8 @@
 
 The order, which ADR 0021 gives the reasons for: intent stored; each resource changed, with what it
 was kept beside it; the plan is applied; the sandboxes go. A kill leaves the intent and what was
-kept: the next `plan apply` finishes it, or takes it back (`_given_up`).
+kept: the next `plan apply` finishes it (`_stored`), or takes it back (`_given_up`). What a kill
+leaves of one resource is told by its type: `carry_out.py`, `journal.py`, `sqlite/apply.py`.
 Why: until the plan is on record as applied, everything can be taken back, last resource first; from
 then on only `agents undo` takes it back, for as long as what it needs is kept (`keeping.py`).
 What is not guaranteed: that others see it at one instant, as resources change one after the other;
@@ -14,7 +15,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import Clock, PlanLocks, UnitOfWorkFactory, Workspace
+from cleveragents.application.ports.runtime import (
+    Runtime,
+    Workspace,
+)
 from cleveragents.application.services.apply.keeping import ApplyKeeping
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.checkpoints.held import HeldResources
@@ -67,27 +71,15 @@ class ApplyResult(Struct, frozen=True, kw_only=True):
     undo_until: datetime | None = None
 
 
-class ApplyService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        checkpoints: CheckpointService,
-        rollbacks: RollbackService,
-        workspace: Workspace,
-        keeping: ApplyKeeping,
-        locks: PlanLocks,
-        clock: Clock,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._checkpoints = checkpoints
-        self._rollbacks = rollbacks
-        self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
-        self._keeping = keeping
-        self._locks = locks
-        self._clock = clock
+class ApplyService(Struct, frozen=True):
+    _runtime: Runtime
+    _checkpoints: CheckpointService
+    _rollbacks: RollbackService
+    _workspace: Workspace
+    _keeping: ApplyKeeping
 
     def apply(self, plan_id: PlanId, options: ApplyOptions, confirm: Confirm) -> ApplyResult:
-        with self._locks.hold(plan_id, "apply"):
+        with self._runtime.locks.hold(plan_id, "apply"):
             held = self._rollbacks.take_up(plan_id)
             plan, resources = held.plan, _in_order(held.resources)
             unfinished = _stored(plan, resources)
@@ -99,7 +91,7 @@ class ApplyService:
             self._refuse_unvalidated(plan, resources)
             plan = plan.begin_apply()
             for resource in resources:
-                self._sandboxes.check(resource)
+                self._workspace.sandboxes.check(resource)
             prepared = self._prepare(plan, resources, options)
             diffs = {r.name: prepared[r.name].diff for r in resources}
             targets = {r.name: prepared[r.name].target for r in resources}
@@ -114,12 +106,12 @@ class ApplyService:
         stopped_there = plan.error is not None and plan.action.validation(plan.error.tool or "")
         if plan.is_final or not required(plan.action) or not (plan.executed or stopped_there):
             return
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             calls = [call for call in uow.tool_calls.of_plan(plan.plan_id) if not call.undone]
         problems = list(unmet(plan.action, calls))
         for resource in resources:
-            self._sandboxes.check(resource)
-            if self._snapshots.capture(resource).ref != resource.boundary:
+            self._workspace.sandboxes.check(resource)
+            if self._workspace.snapshots.capture(resource).ref != resource.boundary:
                 problems.append(f"`{resource.name}` was changed by hand since it was validated")
         if problems:
             raise ValidationUnmetError(plan.plan_id, problems)
@@ -128,7 +120,7 @@ class ApplyService:
         self, plan: Plan, resources: Sequence[PlanResource], options: ApplyOptions
     ) -> Mapping[str, PreparedApply]:
         try:
-            found = {r.name: self._sandboxes.prepare_apply(r, options) for r in resources}
+            found = {r.name: self._workspace.sandboxes.prepare_apply(r, options) for r in resources}
             _refuse_trespass(resources, found)
             _refuse_nothing(options, found)
             return found
@@ -158,8 +150,8 @@ class ApplyService:
         marked = [
             r.intending(prepared[r.name].token, prepared[r.name].snapshots) for r in resources
         ]
-        self._sandboxes.make_durable(resources)
-        with self._unit_of_work() as uow:
+        self._workspace.sandboxes.make_durable(resources)
+        with self._runtime.unit_of_work() as uow:
             uow.resources.save(*marked)
             uow.plans.save(plan)
             uow.commit()
@@ -172,16 +164,20 @@ class ApplyService:
         prepared: Mapping[str, PreparedApply],
     ) -> ApplyResult:
         try:
-            refs = {r.name: self._sandboxes.carry_out(r, prepared[r.name]) for r in resources}
+            refs = {
+                r.name: self._workspace.sandboxes.carry_out(r, prepared[r.name]) for r in resources
+            }
             # What cannot be made durable is taken back as what cannot be written is.
-            self._sandboxes.make_durable(resources)
+            self._workspace.sandboxes.make_durable(resources)
         except (PlanError, OSError, KeyboardInterrupt) as cause:
             raise self._given_up(plan, resources, prepared, cause) from cause
-        plan = plan.apply(refs, self._clock.now())
+        plan = plan.apply(refs, self._runtime.clock.now())
         # From here on this apply is not taken back any more, but by somebody who says so.
         change = self._keeping.record(plan, resources, prepared)
         diffs = {
-            r.name: self._sandboxes.applied_diff(r, refs[r.name]).leaving_out(prepared[r.name].diff)
+            r.name: self._workspace.sandboxes.applied_diff(r, refs[r.name]).leaving_out(
+                prepared[r.name].diff
+            )
             for r in resources
         }
         return ApplyResult(
@@ -206,8 +202,8 @@ class ApplyService:
         error = ApplyEditsKeptError(plan.plan_id, reason.message, kept) if kept else reason
         # Before the record: as long as the intent is stored, this is repeated after a kill.
         self._settle(resources, prepared)
-        self._sandboxes.make_durable(resources)
-        with self._unit_of_work() as uow:
+        self._workspace.sandboxes.make_durable(resources)
+        with self._runtime.unit_of_work() as uow:
             uow.resources.save(*(resource.withdrawn() for resource in resources))
             uow.plans.save(plan.constrain(PlanFailure.of(error)))
             uow.commit()
@@ -225,7 +221,7 @@ class ApplyService:
         obstacles: list[str] = []
         for resource in reversed(resources):
             try:
-                names = self._sandboxes.revert(resource, prepared[resource.name])
+                names = self._workspace.sandboxes.revert(resource, prepared[resource.name])
             except PlanError as error:
                 obstacles.append(f"`{resource.name}`: {error.message}")
             else:
@@ -238,14 +234,14 @@ class ApplyService:
         self, resources: Sequence[PlanResource], prepared: Mapping[str, PreparedApply]
     ) -> None:
         for resource in resources:
-            self._sandboxes.finish(resource, prepared[resource.name])
+            self._workspace.sandboxes.finish(resource, prepared[resource.name])
 
     def _unchecked(self, plan: Plan) -> tuple[UncheckedStep, ...]:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return unchecked_steps(uow, plan)
 
     def _save(self, plan: Plan) -> None:
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             uow.plans.save(plan)
             uow.commit()
 

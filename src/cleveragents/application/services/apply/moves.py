@@ -11,7 +11,10 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import Clock, PlanLocks, UnitOfWorkFactory, Workspace
+from cleveragents.application.ports.runtime import (
+    Runtime,
+    Workspace,
+)
 from cleveragents.application.services.rollback.undo_service import Way
 from cleveragents.domain.applied import AppliedChange, ApplySide, Ways
 from cleveragents.domain.apply import PreparedApply, intended
@@ -72,23 +75,18 @@ class _Move(Struct, frozen=True, kw_only=True):
     resources: Sequence[PlanResource]
 
 
-class ApplyMoves:
-    def __init__(
-        self, unit_of_work: UnitOfWorkFactory, workspace: Workspace, locks: PlanLocks, clock: Clock
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._sandboxes = workspace.sandboxes
-        self._locks = locks
-        self._clock = clock
+class ApplyMoves(Struct, frozen=True):
+    _runtime: Runtime
+    _workspace: Workspace
 
     def concerns(self, plan_id: PlanId) -> bool:
         """Whether to undo or redo anything of this plan is about its apply."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return uow.plans.get(plan_id).state is State.APPLIED
 
     def go(self, plan_id: PlanId, way: Way, changes: int, confirm: Confirm) -> MovedApply:
         _refuse_many(plan_id, way, changes)
-        with self._locks.hold(plan_id, way.value):
+        with self._runtime.locks.hold(plan_id, way.value):
             found = self._read(plan_id)
             if found.change.heading is not None:
                 moved = self._carry_out(found, _named(found.resources, found.change.under_way))
@@ -111,10 +109,10 @@ class ApplyMoves:
         return _question(found, way, self._prepare(found, way))
 
     def _read(self, plan_id: PlanId) -> _Move:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             plan, change = uow.plans.get(plan_id), uow.applied.find(plan_id)
             resources = uow.resources.of_plan(plan_id)
-        if change is None or not change.can_move(self._clock.now()):
+        if change is None or not change.can_move(self._runtime.clock.now()):
             raise ApplyNotKeptError(plan_id)
         # Databases last: a failed write there must find the rest still easy to put back.
         moved = [r for r in resources if r.name in change.ways]
@@ -132,7 +130,9 @@ class ApplyMoves:
         for resource in found.resources:
             token = found.change.ways[resource.name]
             try:
-                prepared[resource.name] = self._sandboxes.prepare_move(resource, token, side)
+                prepared[resource.name] = self._workspace.sandboxes.prepare_move(
+                    resource, token, side
+                )
             except ApplyConflictError as error:
                 blocked += _blockers(error)
         if blocked:
@@ -142,7 +142,7 @@ class ApplyMoves:
     def _begin(self, found: _Move, prepared: Prepared) -> _Move:
         # Intent before effect: with the ways stored, a killed one is finished or taken back.
         change = found.change.begin({name: item.token for name, item in prepared.items()})
-        self._sandboxes.make_durable(found.resources)
+        self._workspace.sandboxes.make_durable(found.resources)
         self._save(change)
         return _Move(plan=found.plan, change=change, resources=found.resources)
 
@@ -151,11 +151,11 @@ class ApplyMoves:
     ) -> MovedApply:
         try:
             for resource in found.resources:
-                self._sandboxes.carry_out(resource, prepared[resource.name])
-            self._sandboxes.make_durable(found.resources)
+                self._workspace.sandboxes.carry_out(resource, prepared[resource.name])
+            self._workspace.sandboxes.make_durable(found.resources)
         except (PlanError, OSError, KeyboardInterrupt) as cause:
             raise self._given_up(found, prepared, cause) from cause
-        change = found.change.arrived(self._clock.now())
+        change = found.change.arrived(self._runtime.clock.now())
         self._save(change)
         self._settle(found.resources, prepared)
         return MovedApply(
@@ -174,8 +174,8 @@ class ApplyMoves:
         kept = self._take_back(found, prepared, word, error)
         # Before the record: as long as the intent is stored, this is repeated after a kill.
         for resource in found.resources:
-            self._sandboxes.withdraw(resource, prepared[resource.name])
-        self._sandboxes.make_durable(found.resources)
+            self._workspace.sandboxes.withdraw(resource, prepared[resource.name])
+        self._workspace.sandboxes.make_durable(found.resources)
         self._save(found.change.withdrawn())
         return MoveBlockedError(found.plan.plan_id, kept, word) if kept else error
 
@@ -186,7 +186,7 @@ class ApplyMoves:
         obstacles: list[str] = []
         for resource in reversed(found.resources):
             try:
-                names = self._sandboxes.revert(resource, prepared[resource.name])
+                names = self._workspace.sandboxes.revert(resource, prepared[resource.name])
             except PlanError as problem:
                 obstacles.append(f"`{resource.name}`: {problem.message}")
             else:
@@ -198,10 +198,10 @@ class ApplyMoves:
 
     def _settle(self, resources: Sequence[PlanResource], prepared: Prepared) -> None:
         for resource in resources:
-            self._sandboxes.settle(resource, prepared[resource.name])
+            self._workspace.sandboxes.settle(resource, prepared[resource.name])
 
     def _save(self, change: AppliedChange) -> None:
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             uow.applied.put(change)
             uow.commit()
 

@@ -14,12 +14,8 @@ from msgspec import Struct
 
 from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.ports.runtime import (
-    Clock,
-    EventSink,
-    IdSource,
     Runtime,
     SnapshotStore,
-    UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
@@ -75,23 +71,13 @@ class CheckpointPolicy(Struct, frozen=True, kw_only=True):
 
 class CheckpointService:
     def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        snapshots: SnapshotStore,
-        ids: IdSource,
-        clock: Clock,
-        events: EventSink,
-        policy: CheckpointPolicy,
+        self, runtime: Runtime, snapshots: SnapshotStore, policy: CheckpointPolicy
     ) -> None:
-        self._unit_of_work = unit_of_work
+        self._runtime = runtime
         self._snapshots = snapshots
-        self._ids = ids
-        self._clock = clock
-        self._events = events
         self._triggers = policy.triggers
-        self._pruning = Pruning(unit_of_work, snapshots, clock, policy.limits)
-        runtime = Runtime(clock=clock, ids=ids)
-        self._recorder = Recorder(unit_of_work, self._pruning, runtime, events)
+        self._pruning = Pruning(runtime, snapshots, policy.limits)
+        self._recorder = Recorder(runtime, self._pruning)
 
     # --- recording ------------------------------------------------------------------------------
 
@@ -148,7 +134,7 @@ class CheckpointService:
 
     def save_progress(self, plan: Plan, additions: CommitExtras = NO_EXTRAS) -> Plan:
         """Store progress that changed no file."""
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             plan = store(uow, plan, additions)
             uow.plans.save(plan)
             uow.commit()
@@ -220,7 +206,7 @@ class CheckpointService:
                 f"plan {plan.plan_id} has not started, so there is nothing to capture yet",
                 f"agents plan execute {plan.plan_id}",
             )
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             if uow.checkpoints.has_own_label(plan.plan_id, label):
                 raise LabelTakenError(label, plan.plan_id)
             head = uow.checkpoints.holding(plan.head) if plan.head else None
@@ -262,19 +248,19 @@ class CheckpointService:
 
     def list_checkpoints(self, plan_id: PlanId) -> Sequence[CheckpointGroup]:
         """All groups of the plan, oldest first. Raises PlanNotFoundError."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             uow.plans.get(plan_id)
             return uow.checkpoints.of_plan(plan_id)
 
     def get_checkpoint(self, plan_id: PlanId, wanted: str) -> CheckpointGroup:
         """The group that a person names: by id, label, number, or a part of these."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             uow.plans.get(plan_id)
             return named_group(uow, plan_id, wanted)
 
     def timeline(self, plan_id: PlanId) -> "Timeline":
         """The plan's history as people read it. Raises PlanNotFoundError."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return timeline_of(uow, plan_id, uow.tool_calls.of_plan(plan_id))
 
     def is_on(self, trigger: Trigger) -> bool:
@@ -313,7 +299,7 @@ class CheckpointService:
 
     def _snapshots_left(self, plan_id: PlanId) -> Sequence[PlanResource]:
         """The resources of which there are snapshots, for whoever only looks."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             # The snapshots of an applied plan are freed: an empty answer would be a lie.
             uow.plans.get(plan_id).refuse_if_final()
             return HeldResources(uow.resources.of_plan(plan_id)).capturable
@@ -322,7 +308,7 @@ class CheckpointService:
         """The group that the plan stands on."""
         if plan.head is None:
             return None
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return uow.checkpoints.holding(plan.head)
 
     # --- letting go -----------------------------------------------------------------------------
@@ -333,9 +319,9 @@ class CheckpointService:
             raise CheckpointNeededError(group.group_id, plan.plan_id, pins(plan)[group.group_id])
         if plan.head in group.names():
             raise CheckpointNeededError(group.group_id, plan.plan_id, "the plan stands on it")
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             removed = {group.group_id: "deleted by hand"}
-            uow.checkpoints.delete(plan.plan_id, removed, self._clock.now())
+            uow.checkpoints.delete(plan.plan_id, removed, self._runtime.clock.now())
             uow.commit()
         return self.sweep(plan.plan_id)
 
@@ -354,10 +340,10 @@ class CheckpointService:
         The first of them keeps the present, which may be the state that the plan stands on.
         """
         plan = held.plan
-        ids = [GroupId(self._ids.new()) for _ in range(added)]
-        states = dict(zip(ids, ids, strict=True))
+        ids = [GroupId(self._runtime.ids.new()) for _ in range(added)]
+        states: dict[GroupId, str] = {group: group for group in ids}
         head = self.head_of(plan)
-        if head is not None and self._pruning.is_at_its_limit(plan):
+        if head is not None and self._pruning.is_at_its_limit(plan, added):
             states |= {ids[0]: head.state_hash} if self._is_at(held, head) else {}
         return self._pruning.left_after_adding(plan, states, target.group_id)
 
@@ -371,12 +357,13 @@ class CheckpointService:
         """Free what no group and no step boundary needs any more; gives back the bytes freed."""
         return self._pruning.sweep(plan_id)
 
-    def free_space(self, plan_id: PlanId) -> None:
-        """The same after other work, which is done and stored whether this succeeds or not."""
+    def free_space(self, plan_id: PlanId, *, if_worth: bool = False) -> None:
+        """The same after other work, which is done and stored whether this succeeds or not; with
+        `if_worth` only if it pays, for somebody waits."""
         try:
-            self.sweep(plan_id)
+            self._pruning.sweep(plan_id, if_worth=if_worth)
         except PlanError as error:
-            tell_recovered(self._events, f"old snapshots stay for now: {error.message}")
+            tell_recovered(self._runtime.events, f"old snapshots stay for now: {error.message}")
 
 
 def stands_mid_step(plan: Plan, resources: HeldResources, head: CheckpointGroup | None) -> bool:

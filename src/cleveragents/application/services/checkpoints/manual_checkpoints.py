@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
+from msgspec import Struct
+
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.checkpoints.pruning import Explained
@@ -16,20 +18,11 @@ if TYPE_CHECKING:
     from cleveragents.application.services.rollback.rollback_service import RollbackService
 
 
-class ManualCheckpoints:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        checkpoints: CheckpointService,
-        care: SandboxCare,
-        rollbacks: "RollbackService",
-        locks: PlanLocks,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._checkpoints = checkpoints
-        self._care = care
-        self._rollbacks = rollbacks
-        self._locks = locks
+class ManualCheckpoints(Struct, frozen=True):
+    _runtime: Runtime
+    _checkpoints: CheckpointService
+    _care: SandboxCare
+    _rollbacks: "RollbackService"
 
     def create(self, plan_id: PlanId, label: str) -> CheckpointGroup:
         """Raises UsageError for a label that says nothing, and LabelTakenError."""
@@ -37,7 +30,7 @@ class ManualCheckpoints:
         if not name:
             hint = "give it a name to go back to it by, for example 'before the migration'"
             raise UsageError("the label of a checkpoint must not be empty", hint)
-        with self._locks.hold(plan_id, "checkpoint create"):
+        with self._runtime.locks.hold(plan_id, "checkpoint create"):
             return self._checkpoints.create(self._taken_up(plan_id), name)
 
     def explain_retention(self, plan_id: PlanId) -> Explained:
@@ -46,24 +39,24 @@ class ManualCheckpoints:
 
     def prune(self, plan_id: PlanId) -> tuple[Explained, int]:
         """What the rule said and was done, and the bytes that were freed."""
-        with self._locks.hold(plan_id, "checkpoint prune"):
+        with self._runtime.locks.hold(plan_id, "checkpoint prune"):
             return self._checkpoints.prune(self._taken_up(plan_id).plan)
 
     def delete(self, plan_id: PlanId, wanted: str) -> tuple[CheckpointGroup, int]:
         """The group that went, and the bytes that were freed."""
-        with self._locks.hold(plan_id, "checkpoint delete"):
+        with self._runtime.locks.hold(plan_id, "checkpoint delete"):
             plan = self._load(plan_id)
             group = self._checkpoints.get_checkpoint(plan_id, wanted)
             return group, self._checkpoints.delete(plan, group)
 
     def _taken_up(self, plan_id: PlanId) -> HeldPlan:
         """As whatever is done with a plan begins; the way back is loaded if one waits for it."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             held = HeldPlan.of(uow, plan_id)
         if held.plan.is_final or held.plan.rollback_target is not None:
             return self._rollbacks.recover(held)
         return self._care.mended(held)
 
     def _load(self, plan_id: PlanId) -> Plan:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return uow.plans.get(plan_id)

@@ -11,13 +11,12 @@ What is not guaranteed: the limits. What is pinned, labelled, first or newest st
 from collections.abc import Mapping, Sequence, Set
 from datetime import timedelta
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from cleveragents.application.ports.runtime import (
-    Clock,
+    Runtime,
     SnapshotStore,
     UnitOfWork,
-    UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.domain.actor_protocol import HEAD
@@ -56,31 +55,23 @@ class Explained(Struct, frozen=True, kw_only=True):
     decision: RetentionDecision
 
 
-class Pruning:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        snapshots: SnapshotStore,
-        clock: Clock,
-        limits: RetentionLimits,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._snapshots = snapshots
-        self._clock = clock
-        self._limits = limits
-        self._room_until: dict[PlanId, int] = {}
+class Pruning(Struct, frozen=True):
+    _runtime: Runtime
+    _snapshots: SnapshotStore
+    _limits: RetentionLimits
+    _room_until: dict[PlanId, int] = field(default_factory=dict[PlanId, int])
 
     def explain(self, plan: Plan) -> Explained:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             pinned = {**_standing(uow, plan), **_compared(uow, plan), **pins(plan)}
             return self._explained(plan, uow.checkpoints.outlines(plan.plan_id), pinned)
 
     def prune(self, plan: Plan) -> Explained:
         """The record only; the caller sweeps the bytes."""
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             pinned = {**_standing(uow, plan), **_compared(uow, plan), **pins(plan)}
             found = self._explained(plan, uow.checkpoints.outlines(plan.plan_id), pinned)
-            uow.checkpoints.delete(plan.plan_id, found.decision.removed, self._clock.now())
+            uow.checkpoints.delete(plan.plan_id, found.decision.removed, self._runtime.clock.now())
             uow.commit()
         return found
 
@@ -95,7 +86,7 @@ class Pruning:
         outlines = uow.checkpoints.outlines(plan.plan_id, counts_only=rule.counts_only)
         pinned = {**_compared(uow, plan), **pins(plan), **also}
         removed = self._explained(plan, outlines, pinned).decision.removed
-        uow.checkpoints.delete(plan.plan_id, removed, self._clock.now())
+        uow.checkpoints.delete(plan.plan_id, removed, self._runtime.clock.now())
         return removed
 
     def _has_room(self, uow: UnitOfWork, plan: Plan, rule: CheckpointRetentionPolicy) -> bool:
@@ -103,21 +94,21 @@ class Pruning:
         more groups since then than its history has gone on."""
         if plan.seq > self._room_until.get(plan.plan_id, -1):
             room = rule.room(uow.checkpoints.state_counts(plan.plan_id))
-            self._room_until[plan.plan_id] = plan.seq + room if room >= 0 else -1
+            self._room_until[plan.plan_id] = plan.seq + room
         return plan.seq <= self._room_until[plan.plan_id]
 
-    def is_at_its_limit(self, plan: Plan) -> bool:
-        """Whether the next state might cost one of those that are there."""
-        with self._unit_of_work.reading() as uow:
+    def is_at_its_limit(self, plan: Plan, added: int) -> bool:
+        """Whether so many groups more might cost one of those that are there."""
+        with self._runtime.unit_of_work.reading() as uow:
             found = uow.checkpoints.state_counts(plan.plan_id)
-        one_more = StateCounts(states=found.states + 1, alike=found.alike)
-        return not self._limits.rule_for(plan).allows(one_more)
+        with_them = StateCounts(states=found.states + added, alike=found.alike + added)
+        return not self._limits.rule_for(plan).allows(with_them)
 
     def left_after_adding(self, plan: Plan, added: Mapping[GroupId, str], kept: GroupId) -> int:
         """How many groups there would be once these were added, each with its state, and `kept` may
         not go."""
-        now = self._clock.now()
-        with self._unit_of_work.reading() as uow:
+        now = self._runtime.clock.now()
+        with self._runtime.unit_of_work.reading() as uow:
             outlines = list(uow.checkpoints.outlines(plan.plan_id))
             compared = _compared(uow, plan)
         outlines += [
@@ -134,9 +125,12 @@ class Pruning:
         pinned = {**compared, **{group: "about to be needed" for group in (*added, kept)}}
         return len(self._explained(plan, outlines, pinned).decision.kept)
 
-    def sweep(self, plan_id: PlanId) -> int:
-        """Free what no group and no step boundary needs any more; gives back the bytes freed."""
-        with self._unit_of_work.reading() as uow:
+    def sweep(self, plan_id: PlanId, *, if_worth: bool = False) -> int:
+        """Free what no group and no step boundary needs any more; gives back the bytes freed.
+
+        With `if_worth`, only where it pays (`SnapshotStore.keep_only`).
+        """
+        with self._runtime.unit_of_work.reading() as uow:
             resources = HeldResources(uow.resources.of_plan(plan_id))
             held = uow.checkpoints.snapshots(plan_id)
             spawned = _spawned_from(uow, plan_id)
@@ -147,15 +141,15 @@ class Pruning:
         for resource in resources.capturable:
             refs = held.get(resource.resource_id, frozenset()) | resource.needed_snapshots()
             refs |= {ref for name, ref in spawned if name == resource.name}
-            freed += self._snapshots.keep_only(resource, refs)
+            freed += self._snapshots.keep_only(resource, refs, if_worth=if_worth)
         return freed
 
     def _forget_messages(self, plan: Plan) -> None:
         """What its actor said and heard on lines of history that nobody can go back to."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             groups = uow.checkpoints.of_plan(plan.plan_id)
             heads = _remembered(plan, groups, uow.decisions.of_plan(plan.plan_id))
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             uow.messages.keep_only(plan.plan_id, heads)
             uow.commit()
 
@@ -163,7 +157,7 @@ class Pruning:
         self, plan: Plan, outlines: Sequence[GroupOutline], pinned: Mapping[GroupId, str]
     ) -> Explained:
         rule = self._limits.rule_for(plan)
-        decision = rule.decide(outlines, pinned=pinned, now=self._clock.now())
+        decision = rule.decide(outlines, pinned=pinned, now=self._runtime.clock.now())
         return Explained(groups=tuple(outlines), decision=decision)
 
 

@@ -15,12 +15,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
-    EventSink,
     Expected,
     Runtime,
     SnapshotStore,
     UnitOfWork,
-    UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.pruning import Pruning
@@ -91,19 +89,10 @@ class PastStep(Struct, frozen=True, kw_only=True):
     additions: CommitExtras
 
 
-class Recorder:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        pruning: Pruning,
-        runtime: Runtime,
-        events: EventSink,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._pruning = pruning
-        self._clock, self._ids = runtime.clock, runtime.ids
-        self._events = events
-        self._latest: CheckpointGroup | None = None
+class Recorder(Struct):
+    _runtime: Runtime
+    _pruning: Pruning
+    _latest: CheckpointGroup | None = None
 
     def store(
         self,
@@ -120,7 +109,7 @@ class Recorder:
         With `unless_standing` none, if the one that the plan stands on is the same already.
         """
         additions = additions.with_outcome(found.changes, found.touched)
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             if unless_standing and self._stands_on(uow, plan, found):
                 moments = ()
             plan = store(uow, plan, additions)
@@ -136,7 +125,7 @@ class Recorder:
         `plan` and what the sandboxes held `earlier` are as the last step has left them.
         """
         additions = past.additions.with_outcome(found.changes, found.touched)
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             # The decision is stored first, since its groups name it; but its place in history is
             # behind them: going back to one of them takes it back, for it was never on record
             # without being carried out.
@@ -176,9 +165,9 @@ class Recorder:
             resources=found.resources,
             captured=found.snapshots,
             previous=self._previous(uow, plan),
-            created_at=self._clock.now(),
+            created_at=self._runtime.clock.now(),
         )
-        group = build_group(draft, self._ids.new)
+        group = build_group(draft, self._runtime.ids.new)
         uow.checkpoints.add(group)
         self._latest = group
         if moment.rollback_target is not None:
@@ -225,7 +214,7 @@ class Recorder:
         """It is stored; what is kept in memory follows."""
         additions.let_know()
         for group in groups:
-            self._events.emit(
+            self._runtime.events.emit(
                 CheckpointRecorded(
                     group_id=group.group_id,
                     reason=group.reason,

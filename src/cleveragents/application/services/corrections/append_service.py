@@ -4,9 +4,7 @@ from msgspec import Struct
 
 from cleveragents.application.ports.actors import ActionReader
 from cleveragents.application.ports.runtime import (
-    PlanLocks,
     Runtime,
-    UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
@@ -37,33 +35,22 @@ class Appended(Struct, frozen=True, kw_only=True):
     correction: Correction
 
 
-class AppendService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        checkpoints: CheckpointService,
-        rollbacks: RollbackService,
-        actions: ActionReader,
-        locks: PlanLocks,
-        runtime: Runtime,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._checkpoints = checkpoints
-        self._rollbacks = rollbacks
-        self._actions = actions
-        self._locks = locks
-        self._clock, self._ids = runtime.clock, runtime.ids
+class AppendService(Struct, frozen=True):
+    _runtime: Runtime
+    _checkpoints: CheckpointService
+    _rollbacks: RollbackService
+    _actions: ActionReader
 
     def append(self, wanted: str, guidance: str, step_file: str | None) -> Appended:
         """Keep everything, and add a child plan with the steps of the file; it is queued.
 
         An actor that decides its own steps needs no file: the child has the same actor.
         """
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             found = find_decision(uow, wanted)
-        with self._locks.hold(found.plan_id, "correct"):
+        with self._runtime.locks.hold(found.plan_id, "correct"):
             held = self._rollbacks.take_up(found.plan_id)
-            with self._unit_of_work.reading() as uow:
+            with self._runtime.unit_of_work.reading() as uow:
                 decision = uow.decisions.get(found.decision_id)
             steps = self._guarded(held.plan, decision, step_file)
             return self._append(held, decision, guidance, steps)
@@ -91,7 +78,7 @@ class AppendService:
     ) -> Appended:
         """One transaction: no file changes, nothing but validations is taken back."""
         plan = held.plan
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             live = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
         judged = [d for d in live if _is_at_the_end(d, plan)]
         correction = self._correction(plan, decision, guidance, steps, judged)
@@ -108,7 +95,7 @@ class AppendService:
         link = links_to(plan.action, intervention.decision_id, _latest(live, judged))
         additions = CommitExtras(decision=intervention, dependencies=link, in_force=correction)
         self._checkpoints.record(waiting, held.resources, moment, additions)
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             # Read again, for its action has one more step.
             return Appended(plan=uow.plans.get(plan.plan_id), correction=correction)
 
@@ -122,18 +109,18 @@ class AppendService:
     ) -> Correction:
         place = len(plan.action.steps)
         return Correction(
-            correction_id=CorrectionId(self._ids.new()),
+            correction_id=CorrectionId(self._runtime.ids.new()),
             plan_id=plan.plan_id,
             decision_id=decision.decision_id,
             mode=CorrectionMode.APPEND,
             guidance=guidance,
             status=CorrectionStatus.DONE,
-            intervention_id=DecisionId(self._ids.new()),
+            intervention_id=DecisionId(self._runtime.ids.new()),
             affected=tuple(item.decision_id for item in judged),
             steps=(place,),
             step_index=place,
             replacement=_spawning(plan.action, guidance, steps, place),
-            created_at=self._clock.now(),
+            created_at=self._runtime.clock.now(),
         )
 
 

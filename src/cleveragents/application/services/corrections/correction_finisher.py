@@ -48,18 +48,11 @@ class Corrected(Struct, frozen=True, kw_only=True):
     effects: EffectReport
 
 
-class CorrectionFinisher:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        checkpoints: CheckpointService,
-        files: RollbackFiles,
-        compensations: Compensations,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._checkpoints = checkpoints
-        self._files = files
-        self._compensations = compensations
+class CorrectionFinisher(Struct, frozen=True):
+    _unit_of_work: UnitOfWorkFactory
+    _checkpoints: CheckpointService
+    _files: RollbackFiles
+    _compensations: Compensations
 
     def begin(self, held: HeldPlan, correction: Correction) -> tuple[HeldPlan, Correction]:
         """Keep the present and store the intent, in one transaction. Nothing else changes yet."""

@@ -7,10 +7,8 @@ from msgspec import Struct, field
 
 from cleveragents.application.ports.actors import ActionReader
 from cleveragents.application.ports.runtime import (
-    PlanLocks,
     Runtime,
     UnitOfWork,
-    UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.corrections.correction_finisher import (
@@ -122,36 +120,24 @@ class CorrectionQuestion:
 Confirm = Callable[[CorrectionQuestion], bool]
 
 
-class CorrectionService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        rollbacks: RollbackService,
-        finisher: CorrectionFinisher,
-        resume: PlanResumeService,
-        actions: ActionReader,
-        locks: PlanLocks,
-        runtime: Runtime,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._rollbacks = rollbacks
-        self._resume = resume
-        self._actions = actions
-        self._locks = locks
-        self._finisher = finisher
-        self._clock, self._ids = runtime.clock, runtime.ids
+class CorrectionService(Struct, frozen=True):
+    _runtime: Runtime
+    _rollbacks: RollbackService
+    _finisher: CorrectionFinisher
+    _resume: PlanResumeService
+    _actions: ActionReader
 
     def revert(self, wanted: str, advice: Advice, confirm: Confirm) -> CorrectionResult:
         """Take a decision back with all that stands on it; the plan is queued at its step."""
         found = self._find(wanted)
-        with self._locks.hold(found.plan_id, "correct"):
+        with self._runtime.locks.hold(found.plan_id, "correct"):
             held = self._rollbacks.take_up(found.plan_id)
             impact, step = self._guarded(held, found.decision_id, advice)
             question = CorrectionQuestion(impact, lambda: self._look_ahead(held, impact, step))
             if not confirm(question):
                 raise DeclinedError("the correction")
             correction = self._correction(impact, advice, step)
-            with children_stopped(self._locks, held, "correct"):
+            with children_stopped(self._runtime.locks, held, "correct"):
                 held, correction = self._finisher.begin(held, correction)
                 done = self._finisher.finish(held, correction)
         return CorrectionResult(impact=impact, done=done, files=reverted(done.changed))
@@ -159,8 +145,8 @@ class CorrectionService:
     def preview(self, wanted: str, advice: Advice) -> CorrectionPreview:
         """What `revert` would do now; nothing is changed."""
         found = self._find(wanted)
-        with self._locks.hold(found.plan_id, "correct --dry-run"):
-            with self._unit_of_work.reading() as uow:
+        with self._runtime.locks.hold(found.plan_id, "correct --dry-run"):
+            with self._runtime.unit_of_work.reading() as uow:
                 held = HeldPlan.of(uow, found.plan_id)
             plan = held.plan
             if plan.rollback_target is not None:
@@ -191,7 +177,7 @@ class CorrectionService:
     # --- before anything changes ----------------------------------------------------------------
 
     def _find(self, wanted: str) -> Decision:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return find_decision(uow, wanted)
 
     def _guarded(
@@ -199,7 +185,7 @@ class CorrectionService:
     ) -> tuple[CorrectionImpact, Step | None]:
         plan = held.plan
         refuse_if_settled(plan)
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             if advice.keep is None:
                 keep = Keeping.as_before(uow, plan)
             else:
@@ -224,25 +210,25 @@ class CorrectionService:
         self, impact: CorrectionImpact, advice: Advice, step: Step | None
     ) -> Correction:
         return Correction(
-            correction_id=CorrectionId(self._ids.new()),
+            correction_id=CorrectionId(self._runtime.ids.new()),
             plan_id=impact.plan.plan_id,
             decision_id=impact.decision.decision_id,
             mode=CorrectionMode.REVERT,
             guidance=advice.guidance,
             status=CorrectionStatus.PENDING,
             target_group=impact.target.group_id,
-            intervention_id=DecisionId(self._ids.new()),
+            intervention_id=DecisionId(self._runtime.ids.new()),
             affected=tuple(decision.decision_id for decision in impact.affected),
             kept=tuple(sorted(impact.unchecked)),
             steps=impact.steps,
             restored=impact.restored,
             step_index=impact.decision.step_index,
             replacement=step,
-            created_at=self._clock.now(),
+            created_at=self._runtime.clock.now(),
         )
 
     def _step_decision(self, plan: Plan, index: int) -> DecisionId:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             live = [d for d in uow.decisions.of_plan(plan.plan_id) if not d.superseded]
         made = [d for d in live if d.type is not DecisionType.USER_INTERVENTION]
         return next(d.decision_id for d in reversed(made) if d.step_index == index)

@@ -7,11 +7,10 @@ from typing import Any
 from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
-    Clock,
+    Runtime,
     ToolContext,
     Tools,
     UnitOfWork,
-    UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.held import descendants
 from cleveragents.application.services.effects.effect_ledger import EffectLedger, cut_off_in
@@ -28,22 +27,12 @@ from cleveragents.domain.subplan import ChildPlan
 _TO_UNDO = (EffectState.DONE, EffectState.SKIPPED, EffectState.COMPENSATING)
 
 
-class Compensations:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        ledger: EffectLedger,
-        tools: Tools,
-        end_tools: Callable[[PlanId], None],
-        clock: Clock,
-        default_timeout: float,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._ledger = ledger
-        self._tools = tools
-        self._end_tools = end_tools
-        self._clock = clock
-        self._default_timeout = default_timeout
+class Compensations(Struct, frozen=True):
+    _runtime: Runtime
+    _ledger: EffectLedger
+    _tools: Tools
+    _end_tools: Callable[[PlanId], None]
+    _default_timeout: float
 
     def undo(self, plan: Plan, target: CheckpointGroup) -> EffectReport:
         """Compensate what going back to `target` undoes, newest first, and tell what it leaves.
@@ -59,11 +48,11 @@ class Compensations:
 
     def undo_of(self, plan: Plan, decisions: Collection[DecisionId]) -> EffectReport:
         """The same for what a correction takes back: all that came of these decisions."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             children = _spawned_by(uow, plan.plan_id, decisions)
             cut_off = cut_off_in(uow, [plan.plan_id, *(child.plan_id for child in children)])
         self._ledger.mark_uncertain(cut_off)
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             own = [e for e in uow.effects.of_plan(plan.plan_id) if e.decision_id in decisions]
             undone = [*own, *(effect for child in children for effect in _live(uow, child))]
         newest_first = sorted(undone, key=lambda effect: effect.started_at, reverse=True)
@@ -72,7 +61,7 @@ class Compensations:
 
     def foresee(self, plan: Plan, target: CheckpointGroup) -> EffectReport:
         """What `undo` would tell if every compensation works; nothing is run or stored."""
-        found, now = self._touched(plan, target), self._clock.now()
+        found, now = self._touched(plan, target), self._runtime.clock.now()
         after = [self._foreseen(effect, now) for effect in found.undone]
         return report(after, found.revived, found.children)
 
@@ -84,7 +73,7 @@ class Compensations:
         return effect
 
     def _touched(self, plan: Plan, target: CheckpointGroup) -> "_Touched":
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return _touched(uow, plan, target)
 
     def _all_undone(self, plan: Plan, effects: Sequence[Effect]) -> Sequence[Effect]:
@@ -100,7 +89,7 @@ class Compensations:
         spec = self._tools.find(plan.action, effect.compensate)
         if effect.state is EffectState.COMPENSATING and not spec.idempotent:
             text = f"its compensation {spec.name} was cut off"
-            return self._stored(effect.uncertain(text, self._clock.now()))
+            return self._stored(effect.uncertain(text, self._runtime.clock.now()))
         # Stored before it runs: a kill in between must not make it run a second time unasked.
         effect = self._stored(effect.compensating())
         return self._stored(self._run(plan, effect, spec))
@@ -119,21 +108,21 @@ class Compensations:
             return effect.still_there(f"its compensation {spec.name}: {error.message}")
         except ToolError as error:
             text = f"its compensation {spec.name} failed: {error.message}"
-            return effect.uncertain(text, self._clock.now())
-        return effect.compensated(self._clock.now())
+            return effect.uncertain(text, self._runtime.clock.now())
+        return effect.compensated(self._runtime.clock.now())
 
     def _stored(self, effect: Effect) -> Effect:
         """Keep it; a run that was skipped shares the fate of the one it stands for."""
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             uow.effects.put(effect)
             if effect.stands_for is not None and effect.state is EffectState.COMPENSATED:
                 earlier = uow.effects.get(effect.stands_for)
-                uow.effects.put(earlier.compensated(self._clock.now()))
+                uow.effects.put(earlier.compensated(self._runtime.clock.now()))
             uow.commit()
         return effect
 
     def _sandboxes(self, plan_id: PlanId) -> Mapping[str, SandboxAddress]:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             found = uow.resources.of_plan(plan_id)
         return {r.name: r.address for r in found if r.status is SandboxStatus.READY}
 

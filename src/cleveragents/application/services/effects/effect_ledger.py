@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.domain.action import Step, ToolSpec
@@ -13,19 +14,11 @@ from cleveragents.domain.ids import EffectId, PlanId
 from cleveragents.domain.plan import Plan
 
 if TYPE_CHECKING:
-    from cleveragents.application.ports.runtime import (
-        Clock,
-        IdSource,
-        UnitOfWork,
-        UnitOfWorkFactory,
-    )
+    from cleveragents.application.ports.runtime import Runtime, UnitOfWork
 
 
-class EffectLedger:
-    def __init__(self, unit_of_work: "UnitOfWorkFactory", ids: "IdSource", clock: "Clock") -> None:
-        self._unit_of_work = unit_of_work
-        self._ids = ids
-        self._clock = clock
+class EffectLedger(Struct, frozen=True):
+    _runtime: "Runtime"
 
     def begin(
         self, plan: Plan, decision: Decision, step: Step, spec: ToolSpec
@@ -33,7 +26,7 @@ class EffectLedger:
         """Make durable that the effect may happen from now on. Only then may the tool start."""
         plan = plan.tick()
         effect = self._effect(plan, decision, step, spec)
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             uow.effects.put(effect)
             uow.plans.save(plan)
             uow.commit()
@@ -54,7 +47,7 @@ class EffectLedger:
 
     def forget(self, effect: Effect) -> None:
         """The tool could not even be started, so nothing happened."""
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             uow.effects.remove(effect)
             uow.commit()
 
@@ -63,8 +56,8 @@ class EffectLedger:
         uncertain. Gives back what they are from now on."""
         if not cut_off:
             return ()
-        uncertain = [effect.uncertain(CUT_OFF, self._clock.now()) for effect in cut_off]
-        with self._unit_of_work() as uow:
+        uncertain = [effect.uncertain(CUT_OFF, self._runtime.clock.now()) for effect in cut_off]
+        with self._runtime.unit_of_work() as uow:
             for effect in uncertain:
                 uow.effects.put(effect)
             uow.commit()
@@ -72,14 +65,14 @@ class EffectLedger:
 
     def mark_all_uncertain(self, plan_id: PlanId) -> Sequence[Effect]:
         """The same for all of a plan."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             cut_off = cut_off_in(uow, [plan_id])
         return self.mark_uncertain(cut_off)
 
     def _effect(self, plan: Plan, decision: Decision, step: Step, spec: ToolSpec) -> Effect:
         assert decision.step_index is not None
         return Effect(
-            effect_id=EffectId(self._ids.new()),
+            effect_id=EffectId(self._runtime.ids.new()),
             plan_id=plan.plan_id,
             decision_id=decision.decision_id,
             position=plan.here,
@@ -89,7 +82,7 @@ class EffectLedger:
             arguments_hash=hash_of(step.arguments),
             effects=spec.outside_effects,
             compensate=spec.compensate,
-            started_at=self._clock.now(),
+            started_at=self._runtime.clock.now(),
         )
 
 

@@ -2,20 +2,29 @@
 
 from typing import Any
 
+from msgspec import Struct
+
 from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.domain.action import Action, Step
 from cleveragents.domain.actor_protocol import Proposal, Strategy
-from cleveragents.domain.decision import Decided, Decision, DecisionContext, DecisionType
-from cleveragents.domain.ids import DecisionId
+from cleveragents.domain.decision import (
+    Decided,
+    Decision,
+    DecisionContext,
+    DecisionType,
+    ToolCall,
+    ToolCallStatus,
+    ToolResult,
+)
+from cleveragents.domain.ids import DecisionId, ToolCallId
 from cleveragents.domain.plan import Plan
 
 
-class Deciding:
+class Deciding(Struct, frozen=True):
     """Makes them; whoever stores one gives it its position."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._clock, self._ids = runtime.clock, runtime.ids
+    _runtime: Runtime
 
     def of_strategy(self, plan: Plan, strategy: Strategy, course: RunState) -> Decision:
         return self._decision(
@@ -48,16 +57,33 @@ class Deciding:
             decided=decided if plan.action.decides else None,
         )
 
+    def call_of(self, decision: Decision, step: Step, output: str = "") -> ToolCall:
+        """Of a step that nobody of ours has run: it was found done."""
+        now = self._runtime.clock.now()
+        return ToolCall(
+            call_id=ToolCallId(self._runtime.ids.new()),
+            plan_id=decision.plan_id,
+            decision_id=decision.decision_id,
+            position=decision.position,
+            step_index=decision.step_index or 0,
+            tool=step.tool,
+            arguments=step.arguments,
+            status=ToolCallStatus.SUCCEEDED,
+            result=ToolResult(output=output),
+            started_at=now,
+            finished_at=now,
+        )
+
     def _decision(self, plan: Plan, kind: DecisionType, **told: Any) -> Decision:
         told = {"step_index": None, **told}
         return Decision(
-            decision_id=DecisionId(self._ids.new()),
+            decision_id=DecisionId(self._runtime.ids.new()),
             plan_id=plan.plan_id,
             position=plan.here,
             type=kind,
             phase=plan.phase,
             attempt=plan.attempt,
-            created_at=self._clock.now(),
+            created_at=self._runtime.clock.now(),
             **told,
         )
 

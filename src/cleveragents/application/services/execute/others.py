@@ -8,10 +8,8 @@ from msgspec.structs import replace
 
 from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.ports.runtime import (
-    EventSink,
     Runtime,
     SnapshotStore,
-    UnitOfWorkFactory,
 )
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
@@ -23,9 +21,9 @@ from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.domain.action import Step, step_number
 from cleveragents.domain.actor_protocol import Memory, Proposal
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason
-from cleveragents.domain.decision import Decision, ToolCall, ToolCallStatus, ToolResult
-from cleveragents.domain.ids import GroupId, ToolCallId
-from cleveragents.domain.in_place import OTHERS, others_name
+from cleveragents.domain.decision import Decision
+from cleveragents.domain.ids import GroupId
+from cleveragents.domain.in_place import OTHERS, left_name, others_name
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.timeline import step_name
 
@@ -33,18 +31,14 @@ from cleveragents.domain.timeline import step_name
 class OthersSteps:
     def __init__(
         self,
-        unit_of_work: UnitOfWorkFactory,
+        runtime: Runtime,
         checkpoints: CheckpointService,
         snapshots: SnapshotStore,
-        runtime: Runtime,
-        events: EventSink,
     ) -> None:
-        self._unit_of_work = unit_of_work
+        self._runtime = runtime
         self._checkpoints = checkpoints
         self._snapshots = snapshots
-        self._clock, self._ids = runtime.clock, runtime.ids
         self._deciding = Deciding(runtime)
-        self._events = events
 
     def note(self, plan: Plan, resources: HeldResources, needs: tuple[GroupId, ...] = ()) -> Plan:
         """Nothing happens if the tree is as the last step left it. One transaction, as for every
@@ -54,11 +48,12 @@ class OthersSteps:
         found = self._since_boundary(self._checkpoints.capture(resources))
         if not found.moved:
             return plan
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             course = RunState.of(uow, plan, resources)
         index = plan.last_completed_step + 1
-        step = Step(name=others_name([c.path for c in found.changes]), tool=OTHERS, arguments={})
-        decision = self._deciding.of_step(plan, _proposal(plan, step), index, course)
+        proposal = seen_in_the_tree(plan, found, course)
+        step = proposal.step
+        decision = self._deciding.of_step(plan, proposal, index, course)
         past = PastStep(
             plan=plan.advance(index, plan.actor_state),
             before=[_moment(CheckpointReason.DECISION, "before {number}: {name}", decision, needs)],
@@ -66,12 +61,12 @@ class OthersSteps:
             additions=CommitExtras(
                 decision=decision,
                 dependencies=tuple(course.known_to(decision, step, plan.action)),
-                tool_call=self._call(plan, decision, step, index),
+                tool_call=self._deciding.call_of(decision, step),
                 writers=course.writers,
             ),
         )
         done = self._checkpoints.record_past(plan, resources, past, found)
-        tell_recovered(self._events, step.name)
+        tell_recovered(self._runtime.events, step.name)
         return done.plan.with_action(course.action_with(done.plan.action, decision))
 
     def _since_boundary(self, found: Capture) -> Capture:
@@ -87,28 +82,18 @@ class OthersSteps:
         }
         return replace(found, snapshots={**found.snapshots, **told})
 
-    def _call(self, plan: Plan, decision: Decision, step: Step, index: int) -> ToolCall:
-        now = self._clock.now()
-        return ToolCall(
-            call_id=ToolCallId(self._ids.new()),
-            plan_id=plan.plan_id,
-            decision_id=decision.decision_id,
-            position=decision.position,
-            step_index=index,
-            tool=step.tool,
-            arguments=step.arguments,
-            status=ToolCallStatus.SUCCEEDED,
-            result=ToolResult(output=""),
-            started_at=now,
-            finished_at=now,
-        )
 
-
-def _proposal(plan: Plan, step: Step) -> Proposal:
+def seen_in_the_tree(plan: Plan, found: Capture, course: RunState) -> Proposal:
+    """The step that whatever no group has becomes; what one of ours has left is called after it."""
+    paths, left_by = [change.path for change in found.changes], course.left_by(plan)
+    name = others_name(paths) if left_by is None else left_name(left_by, paths)
+    who = "a person, an editor, git or another program did it"
+    if left_by is not None:
+        who = "a step of ours may have left it, which is not undone in place"
     return Proposal(
-        step=step,
+        step=Step(name=name, tool=OTHERS, arguments={}),
         question="What has changed without a step of ours?",
-        rationale="found in the tree; a person, an editor, git or another program did it",
+        rationale=f"found in the tree; {who}",
         memory=Memory(state=plan.actor_state),
     )
 

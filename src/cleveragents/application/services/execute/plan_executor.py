@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import EventSink, Runtime, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     CommitExtras,
@@ -62,25 +62,21 @@ STEP_OUTDATED = "step-outdated"
 class PlanExecutor:
     def __init__(
         self,
-        unit_of_work: UnitOfWorkFactory,
+        runtime: Runtime,
         checkpoints: CheckpointService,
         tools: ToolRunner,
         children: StepRunner,
         ledger: EffectLedger,
         turns: StepSource,
-        runtime: Runtime,
-        events: EventSink,
     ) -> None:
-        self._unit_of_work = unit_of_work
+        self._runtime = runtime
         self._checkpoints = checkpoints
         self._tools = tools
         self._children = children
         self._ledger = ledger
         self._turns = turns
-        self._clock = runtime.clock
         self._deciding = Deciding(runtime)
-        self.unannounced = UnannouncedSteps(checkpoints, turns, runtime, events)
-        self._events = events
+        self.unannounced = UnannouncedSteps(runtime, checkpoints, turns)
 
     def execute(
         self,
@@ -93,10 +89,10 @@ class PlanExecutor:
 
         Raises EffectUncertainError or EffectDoneError before a step that must not run unasked.
         """
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             course = RunState.of(uow, plan, resources, resolution)
         if self._ledger.mark_uncertain(course.cut_off(plan.plan_id)):  # nothing of this plan runs
-            with self._unit_of_work.reading() as uow:
+            with self._runtime.unit_of_work.reading() as uow:
                 course = RunState.of(uow, plan, resources, resolution)
         try:
             plan = self._walk(self._start(plan, course), course, choice)
@@ -104,15 +100,16 @@ class PlanExecutor:
             self._tools.end(plan.plan_id)
         if plan.child_of is None:  # children share the store of the plan at the top
             self._checkpoints.free_space(plan.plan_id)
-        self._events.emit(PlanFinished(plan=plan.name, state=plan.state))
+        self._runtime.events.emit(PlanFinished(plan=plan.name, state=plan.state))
         return plan
 
     def _walk(self, plan: Plan, course: RunState, choice: EffectChoice) -> Plan:
         while plan.state is State.PROCESSING:
             plan = self._overrule(plan, course)
-            index = plan.last_completed_step + 1
             said = self._turns.next(plan, course)
             _let_others_write(plan, course)
+            plan = self.unannounced.note_others(plan, course)
+            index = plan.last_completed_step + 1
             if isinstance(said, Finished):
                 return self._finish(plan, said, course)
             if isinstance(said, Unannounced):
@@ -130,7 +127,7 @@ class PlanExecutor:
     def _start(self, plan: Plan, course: RunState) -> Plan:
         strategy = self._turns.strategy(plan, course)
         _let_others_write(plan, course)
-        self._events.emit(
+        self._runtime.events.emit(
             PlanStarted(
                 plan=plan.name,
                 steps=strategy.steps,
@@ -138,12 +135,13 @@ class PlanExecutor:
             )
         )
         if plan.started_at is not None:
-            self._events.emit(_resumed(plan, course.first_open(plan.last_completed_step + 1)))
-        plan = plan.start(self._clock.now())
+            self._runtime.events.emit(
+                _resumed(plan, course.first_open(plan.last_completed_step + 1))
+            )
+        plan = plan.start(self._runtime.clock.now())
         if plan.head is not None:
             return self._adopt(self._checkpoints.save_progress(plan), strategy, course)
-        # The root decision was made before there was anything to capture; its group is the
-        # point from which everything else can be taken back.
+        # The root decision came before anything to capture; its group is the way back to the start.
         moment = CheckpointMoment(
             reason=CheckpointReason.DECISION,
             source="plan",
@@ -186,7 +184,7 @@ class PlanExecutor:
     def _finish(self, plan: Plan, said: Finished, course: RunState) -> Plan:
         # First of all: what still runs might write once more, and that would be in no group.
         self._tools.end(plan.plan_id)
-        plan = plan.remembering(said.memory.state).complete(self._clock.now())
+        plan = plan.remembering(said.memory.state).complete(self._runtime.clock.now())
         moment = CheckpointMoment(
             reason=CheckpointReason.COMPLETE,
             source="plan",
@@ -200,15 +198,15 @@ class PlanExecutor:
     def accept(self, plan: Plan, resources: HeldResources) -> Plan:
         """What is there is the result: nobody is asked for more steps. The caller holds the lock,
         and no step is half done."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             course = RunState.of(uow, plan, resources)
         told = max((item.seq for item in course.told()), default=0)
         memory = Memory(state={**plan.actor_state, FINISHED_AFTER: told})
-        return self._finish(plan.start(self._clock.now()), Finished(memory=memory), course)
+        return self._finish(plan.start(self._runtime.clock.now()), Finished(memory=memory), course)
 
     def fail(self, plan_id: PlanId, failure: PlanFailure) -> Plan:
         """Execute ends for a reason outside its steps; what it has come to is kept if possible."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             plan = uow.plans.get(plan_id)
             resources = HeldResources(uow.resources.of_plan(plan_id))
             course = RunState.of(uow, plan, resources)
@@ -238,14 +236,14 @@ class PlanExecutor:
 
     def next_step(self, plan: Plan) -> int:
         """The one that a resume would go on with; not one that a correction has left alone."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return RunState.of(uow, plan).first_open(plan.last_completed_step + 1)
 
     def effects_ahead(
         self, plan: Plan, first_step: int, choice: EffectChoice
     ) -> Sequence[tuple[int, EffectGate]]:
         """The known steps from there on that have run before, with what would happen to each."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             effects = earlier_effects(uow, plan.plan_id)
         steps = list(enumerate(plan.action.steps))[first_step:]
         found = [(i, self._tools.crossing(plan, step, i, choice, effects)) for i, step in steps]
@@ -253,11 +251,11 @@ class PlanExecutor:
 
     def _pass(self, plan: Plan, proposal: Proposal, index: int, course: RunState) -> Plan:
         """Let the result of a step stand that a correction has left alone."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             reason = course.outdated(index, uow.decisions.dependents(course.done[index]))
         if reason is not None:
             failure = _outdated(plan, proposal.step, index, reason, course.done[index])
-            plan = plan.fail(failure, self._clock.now())
+            plan = plan.fail(failure, self._runtime.clock.now())
             return self._on_error(plan, f"error in {proposal.step.name}", course)
         return self._checkpoints.save_progress(plan.advance(index, proposal.memory.state))
 
@@ -272,7 +270,7 @@ class PlanExecutor:
             PlanFailure.of(error), tool=proposal.step.tool, step=index, checkpoint=plan.head
         )
         plan = self._checkpoints.save_progress(plan.hold(failure))
-        self._events.emit(PlanFinished(plan=plan.name, state=plan.state))
+        self._runtime.events.emit(PlanFinished(plan=plan.name, state=plan.state))
         raise error
 
     def _step(
@@ -284,7 +282,7 @@ class PlanExecutor:
         crossing: EffectGate,
     ) -> Plan:
         step = proposal.step
-        self._events.emit(StepStarted(step_index=index, name=step.name, tool=step.tool))
+        self._runtime.events.emit(StepStarted(step_index=index, name=step.name, tool=step.tool))
         plan = self._at_step(Trigger.BEFORE_STEP, plan, proposal, index, course)
         # A step that was decided before an interruption is carried out, not decided again.
         pending = course.pending(index)
@@ -308,7 +306,7 @@ class PlanExecutor:
         plan = done.plan
         if not done.failed and plan.state is State.PROCESSING:
             plan = self._at_step(Trigger.AFTER_STEP, plan, proposal, index, course)
-        self._events.emit(
+        self._runtime.events.emit(
             StepFinished(
                 step_index=index,
                 name=step.name,

@@ -13,9 +13,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cleveragents.application.ports.runtime import (
-    EventSink,
-    PlanLocks,
-    UnitOfWorkFactory,
+    Runtime,
     Workspace,
 )
 from cleveragents.application.services.checkpoints.capture import Capture
@@ -74,26 +72,13 @@ class ResumePoint(Struct, frozen=True, kw_only=True):
     conflicts: tuple[ChildPlan, ...] = ()
 
 
-class PlanResumeService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        executor: PlanExecutor,
-        rollbacks: RollbackService,
-        unfinished: UnfinishedStep,
-        ledger: EffectLedger,
-        workspace: Workspace,
-        locks: PlanLocks,
-        events: EventSink,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._executor = executor
-        self._rollbacks = rollbacks
-        self._unfinished = unfinished
-        self._ledger = ledger
-        self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
-        self._locks = locks
-        self._events = events
+class PlanResumeService(Struct, frozen=True):
+    _runtime: Runtime
+    _executor: PlanExecutor
+    _rollbacks: RollbackService
+    _unfinished: UnfinishedStep
+    _ledger: EffectLedger
+    _workspace: Workspace
 
     def run(
         self,
@@ -108,20 +93,23 @@ class PlanResumeService:
 
         Raises NoConflictError for a resolution where there is nothing to decide.
         """
-        with self._locks.hold(plan_id, "execute"):
+        with self._runtime.locks.hold(plan_id, "execute"):
             held = self._rollbacks.take_up(plan_id, rebuild=rebuild)
             plan, resources = held.plan, held.resources
             plan.refuse_if_final()
             plan.refuse_if_applying()
             if resolution:
-                with self._unit_of_work.reading() as uow:
+                with self._runtime.unit_of_work.reading() as uow:
                     conflicting(uow, plan)
             if plan.executed:
                 return plan
             try:
                 if not self._make_sandboxes(plan, resources):
                     plan = self._settle(plan, resources)
-                return self._executor.execute(plan, resources, choice, resolution)
+                try:
+                    return self._executor.execute(plan, resources, choice, resolution)
+                finally:
+                    self._written(resources)
             except KeyboardInterrupt:
                 doubtful = self._undo_running_step(plan_id)
                 raise _interrupted(plan, doubtful) from None
@@ -136,11 +124,18 @@ class PlanResumeService:
                 self._fail(plan_id, lacking)
                 raise lacking from error
 
+    def _written(self, resources: HeldResources) -> None:
+        """A sandbox is mended after a power cut, the user's own tree is not: what a run has left
+        there is on the disk when it is over, git's index too, which git does not see to (ADR
+        0107)."""
+        if resources.in_place:
+            self._workspace.sandboxes.make_durable(resources.capturable)
+
     def accept(self, plan_id: PlanId) -> Plan:
         """Take what is there as the result of a plan whose actor decides its steps: after a
         rollback, or if its program has failed. A plan that has done all of them comes back as it
         is."""
-        with self._locks.hold(plan_id, "accept"):
+        with self._runtime.locks.hold(plan_id, "accept"):
             held = self._rollbacks.take_up(plan_id)
             plan, resources = held.plan, held.resources
             plan.refuse_if_final()
@@ -158,16 +153,16 @@ class PlanResumeService:
     def accept_finished(self, plan_id: PlanId) -> None:
         """A plan that stands where it was complete once is complete again: after undo and redo
         nobody has to be asked whether there is more to do. All others stay as they are."""
-        with self._locks.hold(plan_id, "accept"):
+        with self._runtime.locks.hold(plan_id, "accept"):
             held = self._rollbacks.take_up(plan_id)
-            with self._unit_of_work.reading() as uow:
+            with self._runtime.unit_of_work.reading() as uow:
                 past = past_of(uow, plan_id)
             if is_at_its_end(past):
                 self._executor.accept(held.plan, held.resources)
 
     def recover_crashed(self, plan_id: PlanId) -> Plan:
         """Mend what a process that died has left of its work, and let the plan wait."""
-        with self._locks.hold(plan_id, "settle"):
+        with self._runtime.locks.hold(plan_id, "settle"):
             plan = self._rollbacks.take_up(plan_id).plan
             plan.refuse_if_final()
             plan.refuse_if_applying()
@@ -179,12 +174,12 @@ class PlanResumeService:
         plan = self._load(plan_id)
         plan.refuse_if_final()
         if plan.rollback_target is not None:
-            with self._unit_of_work.reading() as uow:
+            with self._runtime.unit_of_work.reading() as uow:
                 reached = uow.checkpoints.get(plan.rollback_target).last_completed_step
             return ResumePoint(plan=plan, next_step=reached + 1, finishes_rollback=True)
         following = None if plan.executed else self._executor.next_step(plan)
         ahead = () if following is None else self._executor.effects_ahead(plan, following, choice)
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             waiting = waiting_for_decision(uow, plan_id)
         return ResumePoint(
             plan=plan,
@@ -207,8 +202,8 @@ class PlanResumeService:
         first = {resource.resource_id: self._make_sandbox(resource) for resource in pending}
         made = [resource.ready(first[resource.resource_id].ref) for resource in pending]
         # Until they are on record they are made again after a crash; from then on they are there.
-        self._sandboxes.make_durable(made)
-        with self._unit_of_work() as uow:
+        self._workspace.sandboxes.make_durable(made)
+        with self._runtime.unit_of_work() as uow:
             uow.resources.save(*made)
             uow.commit()
         resources.put(made)
@@ -220,9 +215,9 @@ class PlanResumeService:
 
     def _make_sandbox(self, resource: PlanResource) -> Snapshot:
         """With its first snapshot, which is given back."""
-        self._events.emit(SandboxCreating(resource=resource.name))
-        self._sandboxes.create(resource)
-        return self._snapshots.capture(resource)
+        self._runtime.events.emit(SandboxCreating(resource=resource.name))
+        self._workspace.sandboxes.create(resource)
+        return self._workspace.snapshots.capture(resource)
 
     def _fail(self, plan_id: PlanId, error: PlanError) -> None:
         """Something that is no tool's fault: a sandbox or a snapshot that could not be made."""
@@ -235,7 +230,7 @@ class PlanResumeService:
         if resources.in_place and plan.state is not State.PROCESSING:
             program = False  # nothing of ours ran there since the last step
         if program and self._unfinished.is_certain(resources):
-            with self._unit_of_work.reading() as uow:
+            with self._runtime.unit_of_work.reading() as uow:
                 course = RunState.of(uow, plan, resources)
             plan = self._executor.unannounced.keep(plan, course)
         return self._unfinished.undo(plan, resources)
@@ -244,18 +239,18 @@ class PlanResumeService:
         """Gives back what the step may have done outside, where nothing is undone."""
         cut_off = self._ledger.mark_all_uncertain(plan_id)
         doubtful = [text for effect in cut_off for text in effect.effects]
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             uow.plans.refuse_overtaken(plan_id)  # what the sandboxes hold would not be ours to undo
             held = HeldPlan.of(uow, plan_id)
         if held.plan.state is State.PROCESSING:
             plan = self._settle(held.plan, held.resources)
-            with self._unit_of_work() as uow:
+            with self._runtime.unit_of_work() as uow:
                 uow.plans.save(_waiting(plan))
                 uow.commit()
         return doubtful
 
     def _load(self, plan_id: PlanId) -> Plan:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return uow.plans.get(plan_id)
 
 

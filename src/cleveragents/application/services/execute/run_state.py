@@ -27,8 +27,10 @@ from cleveragents.domain.decision import (
 from cleveragents.domain.effects import Effect, EffectState
 from cleveragents.domain.footprint import Footprint, StepWrites, Touched, Writers
 from cleveragents.domain.ids import DecisionId, PlanId
+from cleveragents.domain.in_place import OTHERS
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current
+from cleveragents.domain.timeline import step_name
 
 if TYPE_CHECKING:
     from cleveragents.application.ports.runtime import UnitOfWork
@@ -38,8 +40,8 @@ class RunState(Struct):
     """`done` has, for each step that need not run again, the decision that carried it out.
 
     `failed` has the last error of each step that was not done; `in_a_row` is how many have failed
-    one after the other since this run began. `unannounced` is how many were seen only by what they
-    had changed. `unchecked` are those of the done ones that a person let stand, with the reason.
+    one after the other since this run began. `unchecked` are those of the done ones that a person
+    let stand, with the reason.
     `resolution` is what somebody has decided about conflicts of child plans. `effects` are what
     steps had done outside before this run: none of its own steps is come to twice.
     """
@@ -48,7 +50,6 @@ class RunState(Struct):
     done: dict[int, DecisionId] = field(default_factory=dict[int, DecisionId])
     failed: dict[int, str] = field(default_factory=dict[int, str])
     in_a_row: int = 0
-    unannounced: int = 0
     writers: Writers = field(default_factory=Writers)
     corrections: Sequence[Correction] = ()
     unchecked: Mapping[DecisionId, str] = field(default_factory=dict[DecisionId, str])
@@ -60,6 +61,7 @@ class RunState(Struct):
     _numbers: dict[DecisionId, int | None] = field(default_factory=dict[DecisionId, int | None])
     _named: tuple[Sequence[Step], Mapping[str, int]] = ((), {})
     _advice: list[Decision] = field(default_factory=list[Decision])
+    _seen_only: set[int] = field(default_factory=set[int])
 
     def __post_init__(self) -> None:
         for decision in self.decisions:
@@ -122,7 +124,12 @@ class RunState(Struct):
         elif decision.step_index is not None:
             self._of_steps[decision.step_index] = decision
             decided = decision.decided
-            self.unannounced += decided is not None and decided.step.tool == UNANNOUNCED
+            if decided is not None and decided.step.tool in (UNANNOUNCED, OTHERS):
+                self._seen_only.add(decision.step_index)
+
+    def seen_only(self, first: int) -> int:
+        """How many steps from there on were seen only by what they had changed."""
+        return sum(1 for index in self._seen_only if index >= first)
 
     def first_open(self, index: int) -> int:
         """The first step from there on that is still to be done."""
@@ -133,6 +140,18 @@ class RunState(Struct):
     def pending(self, index: int) -> Decision | None:
         """The step's decision, if it was made before and is still to be carried out."""
         return self._of_steps.get(index)
+
+    def left_by(self, plan: Plan) -> str | None:
+        """What the step is called that may have left in a user's own tree what no group has: one
+        that did not come to its end, or a check. None if it was nobody of ours."""
+        if plan.action.is_program:
+            return None  # what its calls have left are steps of their own
+        here = self._of_steps.get(plan.last_completed_step + 1) if plan.mid_step else None
+        last = self._of_steps.get(plan.last_completed_step)
+        if here is None and last is not None:
+            judged = last.type is DecisionType.VALIDATION_RESPONSE
+            here = last if judged or plan.last_completed_step in self.failed else None
+        return None if here is None else step_name(here)
 
     def parent_of(self, index: int) -> DecisionId:
         """A step that is done again because of a correction belongs to that correction."""

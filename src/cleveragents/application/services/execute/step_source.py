@@ -37,13 +37,10 @@ class ActingLimits(Struct, frozen=True, kw_only=True):
     default_steps: int = 100
 
 
-class StepSource:
-    def __init__(
-        self, unit_of_work: UnitOfWorkFactory, actors: Actors, limits: ActingLimits
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._actors = actors
-        self._limits = limits
+class StepSource(Struct, frozen=True):
+    _unit_of_work: UnitOfWorkFactory
+    _actors: Actors
+    _limits: ActingLimits
 
     def strategy(self, plan: Plan, course: RunState) -> Strategy:
         return self._actor(plan).strategize(self._situation(plan, course))
@@ -93,7 +90,7 @@ class StepSource:
 
     def recovers(self, plan: Plan, failures: int) -> bool:
         """Whether the actor may answer for one more step that fails."""
-        return plan.action.decides and failures < self._limits.recoveries
+        return not plan.action.is_scripted and failures < self._limits.recoveries
 
     def _actor(self, plan: Plan) -> Actor:
         return self._actors.of(plan.action)
@@ -115,12 +112,13 @@ class StepSource:
             return uow.messages.chain(plan.plan_id, head)
 
     def _refuse_without_steps_left(self, plan: Plan, course: RunState) -> None:
-        if not plan.action.decides:
+        if plan.action.is_scripted:
             return
         wanted = plan.action.actor.max_steps or self._limits.default_steps
         limit = self._limits.max_steps or wanted
         # What is seen only afterwards nobody could have kept an actor from doing.
-        used = plan.last_completed_step + 1 - course.unannounced
+        first = plan.action.use.first_step if plan.action.use else 0
+        used = plan.last_completed_step + 1 - first - course.seen_only(first)
         if used >= limit:
             raise BudgetExhaustedError(
                 plan.plan_id, "steps", str(used), str(limit), "actor.max-steps"

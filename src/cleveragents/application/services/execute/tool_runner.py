@@ -15,7 +15,11 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from cleveragents.application.ports.runtime import IdSource, PatientClock, ToolContext, Tools
+from cleveragents.application.ports.runtime import (
+    Runtime,
+    ToolContext,
+    Tools,
+)
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     CommitExtras,
@@ -129,23 +133,13 @@ class StepRunner(Protocol):
         ...
 
 
-class ToolRunner:
-    def __init__(
-        self,
-        tools: Tools,
-        checkpoints: CheckpointService,
-        ledger: EffectLedger,
-        boundary: StepBoundary,
-        clock: PatientClock,
-        ids: IdSource,
-        limits: RunLimits,
-    ) -> None:
-        self._tools = tools
-        self._checkpoints = checkpoints
-        self._ledger = ledger
-        self._boundary = boundary
-        self._clock, self._ids = clock, ids
-        self._limits = limits
+class ToolRunner(Struct, frozen=True):
+    _runtime: Runtime
+    _tools: Tools
+    _checkpoints: CheckpointService
+    _ledger: EffectLedger
+    _boundary: StepBoundary
+    _limits: RunLimits
 
     def crossing(
         self,
@@ -183,7 +177,7 @@ class ToolRunner:
             spec = self._tools.find(plan.action, task.step.tool)
             self._refuse_without_checkpoint(plan, spec, task)
         except ToolError as error:
-            return self._failed(task, self._ended(plan, task, self._clock.now(), error))
+            return self._failed(task, self._ended(plan, task, self._runtime.clock.now(), error))
         if task.skip is not None:
             return self._skipped(plan, task, spec, task.skip)
         ended, tries = self._attempt(plan, task, spec), 1
@@ -208,7 +202,7 @@ class ToolRunner:
         effect: Effect | None = None
         if spec.outside_effects:
             plan, effect = self._ledger.begin(plan, task.decision, task.step, spec)
-        started_at = self._clock.now()
+        started_at = self._runtime.clock.now()
         task.resources.something_runs()
         try:
             result = self._tools.run(spec, task.step.arguments, self._context(plan, spec, task))
@@ -218,11 +212,11 @@ class ToolRunner:
             return self._ended(plan, task, started_at, error, spec)
         except ToolError as error:
             ended = self._ended(plan, task, started_at, error, spec)
-            known = effect and effect.uncertain(error.message, self._clock.now())
+            known = effect and effect.uncertain(error.message, self._runtime.clock.now())
             return replace(ended, effect=known)
         outcome = self._found_out(plan, spec, task) or result
         ended = self._ended(plan, task, started_at, outcome, spec)
-        return replace(ended, effect=effect and effect.done(result, self._clock.now()))
+        return replace(ended, effect=effect and effect.done(result, self._runtime.clock.now()))
 
     def _found_out(self, plan: Plan, spec: ToolSpec, task: Task) -> ToolError | None:
         """What a tool wrote that says it only reads, where nothing else keeps it from that."""
@@ -264,13 +258,15 @@ class ToolRunner:
         assert ended.error is not None
         if spec.validation is not None:
             return False  # it has given its answer
+        if task.resources.in_place:
+            return False  # what it left there is not taken back, and a second try would add to it
         return tries <= limit and may_retry(spec, ended.error, captured=captured)
 
     def _take_back(self, task: Task, ended: _Ended, tries: int) -> Plan:
         """Store that this try failed, and make the sandboxes as they were before it."""
         plan = self._checkpoints.save_progress(ended.plan, ended.additions)
         self._boundary.return_to(task.resources)
-        self._clock.pause(pause_before(tries))
+        self._runtime.clock.pause(pause_before(tries))
         return plan
 
     # --- how it ends ----------------------------------------------------------------------------
@@ -292,7 +288,7 @@ class ToolRunner:
 
     def _skipped(self, plan: Plan, task: Task, spec: ToolSpec, earlier: Effect) -> Committed:
         plan = plan.tick()
-        ended = self._ended(plan, task, self._clock.now(), earlier.result, spec)
+        ended = self._ended(plan, task, self._runtime.clock.now(), earlier.result, spec)
         ended = self._with_reach(ended, task, spec)
         known = self._ledger.skipped(plan, task.decision, task.step, spec, earlier)
         plan, additions = self._advanced(task, replace(ended, effect=known))
@@ -329,7 +325,7 @@ class ToolRunner:
             step=task.step_index,
             checkpoint=plan.head,
         )
-        plan = plan.fail(failure, self._clock.now())
+        plan = plan.fail(failure, self._runtime.clock.now())
         if not isinstance(error, ToolNotEndedError):  # that is ended as soon as it can be
             self._tools.end(plan.plan_id)
         moment = task.moment(CheckpointReason.ON_ERROR, f"error in {_what(task)}", mid_step=True)
@@ -348,7 +344,7 @@ class ToolRunner:
     ) -> _Ended:
         error = outcome if isinstance(outcome, ToolError) else None
         call = ToolCall(
-            call_id=ToolCallId(self._ids.new()),
+            call_id=ToolCallId(self._runtime.ids.new()),
             plan_id=task.decision.plan_id,
             decision_id=task.decision.decision_id,
             position=task.decision.position,
@@ -360,7 +356,7 @@ class ToolRunner:
             error=error.message if error else None,
             side_effects=spec.outside_effects if spec else (),
             started_at=started_at,
-            finished_at=self._clock.now(),
+            finished_at=self._runtime.clock.now(),
         )
         return _Ended(plan=plan, call=call, effect=None, error=error)
 

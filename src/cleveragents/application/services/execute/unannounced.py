@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from cleveragents.application.plan_events import tell_recovered
-from cleveragents.application.ports.runtime import EventSink, Runtime
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.checkpoints.capture import Capture
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.checkpoints.recorded_with import CommitExtras
 from cleveragents.application.services.checkpoints.recording import PastStep
 from cleveragents.application.services.execute.deciding import Deciding
+from cleveragents.application.services.execute.others import seen_in_the_tree
 from cleveragents.application.services.execute.run_state import RunState
 from cleveragents.application.services.execute.step_source import StepSource
 from cleveragents.domain.action import Step, step_number
@@ -24,9 +25,8 @@ from cleveragents.domain.actor_protocol import (
 )
 from cleveragents.domain.changes import in_words
 from cleveragents.domain.checkpoint import CheckpointMoment, CheckpointReason, Trigger
-from cleveragents.domain.decision import Decided, Decision, ToolCall, ToolCallStatus, ToolResult
+from cleveragents.domain.decision import Decided, Decision, ToolResult
 from cleveragents.domain.events import StepFinished, StepStarted
-from cleveragents.domain.ids import ToolCallId
 from cleveragents.domain.plan import Plan
 
 _SILENT = "the actor said nothing about it"
@@ -47,18 +47,11 @@ class _UnannouncedStep(Struct, frozen=True, kw_only=True):
 
 
 class UnannouncedSteps:
-    def __init__(
-        self,
-        checkpoints: CheckpointService,
-        turns: StepSource,
-        runtime: Runtime,
-        events: EventSink,
-    ) -> None:
+    def __init__(self, runtime: Runtime, checkpoints: CheckpointService, turns: StepSource) -> None:
+        self._runtime = runtime
         self._checkpoints = checkpoints
         self._turns = turns
-        self._clock, self._ids = runtime.clock, runtime.ids
         self._deciding = Deciding(runtime)
-        self._events = events
 
     def note(self, plan: Plan, said: Unannounced, course: RunState) -> Plan:
         """If the sandboxes are not as the last step left them, then that was a step. Otherwise
@@ -71,6 +64,25 @@ class UnannouncedSteps:
         if not found.moved:
             return self._remembering(plan, said.memory)
         return self._recorded(plan, self._seen(plan, said, found, course), found, course)
+
+    def note_others(self, plan: Plan, course: RunState) -> Plan:
+        """Between two steps that are taken in a user's own tree: what nobody of ours has done. Of a
+        program that works by itself, all that changes while it runs is taken for its own."""
+        if not course.resources.in_place or plan.action.is_program or plan.head is None:
+            return plan
+        found = self._checkpoints.capture(course.resources)
+        if not found.moved:
+            return plan
+        index, proposal = plan.last_completed_step + 1, seen_in_the_tree(plan, found, course)
+        seen = _UnannouncedStep(
+            index=index,
+            step=proposal.step,
+            decision=self._deciding.of_step(plan, proposal, index, course),
+            memory=proposal.memory,
+            messages=(),
+            said="",
+        )
+        return self._recorded(plan, seen, found, course)
 
     def keep(self, plan: Plan, course: RunState) -> Plan:
         """What a program had done when it was cut off: the call that it was about to make, if one
@@ -90,7 +102,7 @@ class UnannouncedSteps:
         kept = self._recorded(plan, seen, found, course)
         number = step_number(seen.index)
         tell_recovered(
-            self._events, f"what the program had done when it was cut off is step {number}"
+            self._runtime.events, f"what the program had done when it was cut off is step {number}"
         )
         return kept
 
@@ -111,7 +123,7 @@ class UnannouncedSteps:
     def _recorded(
         self, plan: Plan, seen: _UnannouncedStep, found: Capture, course: RunState
     ) -> Plan:
-        self._events.emit(
+        self._runtime.events.emit(
             StepStarted(step_index=seen.index, name=seen.step.name, tool=seen.step.tool)
         )
         past = PastStep(
@@ -125,7 +137,7 @@ class UnannouncedSteps:
             course.add(seen.decision)
         course.done[seen.index] = seen.decision.decision_id
         course.in_a_row = 0
-        self._events.emit(
+        self._runtime.events.emit(
             StepFinished(
                 step_index=seen.index, name=seen.step.name, files_changed=len(done.changes)
             )
@@ -161,25 +173,12 @@ class UnannouncedSteps:
         )
 
     def _additions(self, plan: Plan, seen: _UnannouncedStep, course: RunState) -> CommitExtras:
-        decision, now = seen.decision, self._clock.now()
-        call = ToolCall(
-            call_id=ToolCallId(self._ids.new()),
-            plan_id=plan.plan_id,
-            decision_id=decision.decision_id,
-            position=decision.position,
-            step_index=seen.index,
-            tool=seen.step.tool,
-            arguments=seen.step.arguments,
-            status=ToolCallStatus.SUCCEEDED,
-            result=ToolResult(output=seen.said),
-            started_at=now,
-            finished_at=now,
-        )
+        decision = seen.decision
         links = () if seen.is_decided else course.known_to(decision, seen.step, plan.action)
         return CommitExtras(
             decision=None if seen.is_decided else decision,
             dependencies=tuple(links),
-            tool_call=call,
+            tool_call=self._deciding.call_of(decision, seen.step, seen.said),
             writers=course.writers,
             messages=seen.messages,
         )

@@ -2,16 +2,14 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from cleveragents.application.ports.maintenance import (
     DatabaseHealth,
     Leftovers,
-    MovedProjects,
-    WatchedLocks,
 )
-from cleveragents.application.ports.runtime import UnitOfWorkFactory
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.checkpoints.held import HeldPlan
 from cleveragents.application.services.execute.plan_resume_service import PlanResumeService
 from cleveragents.application.services.maintenance.store_service import StoreService
@@ -56,28 +54,15 @@ class Treated(Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-class DoctorService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        care: SandboxCare,
-        leftovers: Leftovers,
-        projects: MovedProjects,
-        locks: WatchedLocks,
-        resumes: PlanResumeService,
-        store: StoreService,
-        database: DatabaseHealth,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._rebuilding, self._care = care.rebuilding, care.projects
-        self._leftovers = leftovers
-        self._projects = projects
-        self._locks = locks
-        self._resumes = resumes
-        self._store = store
-        self._database = database
-        self._found: dict[Finding, Leftover] = {}
-        self._moves: dict[Finding, ProjectMove] = {}
+class DoctorService(Struct):
+    _runtime: Runtime
+    _care: SandboxCare
+    _leftovers: Leftovers
+    _resumes: PlanResumeService
+    _store: StoreService
+    _database: DatabaseHealth
+    _found: dict[Finding, Leftover] = field(default_factory=dict[Finding, Leftover])
+    _moves: dict[Finding, ProjectMove] = field(default_factory=dict[Finding, ProjectMove])
 
     def examine(self, moved: Mapping[str, str] | None = None) -> Diagnosis:
         """Look at everything; nothing is changed. `moved` are folders, old and new."""
@@ -97,7 +82,7 @@ class DoctorService:
         # Without its project a plan's snapshots cannot be judged; that is told already.
         damages = {key: texts for key, texts in checked.damages.items() if key not in lost}
         findings = [
-            *lock_findings(self._locks.dead()),
+            *lock_findings(self._runtime.locks.dead()),
             *(finding for finding, _ in strays),
             *plan_findings(facts),
             *self._found,
@@ -138,13 +123,13 @@ class DoctorService:
         }
 
     def _free_lock(self, finding: Finding) -> None:
-        with self._locks.hold(PlanId(finding.subject), "doctor"):
+        with self._runtime.locks.hold(PlanId(finding.subject), "doctor"):
             pass  # taking it over is what ends the dead owner's processes
 
     def _remove(self, finding: Finding) -> None:
         """Asked again: a plan may have been made while somebody thought about the answer."""
         leftover = self._found[finding]
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             known = [uow.plans.get(found) for found in uow.plans.starting_with(leftover.plan_id)]
         is_live = any(not plan.is_final and plan.child_of is None for plan in known)
         if is_live and not leftover.broken:
@@ -159,17 +144,17 @@ class DoctorService:
     def _mend_sandbox(self, finding: Finding) -> None:
         if finding in self._moves:
             move = self._moves[finding]
-            with self._locks.hold(move.plan_id, "doctor"):
-                self._care.follow(move)
+            with self._runtime.locks.hold(move.plan_id, "doctor"):
+                self._care.projects.follow(move)
             return
         plan_id = PlanId(finding.subject)
-        with self._locks.hold(plan_id, "doctor"):
-            with self._unit_of_work.reading() as uow:
+        with self._runtime.locks.hold(plan_id, "doctor"):
+            with self._runtime.unit_of_work.reading() as uow:
                 held = HeldPlan.of(uow, plan_id)
-            self._rebuilding.rebuild(held)
+            self._care.rebuilding.rebuild(held)
 
     def _facts(self, moved: Mapping[str, str]) -> Sequence[PlanFacts]:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             known = [(plan, uow.resources.of_plan(plan.plan_id)) for plan in uow.plans.list()]
             applied = {change.plan_id: change for change in uow.applied.kept()}
         facts = [self._fact(plan, resources, moved) for plan, resources in known]
@@ -182,17 +167,13 @@ class DoctorService:
         return PlanFacts(
             plan=plan,
             resources=tuple(resources),
-            owner=self._locks.owner(plan.plan_id),
+            owner=self._runtime.locks.owner(plan.plan_id),
             lost={
                 r.name: can
                 for r in needed
-                if (can := self._rebuilding.can_be_mended(r)) is not None
+                if (can := self._care.rebuilding.can_be_mended(r)) is not None
             },
-            strays={
-                r.name: self._projects.find(r, moved)
-                for r in needed
-                if not self._projects.is_at_home(r)
-            },
+            strays=self._care.projects.strays(needed, moved),
         )
 
 

@@ -7,8 +7,10 @@ then whatever was left is found again by what is on record.
 
 from collections.abc import Sequence
 
-from cleveragents.application.ports.maintenance import PlanRecords, PlanTraces, WatchedLocks
-from cleveragents.application.ports.runtime import UnitOfWorkFactory
+from msgspec import Struct
+
+from cleveragents.application.ports.maintenance import PlanRecords, PlanTraces
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.plans.plan_service import PlanService
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.domain.errors import PlanLockedError, PlanStateError
@@ -17,50 +19,40 @@ from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource
 
 
-class PlanRemoval:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        cleanup: SandboxCleanup,
-        plans: PlanService,
-        traces: PlanTraces,
-        records: PlanRecords,
-        locks: WatchedLocks,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._cleanup = cleanup
-        self._plans = plans
-        self._traces = traces
-        self._records = records
-        self._locks = locks
+class PlanRemoval(Struct, frozen=True):
+    _runtime: Runtime
+    _cleanup: SandboxCleanup
+    _plans: PlanService
+    _traces: PlanTraces
+    _records: PlanRecords
 
     def clear(self, plan: Plan, why: str) -> None:
         """All but the records. Raises PlanLockedError if somebody works on it."""
         self._end(plan, why)
-        with self._locks.hold(plan.plan_id, why):
+        with self._runtime.locks.hold(plan.plan_id, why):
             self._clear(plan.plan_id)
 
     def remove(self, plan: Plan, why: str) -> None:
         """All of it."""
         self._end(plan, why)
-        with self._locks.hold(plan.plan_id, why):
+        with self._runtime.locks.hold(plan.plan_id, why):
             self._clear(plan.plan_id)
             self._records.remove(plan.plan_id)
-        self._locks.forget(plan.plan_id)
+        self._runtime.locks.forget(plan.plan_id)
 
     def forget_strays(self) -> None:
         """The locks of plans that are on record no more: a kill leaves the last one's behind."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             plans = {plan.plan_id for plan in uow.plans.list()}
-        for plan_id in set(self._locks.known()) - plans:
-            self._locks.forget(plan_id)
+        for plan_id in set(self._runtime.locks.known()) - plans:
+            self._runtime.locks.forget(plan_id)
 
     def _end(self, plan: Plan, why: str) -> None:
         """Nobody is stopped for this, and nothing removed that was not looked at."""
         plan_id = plan.plan_id
-        if owner := self._locks.owner(plan_id):
+        if owner := self._runtime.locks.owner(plan_id):
             raise PlanLockedError(plan_id, owner)
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             now = uow.plans.get(plan_id)
         if now != plan:
             raise PlanStateError(f"plan {plan_id} has changed meanwhile", "look again")
@@ -73,5 +65,5 @@ class PlanRemoval:
             self._traces.remove(resource)
 
     def _resources(self, plan_id: PlanId) -> Sequence[PlanResource]:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return uow.resources.of_plan(plan_id)

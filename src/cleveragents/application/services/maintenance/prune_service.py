@@ -6,7 +6,10 @@ from datetime import datetime, timedelta
 from msgspec import Struct, field
 
 from cleveragents.application.ports.maintenance import StoreFiles
-from cleveragents.application.ports.runtime import Clock, EventSink, UnitOfWork, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import (
+    Runtime,
+    UnitOfWork,
+)
 from cleveragents.application.services.apply.keeping import ApplyKeeping
 from cleveragents.application.services.maintenance.plan_removal import PlanRemoval
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
@@ -52,34 +55,22 @@ class Pruned(Struct, frozen=True, kw_only=True):
         return sum(self.offer.sizes.get(held.plan.plan_id, 0) for held in self.removed)
 
 
-class PruneService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        cleanup: SandboxCleanup,
-        removal: PlanRemoval,
-        keeping: ApplyKeeping,
-        files: StoreFiles,
-        clock: Clock,
-        events: EventSink,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._cleanup = cleanup
-        self._removal = removal
-        self._keeping = keeping
-        self._files = files
-        self._clock = clock
-        self._events = events
+class PruneService(Struct, frozen=True):
+    _runtime: Runtime
+    _cleanup: SandboxCleanup
+    _removal: PlanRemoval
+    _keeping: ApplyKeeping
+    _files: StoreFiles
 
     def look(self, age: timedelta, *, unapplied: bool) -> PruneOffer:
         """What `prune` would remove; nothing changes."""
-        now = self._clock.now()
-        with self._unit_of_work.reading() as uow:
+        now = self._runtime.clock.now()
+        with self._runtime.unit_of_work.reading() as uow:
             plans = uow.plans.list()
             touched = {p.plan_id: _touched(uow, p) for p in plans if p.child_of is None}
         old = [p for p in plans if p.plan_id in touched and now - touched[p.plan_id] >= age]
         due = [p for p in old if is_due(p, touched[p.plan_id], now, age, unapplied=unapplied)]
-        self._events.emit(Working(what="looking at what plans hold"))
+        self._runtime.events.emit(Working(what="looking at what plans hold"))
         held = [self._cleanup.holdings(plan.plan_id) for plan in due]
         return PruneOffer(
             due=tuple(item for item in held if item.owner is None),
@@ -97,7 +88,7 @@ class PruneService:
         failed: dict[PlanId, str] = {}
         for number, held in enumerate(offer.due, 1):
             told = f"removing {held.plan.name}"
-            self._events.emit(Working(what=told, part=number, parts=len(offer.due)))
+            self._runtime.events.emit(Working(what=told, part=number, parts=len(offer.due)))
             try:
                 self._removal.remove(held.plan, _WHY)
                 removed.append(held)

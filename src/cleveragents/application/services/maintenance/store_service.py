@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct, field
 
 from cleveragents.application.ports.maintenance import StoreFiles, StoreShare
-from cleveragents.application.ports.runtime import EventSink, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.apply.keeping import ApplyKeeping
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
 from cleveragents.application.services.sandboxes.project_care import ProjectCare
@@ -70,30 +70,19 @@ class StoreCheck(Struct, frozen=True, kw_only=True):
     hints: Mapping[PlanId, str] = field(default_factory=dict[PlanId, str])
 
 
-class StoreService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        files: StoreFiles,
-        checkpoints: CheckpointService,
-        projects: ProjectCare,
-        keeping: ApplyKeeping,
-        events: EventSink,
-        limit_bytes: int,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._files = files
-        self._checkpoints = checkpoints
-        self._projects = projects
-        self._keeping = keeping
-        self._events = events
-        self._limit_bytes = limit_bytes
+class StoreService(Struct, frozen=True):
+    _runtime: Runtime
+    _files: StoreFiles
+    _checkpoints: CheckpointService
+    _projects: ProjectCare
+    _keeping: ApplyKeeping
+    _limit_bytes: int
 
     def status(self) -> StoreStatus:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             plans = {str(plan.plan_id): plan for plan in uow.plans.list()}
             counts = {key: uow.checkpoints.count(plan.plan_id) for key, plan in plans.items()}
-        self._events.emit(Working(what="measuring snapshots and sandboxes"))
+        self._runtime.events.emit(Working(what="measuring snapshots and sandboxes"))
         sandboxes: dict[str, int] = {}
         for key, size in self._files.sandbox_bytes().items():
             child = plans[key].child_of if key in plans else None
@@ -126,7 +115,7 @@ class StoreService:
         plans = self._unfinished()
         for number, plan in enumerate(plans, 1):
             told = f"verifying {plan.name}"
-            self._events.emit(Working(what=told, part=number, parts=len(plans)))
+            self._runtime.events.emit(Working(what=told, part=number, parts=len(plans)))
             groups = self._checkpoints.list_checkpoints(plan.plan_id)
             checked += len(groups)
             try:
@@ -160,11 +149,11 @@ class StoreService:
         return self._files.strangers(self._known)
 
     def _known(self) -> Collection[str]:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return {str(plan.plan_id) for plan in uow.plans.list()}
 
     def _unfinished(self) -> Sequence[Plan]:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             plans = [plan for plan in uow.plans.list() if not plan.is_final]
         return [plan for plan in plans if plan.child_of is None or not plan.child_of.settled]
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec import Struct
 
 from cleveragents.application.ports.maintenance import OwnFiles, PlanTraces, StoreFiles
-from cleveragents.application.ports.runtime import PlanLocks, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.maintenance.plan_removal import PlanRemoval
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.domain.errors import DeclinedError, PlanError, PlanLockedError
@@ -44,29 +44,18 @@ class Uninstalled(Struct, frozen=True, kw_only=True):
     settings_kept: bool
 
 
-class UninstallService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        cleanup: SandboxCleanup,
-        removal: PlanRemoval,
-        traces: PlanTraces,
-        files: OwnFiles,
-        locks: PlanLocks,
-        store: StoreFiles,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._cleanup = cleanup
-        self._removal = removal
-        self._traces = traces
-        self._files = files
-        self._locks = locks
-        self._store = store
+class UninstallService(Struct, frozen=True):
+    _runtime: Runtime
+    _cleanup: SandboxCleanup
+    _removal: PlanRemoval
+    _traces: PlanTraces
+    _files: OwnFiles
+    _store: StoreFiles
 
     def look(self) -> UninstallOffer:
         """What would be removed; nothing changes. Raises PlanLockedError while anybody works on a
         plan, and PlanStateError for an apply that was cut off."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             plans = uow.plans.list()
             resources = [r for plan in plans for r in uow.resources.of_plan(plan.plan_id)]
         self._refuse_busy(plans)
@@ -106,7 +95,7 @@ class UninstallService:
 
     def _refuse_busy(self, plans: Sequence[Plan]) -> None:
         for plan in plans:
-            owner = self._locks.owner(plan.plan_id)
+            owner = self._runtime.locks.owner(plan.plan_id)
             if owner is not None:
                 raise PlanLockedError(plan.plan_id, owner)
             if not plan.is_final:

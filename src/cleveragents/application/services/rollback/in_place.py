@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.services.checkpoints.checkpoint_service import CheckpointService
@@ -21,15 +22,22 @@ if TYPE_CHECKING:  # in place only
     from cleveragents.application.services.execute.others import OthersSteps
 
 
-class InPlaceRollback:
+class InPlaceRollback(Struct, frozen=True):
     """Of a plan that works in sandboxes, all of this says nothing and does nothing."""
 
-    def __init__(
-        self, checkpoints: CheckpointService, files: RollbackFiles, others: "OthersSteps"
-    ) -> None:
-        self._checkpoints = checkpoints
-        self._files = files
-        self._others = others
+    _checkpoints: CheckpointService
+    _files: RollbackFiles
+    _others: "OthersSteps"
+
+    def refuse_in_use(self, held: HeldPlan, aim: RollbackTarget) -> None:
+        """Before anybody is asked and anything is kept: a database that others write is not taken
+        back under them. Raises DatabaseInUseError."""
+        for resource in held.resources.capturable:
+            state = aim.target.state_of(resource.resource_id)
+            is_meant = aim.only is None or resource.name in aim.only.paths
+            if resource.in_place and state is not None and is_meant:
+                last = aim.head.state_of(resource.resource_id) if aim.head else None
+                self._files.refuse_in_use(resource, state, last, keep=aim.keep)
 
     def changed_by_others(self, held: HeldPlan, aim: RollbackTarget) -> tuple[str, ...]:
         """What the tree holds that the last group does not; nothing is recorded."""

@@ -23,6 +23,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.in_place import Sparing
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.resource import PlanResource
+from cleveragents.domain.secrets import told_excludes
 from cleveragents.domain.selection import Selection
 
 
@@ -90,6 +91,17 @@ class RollbackFiles:
         if not resource.in_place:
             return self._snapshots.restore(resource, snapshot, together=together)
         return self._snapshots.restore_sparing(resource, snapshot, _of(spares, resource))
+
+    def refuse_in_use(
+        self,
+        resource: PlanResource,
+        state: ResourceState,
+        last: ResourceState | None,
+        *,
+        keep: bool,
+    ) -> None:
+        before = last.snapshot if last else None
+        self._snapshots.refuse_in_use(resource, state.snapshot, before, keep=keep)
 
     def let_go(self, resources: HeldResources) -> None:
         """Nobody looks at them again soon, and to end watching takes as long as the rest."""
@@ -254,4 +266,4 @@ def _merged(
 
 
 def excluded_paths(changed: Sequence[ChangedResource]) -> tuple[str, ...]:
-    return tuple(path for item in changed for path in item.resource.exclude)
+    return tuple(path for item in changed for path in told_excludes(item.resource.exclude))

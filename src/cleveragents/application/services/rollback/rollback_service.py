@@ -18,9 +18,7 @@ from msgspec.structs import replace
 
 from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.ports.runtime import (
-    EventSink,
-    PlanLocks,
-    UnitOfWorkFactory,
+    Runtime,
     Workspace,
 )
 from cleveragents.application.services.checkpoints.checkpoint_service import (
@@ -78,16 +76,14 @@ if TYPE_CHECKING:  # hardly ever has one been cut off
 class RollbackService:
     def __init__(
         self,
-        unit_of_work: UnitOfWorkFactory,
+        runtime: Runtime,
         checkpoints: CheckpointService,
         workspace: Workspace,
         care: SandboxCare,
         corrections: "CorrectionFinisher",
         compensations: Compensations,
-        locks: PlanLocks,
-        events: EventSink,
     ) -> None:
-        self._unit_of_work = unit_of_work
+        self._runtime = runtime
         self._checkpoints = checkpoints
         self._sandboxes = workspace.sandboxes
         self._care = care
@@ -95,8 +91,6 @@ class RollbackService:
         self._in_place = InPlaceRollback(checkpoints, self._files, care.others)
         self._corrections = corrections
         self._compensations = compensations
-        self._locks = locks
-        self._events = events
 
     def rollback(
         self,
@@ -114,15 +108,16 @@ class RollbackService:
         `rebuild`, sandboxes that are gone or unusable are made again first. With `keep`, what
         others have changed in place since the last group stays as it is.
         """
-        with self._locks.hold(plan_id, "rollback"):
+        with self._runtime.locks.hold(plan_id, "rollback"):
             held = self._held(plan_id)
             pending = held.plan.rollback_target
             held = self.recover(held, rebuild=rebuild and pending is not None)
             aim = self._guarded(held, self._meant(held, wanted, pending), only, rebuild=rebuild)
             aim = replace(aim, keep=keep)
+            self._in_place.refuse_in_use(held, aim)
             if not confirm(self._question(held, aim)):
                 raise DeclinedError("the rollback")
-            with children_stopped(self._locks, held, "rollback"):
+            with children_stopped(self._runtime.locks, held, "rollback"):
                 others = self._in_place.changed_by_others(held, aim)
                 held, safety = self._keep_the_present(self._in_place.note_others(held, aim), aim)
                 effects = self._compensate(held.plan, aim)
@@ -130,7 +125,7 @@ class RollbackService:
                 if aim.only is None:  # else they are captured once more
                     self._files.let_go(held.resources)
                 rewound = self._record(held, aim, safety, changed)
-            self._checkpoints.free_space(plan_id)
+            self._checkpoints.free_space(plan_id, if_worth=True)
             done = result_of(aim, safety, changed, rewound)
             in_place = held.resources.in_place
             return replace(done, effects=effects, others=others, in_place=in_place)
@@ -139,7 +134,7 @@ class RollbackService:
         self, plan_id: PlanId, wanted: str | Choose | None, only: Sequence[str] = ()
     ) -> RollbackPreview:
         """What `rollback` would do now. Nothing is changed, not even what was cut off."""
-        with self._locks.hold(plan_id, "rollback --dry-run"):
+        with self._runtime.locks.hold(plan_id, "rollback --dry-run"):
             held = self._held(plan_id)
             name = self._meant(held, wanted, held.plan.rollback_target)
             return self._look_ahead(held, self._guarded(held, name, only))
@@ -172,14 +167,14 @@ class RollbackService:
         for resource in resources.capturable if resources.in_place else ():
             self._sandboxes.check(resource)
         aim = self._unfinished(held, plan.rollback_target)
-        with children_stopped(self._locks, held, "rollback"):
+        with children_stopped(self._runtime.locks, held, "rollback"):
             effects = self._compensate(plan, aim)
             changed = self._restore_or_put_back(held, aim, safety)
             plan = self._record(held, aim, safety, changed).plan
         what = "rollback to" if aim.only is None else "restoring of files from"
         done = f"finished the interrupted {what} {aim.target.group_id}"
         notes = (*effects.sentences(), *notes_of(changed), *told_left(left_of(changed)))
-        tell_recovered(self._events, done, *notes)
+        tell_recovered(self._runtime.events, done, *notes)
         return replace(held, plan=plan)
 
     def check_restorable(
@@ -201,7 +196,9 @@ class RollbackService:
     def _finish_correction(self, held: HeldPlan, correction: Correction) -> HeldPlan:
         done = self._corrections.finish(held, correction)
         message = f"finished the interrupted correction of {correction.decision_id}"
-        tell_recovered(self._events, message, *done.effects.sentences(), *notes_of(done.changed))
+        tell_recovered(
+            self._runtime.events, message, *done.effects.sentences(), *notes_of(done.changed)
+        )
         return replace(held, plan=done.plan)
 
     # --- 1: guards, before anything changes -----------------------------------------------------
@@ -228,7 +225,7 @@ class RollbackService:
         if wanted is None:
             line = self._checkpoints.timeline(plan.plan_id)
             raise CheckpointRequiredError(plan.plan_id, told_apart(line))
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             target = named_group(uow, plan.plan_id, wanted)
             head = uow.checkpoints.holding(plan.head) if plan.head else None
         selection = select(only, resources.capturable) if only else None
@@ -255,7 +252,7 @@ class RollbackService:
         plan = held.plan
         added = 1 if aim.only is None else 2
         changed = self._compared(held, aim)
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             outlook = look_ahead(uow, plan, aim.target)
         whole = aim.only is None
         effects = self._compensations.foresee(plan, aim.target) if whole else EffectReport()
@@ -330,7 +327,7 @@ class RollbackService:
         except PlanError as error:
             target = aim.target if resources.in_place else None
             self._files.put_back(resources, plan, safety, error, target)
-            with self._unit_of_work() as uow:
+            with self._runtime.unit_of_work() as uow:
                 uow.plans.save(plan.abandon_rollback())
                 uow.commit()
             raise
@@ -351,7 +348,7 @@ class RollbackService:
             for item in changed
             if item.boundary is not None
         ]
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             rewound = rewind(uow, held.plan, aim.target)
             uow.resources.save(*moved)
             uow.commit()
@@ -386,9 +383,9 @@ class RollbackService:
         return RollbackTarget(target=self._group(target), only=only)
 
     def _held(self, plan_id: PlanId) -> HeldPlan:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return HeldPlan.of(uow, plan_id)
 
     def _group(self, group_id: GroupId) -> CheckpointGroup:
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             return uow.checkpoints.get(group_id)

@@ -64,16 +64,10 @@ class StepsForeseen(Struct, frozen=True, kw_only=True):
     way: Way
 
 
-class UndoService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        rollbacks: RollbackService,
-        checkpoints: CheckpointService,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._rollbacks = rollbacks
-        self._checkpoints = checkpoints
+class UndoService(Struct, frozen=True):
+    _unit_of_work: UnitOfWorkFactory
+    _rollbacks: RollbackService
+    _checkpoints: CheckpointService
 
     def go(
         self, plan_id: PlanId, way: Way, changes: int, confirm: Confirm, *, keep: bool = False

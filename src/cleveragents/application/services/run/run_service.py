@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from cleveragents.application.ports.running import RunSurroundings, StandingPlace
 from cleveragents.application.ports.runtime import UnitOfWorkFactory
 from cleveragents.application.services.plans.plan_service import PlanService, UsedAction
-from cleveragents.domain.action import Action, ResourceSpec
+from cleveragents.domain.action import ResourceSpec
 from cleveragents.domain.agent_presets import NO_AGENT, PRESETS, AgentPreset, preset_of
 from cleveragents.domain.decision import ToolCallStatus
 from cleveragents.domain.errors import (
@@ -19,6 +19,7 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource_kinds import POSTGRES, SQLITE, kind_of, type_named, working
 from cleveragents.domain.run_request import CHECK, CODE, Granted, RunRequest, action_of, name_of
+from cleveragents.domain.secrets import Secrets
 
 
 class MadeRun(Struct, frozen=True, kw_only=True):
@@ -52,8 +53,6 @@ class RunService:
         resources, below = self._resources(request)
         granted = self._granted(request, preset)
         action = action_of(request, preset, resources, granted, below)
-        if request.in_place:
-            return MadeRun(used=self._timeline(request, action), preset=preset, granted=granted)
         # What one sees in one's project is what the program is to see.
         used = self._plans.make(action, include_uncommitted=True)
         return MadeRun(used=used, preset=preset, granted=granted)
@@ -102,35 +101,11 @@ class RunService:
 
     # --- in place -------------------------------------------------------------------------------
 
-    def _timeline(self, request: RunRequest, action: Action) -> UsedAction:
-        """Of a place there is one, which goes on until somebody closes it."""
-        found = self._open_timeline(action.resources[0].location)
-        if found is None:
-            return self._plans.make(action, include_uncommitted=True)
-        if request.include or request.exclude:
-            raise UsageError(
-                "what checkpoints hold was said when this timeline began, and stays so",
-                "close it first with `agents apply`, then say it anew",
-            )
-        return self._plans.take_up(found, action)
-
-    def _open_timeline(self, place: str) -> PlanId | None:
-        noted = self._around.occupant(place)
-        with self._unit_of_work.reading() as uow:
-            placed = [plan.plan_id for plan in uow.plans.places() if plan.place == place]
-            known = [*uow.plans.starting_with(noted), *placed] if noted else placed
-            for plan_id in known:
-                is_open = not uow.plans.get(plan_id).is_final
-                if is_open and any(r.in_place for r in uow.resources.of_plan(plan_id)):
-                    return plan_id
-        return None
-
     def _refuse_beside(self, request: RunRequest) -> None:
-        if request.resources or request.databases:
+        if request.resources:
             raise UsageError(
-                "--in-place takes the tree that you are in, and nothing beside it yet",
-                "leave out --resource and --db; a database file in the tree is in the checkpoints"
-                " like any file",
+                "--in-place takes the tree that you are in, and databases, but nothing else yet",
+                "leave out --resource; for a database say --db PATH",
             )
 
     # --- on what --------------------------------------------------------------------------------
@@ -139,7 +114,7 @@ class RunService:
         """The first is what one stands in, unless another is named in its place."""
         if request.in_place:
             self._refuse_beside(request)
-        given = [self._resource(text) for text in request.resources]
+        given = [self._resource(text, _secrets(request)) for text in request.resources]
         below = ""
         if not any(spec.name == CODE for spec in given):
             place = self._around.place()
@@ -151,12 +126,16 @@ class RunService:
                 location=place.top,
                 include=request.include,
                 exclude=request.exclude,
+                secrets=_secrets(request),
                 in_place=request.in_place,
             )
             given, below = [here, *given], place.below
         else:
             given.sort(key=lambda spec: spec.name != CODE)
-        databases = [self._database(path, n) for n, path in enumerate(request.databases)]
+        databases = [
+            replace(self._database(path, n), in_place=request.in_place)
+            for n, path in enumerate(request.databases)
+        ]
         return (*given, *databases), below
 
     def _refuse_place(self, place: StandingPlace) -> None:
@@ -164,7 +143,7 @@ class RunService:
         if what is not None:
             raise PlaceRefusedError(place.top, what)
 
-    def _resource(self, text: str) -> ResourceSpec:
+    def _resource(self, text: str, secrets: Secrets | None) -> ResourceSpec:
         name, separator, rest = text.partition("=")
         if not (name and separator and rest):
             raise UsageError(
@@ -177,7 +156,7 @@ class RunService:
         if not (colon and path and kind in [known.type for known in working()]):
             path, kind = rest, self._around.type_of(rest)
         location = self._around.absolute(path)
-        return ResourceSpec(name=name, type=type_named(kind), location=location)
+        return ResourceSpec(name=name, type=type_named(kind), location=location, secrets=secrets)
 
     def _database(self, path: str, index: int) -> ResourceSpec:
         _refuse_postgres(path)
@@ -194,6 +173,10 @@ class RunService:
             environment=tuple(dict.fromkeys(n for n in wanted if self._around.is_set(n))),
             write=(*preset.folders, *files, *request.write),
         )
+
+
+def _secrets(request: RunRequest) -> Secrets | None:
+    return Secrets.SKIP if request.skip_secrets else None
 
 
 def _refuse_postgres(location: str) -> None:

@@ -6,6 +6,7 @@ What steps have written is not synced; what snapshots hold of it is (ADR 0065).
 
 from collections.abc import Sequence
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.plan_events import tell_recovered
@@ -24,18 +25,11 @@ from cleveragents.domain.plan import Phase, Plan, State
 from cleveragents.domain.resource import PlanResource
 
 
-class AfterRestart:
-    def __init__(
-        self,
-        checkpoints: CheckpointService,
-        workspace: Workspace,
-        boundary: StepBoundary,
-        events: EventSink,
-    ) -> None:
-        self._checkpoints = checkpoints
-        self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
-        self._boundary = boundary
-        self._events = events
+class AfterRestart(Struct, frozen=True):
+    _checkpoints: CheckpointService
+    _workspace: Workspace
+    _boundary: StepBoundary
+    _events: EventSink
 
     def mend(self, held: HeldPlan) -> HeldPlan:
         """Make the sandboxes what the plan's last step has left, if they are not. The caller holds
@@ -51,8 +45,8 @@ class AfterRestart:
             self._believe(doubtful)
             return held
         for resource in doubtful:
-            self._sandboxes.check(resource)
-        broken = [r.name for r in doubtful if not self._sandboxes.secure(r)]
+            self._workspace.sandboxes.check(resource)
+        broken = [r.name for r in doubtful if not self._workspace.sandboxes.secure(r)]
         if stands_mid_step(plan, resources, self._checkpoints.head_of(plan)):
             if broken:
                 self._boundary.return_to(resources)
@@ -68,8 +62,8 @@ class AfterRestart:
         """Whether sandboxes are in doubt; nothing that git would believe is broken in them then."""
         doubtful = self._doubtful(resources)
         for resource in doubtful:
-            self._sandboxes.check(resource)
-            self._sandboxes.secure(resource)
+            self._workspace.sandboxes.check(resource)
+            self._workspace.sandboxes.secure(resource)
         return bool(doubtful)
 
     def doubts(self, resources: HeldResources) -> bool:
@@ -90,11 +84,11 @@ class AfterRestart:
         self._believe(self._doubtful(resources))
 
     def _doubtful(self, resources: HeldResources) -> Sequence[PlanResource]:
-        return [r for r in resources.capturable if self._snapshots.is_doubtful(r)]
+        return [r for r in resources.capturable if self._workspace.snapshots.is_doubtful(r)]
 
     def _believe(self, resources: Sequence[PlanResource]) -> None:
         for resource in resources:
-            self._snapshots.believe(resource)
+            self._workspace.snapshots.believe(resource)
 
     def _bring_back(self, plan: Plan, resources: HeldResources, found: Capture | None) -> Plan:
         wants_groups = plan.action.rollback_policy.enabled

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from cleveragents.application.ports.runtime import PlanLocks
+from cleveragents.application.ports.locks import PlanLocks
 from cleveragents.application.services.plans.plan_service import PlanService
 from cleveragents.application.services.sandboxes.cleanup import SandboxCleanup
 from cleveragents.domain.errors import DeclinedError, PlanStateError

@@ -7,10 +7,11 @@ Until it is whole it counts as missing, and the next command that works on the p
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.plan_events import tell_recovered
-from cleveragents.application.ports.runtime import EventSink, PlanLocks, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.ports.sandboxes import RebuildingStore, UnusableSandboxes
 from cleveragents.application.services.checkpoints.held import HeldPlan, HeldResources
 from cleveragents.domain.checkpoint import CheckpointGroup
@@ -23,20 +24,10 @@ from cleveragents.domain.errors import (
 from cleveragents.domain.resource import Damage, PlanResource, Rebuilding, SandboxStatus
 
 
-class SandboxRebuilding:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        sandboxes: UnusableSandboxes,
-        snapshots: RebuildingStore,
-        locks: PlanLocks,
-        events: EventSink,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._sandboxes = sandboxes
-        self._snapshots = snapshots
-        self._locks = locks
-        self._events = events
+class SandboxRebuilding(Struct, frozen=True):
+    _runtime: Runtime
+    _sandboxes: UnusableSandboxes
+    _snapshots: RebuildingStore
 
     def rebuild(self, held: HeldPlan, target: CheckpointGroup | None = None) -> None:
         """Make what is gone or unusable as it last was, for the plan and all below it.
@@ -51,7 +42,7 @@ class SandboxRebuilding:
             ]
             if not begun:
                 return
-            with self._unit_of_work() as uow:
+            with self._runtime.unit_of_work() as uow:
                 uow.resources.save(*begun)
                 uow.commit()
             self._carry_out(held, begun)
@@ -80,7 +71,7 @@ class SandboxRebuilding:
             children_stopped,  # hardly ever is there anything to rebuild
         )
 
-        return children_stopped(self._locks, held, "rebuild")
+        return children_stopped(self._runtime.locks, held, "rebuild")
 
     def _carry_out(self, held: HeldPlan, begun: Sequence[PlanResource]) -> None:
         for resource in begun:
@@ -90,7 +81,7 @@ class SandboxRebuilding:
             self._sandboxes.make_room(resource, how)
             restored = self._snapshots.rebuild(resource, how)
             self._sandboxes.make_durable([resource])
-            with self._unit_of_work() as uow:
+            with self._runtime.unit_of_work() as uow:
                 uow.resources.save(replace(resource, rebuilding=None))
                 uow.commit()
             if resource.plan_id == held.plan.plan_id:
@@ -136,7 +127,7 @@ class SandboxRebuilding:
         """All that has a sandbox, of the plan and of those below it that are not over."""
         if not held.open_below:
             return held.resources.sandboxes
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             below = [r for plan in held.open_below for r in uow.resources.of_plan(plan.plan_id)]
         return [*held.resources.sandboxes, *HeldResources(below).sandboxes]
 
@@ -146,4 +137,4 @@ class SandboxRebuilding:
         if resource.exclude and not how.keeps_files:
             left = ", ".join(resource.exclude)
             said.append(f"what no snapshot has is not there: {left} (`exclude` of the action)")
-        tell_recovered(self._events, *said)
+        tell_recovered(self._runtime.events, *said)

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from cleveragents.application.plan_events import tell_recovered
 from cleveragents.application.ports.runtime import EventSink, Sandboxes
 from cleveragents.application.services.checkpoints.capture import Capture
@@ -19,22 +21,13 @@ if TYPE_CHECKING:  # in place only
     from cleveragents.application.services.execute.others import OthersSteps
 
 
-class UnfinishedStep:
-    def __init__(
-        self,
-        checkpoints: CheckpointService,
-        sandboxes: Sandboxes,
-        boundary: StepBoundary,
-        restarts: AfterRestart,
-        others: "OthersSteps",
-        events: EventSink,
-    ) -> None:
-        self._checkpoints = checkpoints
-        self._sandboxes = sandboxes
-        self._boundary = boundary
-        self._restarts = restarts
-        self._others = others
-        self._events = events
+class UnfinishedStep(Struct, frozen=True):
+    _checkpoints: CheckpointService
+    _sandboxes: Sandboxes
+    _boundary: StepBoundary
+    _restarts: AfterRestart
+    _others: "OthersSteps"
+    _events: EventSink
 
     def is_certain(self, resources: HeldResources) -> bool:
         """Whether what was left is what somebody wrote: after a power cut it may be anything."""

@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.merging import Decide, Merges, PreparedMerge, undecided
-from cleveragents.application.ports.runtime import Runtime, UnitOfWorkFactory
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     CommitExtras,
@@ -61,24 +61,13 @@ class _Result(Struct, frozen=True, kw_only=True):
     resources: Mapping[str, PlanResource]
 
 
-class SubplanMerger:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        checkpoints: CheckpointService,
-        unfinished: UnfinishedStep,
-        boundary: StepBoundary,
-        merges: Merges,
-        care: SubplanSandboxes,
-        runtime: Runtime,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._checkpoints = checkpoints
-        self._unfinished = unfinished
-        self._boundary = boundary
-        self._merges = merges
-        self._care = care
-        self._clock, self._ids = runtime.clock, runtime.ids
+class SubplanMerger(Struct, frozen=True):
+    _runtime: Runtime
+    _checkpoints: CheckpointService
+    _unfinished: UnfinishedStep
+    _boundary: StepBoundary
+    _merges: Merges
+    _care: SubplanSandboxes
 
     def merge(
         self, plan: Plan, task: Task, children: Sequence[PlanId]
@@ -141,7 +130,7 @@ class SubplanMerger:
     def _starts(self, merged: Sequence[ChildPlan]) -> Mapping[str, str]:
         """For each resource, the parent's snapshot that the first of them was branched from."""
         starts: dict[str, str] = {}
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             for child in sorted(merged, key=lambda child: child.merges[-1].seq):
                 for resource in uow.resources.of_plan(child.plan_id):
                     starts.setdefault(resource.name, str(resource.branched_at))
@@ -152,7 +141,7 @@ class SubplanMerger:
 
     def _result(self, plan_id: PlanId) -> _Result | None:
         """None for a child without one, which is marked as failed if that is for good."""
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             plan, child = uow.plans.get(plan_id), uow.subplans.get(plan_id)
             assert child is not None
             if plan.executed:
@@ -189,7 +178,7 @@ class SubplanMerger:
         self, plan: Plan, task: Task, result: _Result, strategy: MergeStrategy
     ) -> tuple[Plan, Sequence[FileChange]]:
         parents = _by_name(task.resources)
-        started = self._clock.now()
+        started = self._runtime.clock.now()
         decide = _deciding(task, result.child)
         prepared = self._prepare(parents, result, strategy, before={}, decide=decide)
         if _conflicts(prepared):
@@ -227,7 +216,7 @@ class SubplanMerger:
 
     def _reach(self, child: ChildPlan) -> Reach:
         """A child has looked as far as its steps have; who decides its own steps, anywhere."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             plan, calls = uow.plans.get(child.plan_id), uow.tool_calls.of_plan(child.plan_id)
         if plan.action.decides:
             return UNKNOWN
@@ -238,7 +227,7 @@ class SubplanMerger:
     ) -> ToolCall:
         """A merge is work of the parent's: it shows among its calls, and a rollback undoes it."""
         return ToolCall(
-            call_id=ToolCallId(self._ids.new()),
+            call_id=ToolCallId(self._runtime.ids.new()),
             plan_id=plan.plan_id,
             decision_id=task.decision.decision_id,
             position=plan.here,
@@ -248,7 +237,7 @@ class SubplanMerger:
             status=ToolCallStatus.SUCCEEDED,
             result=ToolResult(output=output),
             started_at=started,
-            finished_at=self._clock.now(),
+            finished_at=self._runtime.clock.now(),
         )
 
     def _prepare(
@@ -268,7 +257,7 @@ class SubplanMerger:
         }
 
     def _mark_conflict(self, plan: Plan, child: ChildPlan, prepared: Prepared) -> None:
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             authors = Authors.of(uow, plan.plan_id)
             found = [
                 replace(item, ours_by=authors.who(item.resource, item.path))
@@ -281,7 +270,7 @@ class SubplanMerger:
         left = [(name, item) for name, merge in prepared.items() for item in merge.left_out]
         if not left:
             return ()
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             authors = Authors.of(uow, plan.plan_id)
         return tuple(
             Loss(

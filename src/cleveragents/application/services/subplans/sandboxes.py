@@ -3,7 +3,8 @@
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
 
-from cleveragents.application.ports.runtime import PlanLocks, Sandboxes, UnitOfWorkFactory
+from cleveragents.application.ports.locks import PlanLocks
+from cleveragents.application.ports.runtime import Sandboxes, UnitOfWorkFactory
 from cleveragents.application.services.checkpoints.held import HeldPlan, descendants
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import SandboxStatus

@@ -6,10 +6,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.application.ports.runtime import (
-    EventSink,
     Runtime,
     UnitOfWork,
-    UnitOfWorkFactory,
     Workspace,
 )
 from cleveragents.application.services.subplans.sandboxes import SubplanSandboxes
@@ -36,20 +34,10 @@ class _Place(Struct, frozen=True, kw_only=True):
     origins: Origins
 
 
-class SubplanSpawner:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        workspace: Workspace,
-        care: SubplanSandboxes,
-        runtime: Runtime,
-        events: EventSink,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._sandboxes, self._snapshots = workspace.sandboxes, workspace.snapshots
-        self._care = care
-        self._clock, self._ids = runtime.clock, runtime.ids
-        self._events = events
+class SubplanSpawner(Struct, frozen=True):
+    _runtime: Runtime
+    _workspace: Workspace
+    _care: SubplanSandboxes
 
     def children(
         self,
@@ -68,7 +56,7 @@ class SubplanSpawner:
         order = [child.name for child in subplans.plans]
         found: list[ChildPlan] = []
         over: list[ChildPlan] = []
-        with self._unit_of_work() as uow:
+        with self._runtime.unit_of_work() as uow:
             there = current(uow.subplans.of_parent(plan.plan_id), decision.decision_id)
             for spec in wanted:
                 child = there.get(spec.name)
@@ -94,31 +82,31 @@ class SubplanSpawner:
 
     def make_sandboxes(self, child: ChildPlan) -> None:
         """From the parent's as they are now, at a step boundary."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             parents = {r.name: r for r in uow.resources.of_plan(child.parent_id)}
             resources = uow.resources.of_plan(child.plan_id)
         pending = [r for r in resources if r.status is SandboxStatus.PENDING]
         if not pending:
             return
         made = [self._make_sandbox(parents[resource.name], resource) for resource in pending]
-        self._sandboxes.make_durable(made)
-        with self._unit_of_work() as uow:
+        self._workspace.sandboxes.make_durable(made)
+        with self._runtime.unit_of_work() as uow:
             uow.resources.save(*made)
             uow.commit()
 
     def _make_sandbox(self, parent: PlanResource, resource: PlanResource) -> PlanResource:
         """The resource as it is to be on record once its sandbox is on the disk."""
-        self._events.emit(SandboxCreating(resource=resource.name))
-        base = self._sandboxes.branch(parent, resource)
+        self._runtime.events.emit(SandboxCreating(resource=resource.name))
+        base = self._workspace.sandboxes.branch(parent, resource)
         return replace(resource.ready(base.ref), branched_at=parent.boundary)
 
     def unwatch(self, child: ChildPlan) -> None:
         """Its sandboxes are not looked at for now: watching them all would use up the system's
         watches."""
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             resources = uow.resources.of_plan(child.plan_id)
         for resource in resources:
-            self._snapshots.release(resource)
+            self._workspace.snapshots.release(resource)
 
     def _spawn(
         self,
@@ -128,9 +116,9 @@ class SubplanSpawner:
         place: _Place,
     ) -> tuple[Plan, ChildPlan]:
         parent, spec = parent.tick(), place.spec
-        now = self._clock.now()
+        now = self._runtime.clock.now()
         action = parent.action.for_child(spec)
-        plan = Plan(plan_id=PlanId(self._ids.new()), action=action, created_at=now).tick()
+        plan = Plan(plan_id=PlanId(self._runtime.ids.new()), action=action, created_at=now).tick()
         root = parent.child_of.root_id if parent.child_of else parent.plan_id
         child = ChildPlan(
             plan_id=plan.plan_id,
@@ -148,15 +136,17 @@ class SubplanSpawner:
                 made = self._resource(resource, plan.plan_id, root)
                 uow.resources.add(replace(made, origin=place.origins.get(resource.name)))
         uow.decisions.add(
-            plan.definition(DecisionId(self._ids.new()), f"a part of plan {parent.plan_id}")
+            plan.definition(DecisionId(self._runtime.ids.new()), f"a part of plan {parent.plan_id}")
         )
         return parent, child
 
     def _resource(self, parent: PlanResource, plan_id: PlanId, root: PlanId) -> PlanResource:
-        path = self._sandboxes.path_for(plan_id, parent.name, parent.type, parent.location)
+        path = self._workspace.sandboxes.path_for(
+            plan_id, parent.name, parent.type, parent.location
+        )
         return replace(
             parent.child_of(root),
-            resource_id=ResourceId(self._ids.new()),
+            resource_id=ResourceId(self._runtime.ids.new()),
             plan_id=plan_id,
             sandbox_path=path,
         )

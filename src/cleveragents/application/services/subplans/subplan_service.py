@@ -6,42 +6,37 @@ child whose result is in the parent is never run again (ADR 0023).
 
 from collections.abc import Iterable, Sequence
 
-from cleveragents.application.ports.runtime import Clock, UnitOfWorkFactory
+from msgspec import Struct
+
+from cleveragents.application.ports.runtime import Runtime
 from cleveragents.application.services.checkpoints.checkpoint_service import (
     CheckpointService,
     CommitExtras,
     Committed,
 )
+from cleveragents.application.services.checkpoints.held import HeldResources
 from cleveragents.application.services.execute.tool_runner import Task
-from cleveragents.application.services.subplans.merger import SubplanMerger
+from cleveragents.application.services.subplans.merger import ConflictDraft, SubplanMerger
+from cleveragents.application.services.subplans.queries import conflicting
 from cleveragents.application.services.subplans.runner import SubplanRunner
 from cleveragents.application.services.subplans.spawner import SubplanSpawner
 from cleveragents.domain.action import MergeStrategy, Subplan, Subplans
 from cleveragents.domain.changes import FileChange
 from cleveragents.domain.checkpoint import CheckpointReason, Trigger
+from cleveragents.domain.conflicts import ConflictKey
 from cleveragents.domain.decision import ToolResult
 from cleveragents.domain.errors import SubplansFailedError
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, PlanFailure
-from cleveragents.domain.subplan import ChildPlan, MergeOutcome, current, waves
+from cleveragents.domain.subplan import ChildPlan, Conflict, MergeOutcome, current, waves
 
 
-class SubplanService:
-    def __init__(
-        self,
-        unit_of_work: UnitOfWorkFactory,
-        checkpoints: CheckpointService,
-        spawner: SubplanSpawner,
-        crew: SubplanRunner,
-        merger: SubplanMerger,
-        clock: Clock,
-    ) -> None:
-        self._unit_of_work = unit_of_work
-        self._checkpoints = checkpoints
-        self._spawner = spawner
-        self._crew = crew
-        self.merger = merger
-        self._clock = clock
+class SubplanService(Struct, frozen=True):
+    _runtime: Runtime
+    _checkpoints: CheckpointService
+    _spawner: SubplanSpawner
+    _crew: SubplanRunner
+    merger: SubplanMerger
 
     def run(self, plan: Plan, task: Task) -> Committed:
         """Carry the step out, or go on with it after an interruption or a failure."""
@@ -109,7 +104,7 @@ class SubplanService:
         return {c.name for c in self._current(plan, task).values() if c.outcome is outcome}
 
     def _current(self, plan: Plan, task: Task) -> "dict[str, ChildPlan]":
-        with self._unit_of_work.reading() as uow:
+        with self._runtime.unit_of_work.reading() as uow:
             children = uow.subplans.of_parent(plan.plan_id)
         return dict(current(children, task.decision.decision_id))
 
@@ -126,7 +121,7 @@ class SubplanService:
             step=task.step_index,
             checkpoint=plan.head,
         )
-        plan = plan.fail(failure, self._clock.now())
+        plan = plan.fail(failure, self._runtime.clock.now())
         self._crew.end(plan.plan_id)
         task.resources.something_runs()
         label = f"error in {task.step.name}"
@@ -168,3 +163,59 @@ def _told(child: ChildPlan, *, all_or_none: bool) -> str:
     # Without a conflict, nothing but a stop keeps a child from having an outcome.
     why = "is not merged, because not all of them can be" if all_or_none else "was stopped"
     return f"child `{child.name}` {why}"
+
+
+class Drafts(Struct, frozen=True, kw_only=True):
+    """`texts` can be edited; of the `others` one side or the other can be taken."""
+
+    texts: tuple[ConflictDraft, ...]
+    others: tuple[tuple[ChildPlan, Conflict], ...]
+
+
+class SubplanConflicts(Struct, frozen=True):
+    _runtime: Runtime
+    _merger: SubplanMerger
+
+    def waiting(self, plan_id: PlanId) -> Sequence[ConflictKey]:
+        """What waits for a decision, as it was told. Raises NoConflictError."""
+        with self._runtime.unit_of_work.reading() as uow:
+            children = conflicting(uow, uow.plans.get(plan_id))
+        return [(c.plan_id, item.resource, item.path) for c in children for item in c.conflicts]
+
+    def drafts(self, plan_id: PlanId) -> Drafts:
+        """Both sides of everything that waits for a decision. Raises NoConflictError."""
+        with self._runtime.locks.hold(plan_id, "resume --edit"):
+            with self._runtime.unit_of_work.reading() as uow:
+                plan, resources = uow.plans.get(plan_id), uow.resources.of_plan(plan_id)
+                children = conflicting(uow, plan)
+                strategy, waiting = _strategy(plan), children
+                if strategy is MergeStrategy.FAIL_ON_CONFLICT:
+                    # Then those that only wait for the others are merged before them.
+                    waiting = _waiting(uow.subplans.of_parent(plan_id), children)
+            wanted = [child.plan_id for child in waiting]
+            texts = self._merger.drafts(HeldResources(resources), strategy, wanted)
+        known = {(d.child.plan_id, d.conflict.resource, d.conflict.path) for d in texts}
+        return Drafts(
+            texts=tuple(texts),
+            others=tuple(
+                (child, conflict)
+                for child in children
+                for conflict in child.conflicts
+                if (child.plan_id, conflict.resource, conflict.path) not in known
+            ),
+        )
+
+
+def _strategy(plan: Plan) -> MergeStrategy:
+    """That of the step that the plan has stopped at."""
+    index = plan.last_completed_step + 1
+    subplans = plan.action.steps[index].subplans
+    assert subplans is not None
+    return subplans.merge_strategy
+
+
+def _waiting(every: Sequence[ChildPlan], conflicts: Sequence[ChildPlan]) -> Sequence[ChildPlan]:
+    decisions = {child.decision_id for child in conflicts}
+    wanted = (MergeOutcome.PENDING, MergeOutcome.CONFLICT)
+    found = [c for c in every if c.counts and c.outcome in wanted and c.decision_id in decisions]
+    return sorted(found, key=lambda child: child.index)

@@ -4,12 +4,10 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 
 
-@click.command(
-    cls=AgentsCommand, epilog=examples("agents log", "agents log --all", "agents log hello-3")
-)
+@command("agents log", "agents log --all", "agents log hello-3")
 @arguments.PLAN
 @click.option("--all", "unfolded", is_flag=True, help="Every group of each step, and why it is.")
 @click.pass_obj
@@ -25,10 +23,7 @@ def log(app: App, plan_id: str | None, *, unfolded: bool) -> None:
     app.show(views.listed(found, unfolded=unfolded))
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples("agents diff", "agents diff 2", "agents diff 'check it' --plan hello-3"),
-)
+@command("agents diff", "agents diff 2", "agents diff 'check it' --plan hello-3")
 @arguments.MAYBE_STEP
 @arguments.OF_PLAN
 @click.pass_obj

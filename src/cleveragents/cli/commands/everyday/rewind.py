@@ -7,7 +7,7 @@ import click
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
 from cleveragents.cli.commands.everyday import in_place
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import rollbacks as views
 
 if TYPE_CHECKING:
@@ -17,15 +17,12 @@ if TYPE_CHECKING:
     from cleveragents.container import Container
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples("agents rewind", "agents rewind 2", "agents rewind 'before the migration'"),
-)
+@command("agents rewind", "agents rewind 2", "agents rewind 'before the migration'")
 @arguments.checkpoint()
 @arguments.OF_PLAN
 @in_place.KEEP
 @in_place.NOW
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.pass_obj
 def rewind(app: App, checkpoint_id: str | None, plan_id: str | None, **flags: bool) -> None:
     """Pick a step on the screen, look at what going there would change, and go.

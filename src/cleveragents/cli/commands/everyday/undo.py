@@ -28,7 +28,6 @@ _MANY = click.option(
     help="So many at once.",
 )
 _DRY_RUN = click.option("--dry-run", is_flag=True, help="Only show what would change.")
-_YES = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 class CountedCommand(AgentsCommand):
@@ -57,7 +56,7 @@ class CountedCommand(AgentsCommand):
 @_DRY_RUN
 @in_place.KEEP
 @in_place.NOW
-@_YES
+@arguments.YES
 @click.pass_obj
 def undo(app: App, plan_id: str | None, changes: int, **flags: bool) -> None:
     """Take back the last step that changed something; again: one further back.
@@ -82,7 +81,7 @@ def undo(app: App, plan_id: str | None, changes: int, **flags: bool) -> None:
 @_DRY_RUN
 @in_place.KEEP
 @in_place.NOW
-@_YES
+@arguments.YES
 @click.pass_obj
 def redo(app: App, plan_id: str | None, changes: int, **flags: bool) -> None:
     """Bring back what was undone last; again: one further forward.

@@ -6,7 +6,7 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import plans as views
 from cleveragents.domain.apply import ApplyOptions
 from cleveragents.domain.conflicts import Side
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 _LONGEST_TITLE = 72
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples("agents plan diff <PLAN_ID>", "agents plan diff --correction <CORRECTION_ID>"),
-)
+@command("agents plan diff <PLAN_ID>", "agents plan diff --correction <CORRECTION_ID>")
 @arguments.PLAN
 @click.option(
     "--correction", metavar="CORRECTION_ID", help="Compare with the state before a correction."
@@ -40,17 +37,14 @@ def diff(app: App, plan_id: str | None, correction: str | None) -> None:
     app.show(views.diff(found.plan_id, found.diffs))
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents plan diff latest && agents plan apply latest",
-        "agents plan apply --no-commit --yes <PLAN_ID>",
-        "agents plan apply --yes --branch agents/login <PLAN_ID>",
-        "agents plan apply --with-ignored node_modules latest",
-    ),
+@command(
+    "agents plan diff latest && agents plan apply latest",
+    "agents plan apply --no-commit --yes <PLAN_ID>",
+    "agents plan apply --yes --branch agents/login <PLAN_ID>",
+    "agents plan apply --with-ignored node_modules latest",
 )
 @arguments.PLAN
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.option("--no-commit", is_flag=True, help="Leave the changes in the working tree.")
 @click.option(
     "--branch",

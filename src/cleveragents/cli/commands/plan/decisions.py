@@ -4,7 +4,7 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import decision_tree
 from cleveragents.cli.views import decisions as views
 from cleveragents.cli.views import effects as effect_views
@@ -12,10 +12,7 @@ from cleveragents.cli.views import steps as step_views
 from cleveragents.cli.words_given import decision
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples("agents plan tree latest", "agents plan tree --show-superseded <PLAN_ID>"),
-)
+@command("agents plan tree latest", "agents plan tree --show-superseded <PLAN_ID>")
 @arguments.PLAN
 @click.option("--show-superseded", is_flag=True, help="Also what no longer counts.")
 @click.pass_obj
@@ -25,12 +22,9 @@ def tree(app: App, plan_id: str | None, *, show_superseded: bool) -> None:
     app.show(decision_tree.tree(history, show_superseded=show_superseded))
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents plan explain <DECISION_ID>",
-        "agents plan explain --show-context --show-reasoning <DECISION_ID>",
-    ),
+@command(
+    "agents plan explain <DECISION_ID>",
+    "agents plan explain --show-context --show-reasoning <DECISION_ID>",
 )
 @arguments.DECISION
 @arguments.OF_PLAN
@@ -45,10 +39,7 @@ def explain(
     app.show(views.explained(found, context=show_context, reasoning=show_reasoning))
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples("agents plan show 2", "agents plan show 'check it' --plan hello-3"),
-)
+@command("agents plan show 2", "agents plan show 'check it' --plan hello-3")
 @arguments.STEP
 @arguments.OF_PLAN
 @click.pass_obj
@@ -58,7 +49,7 @@ def show(app: App, decision_id: str, plan_id: str | None) -> None:
     app.show(step_views.shown(found))
 
 
-@click.command(cls=AgentsCommand, epilog=examples("agents plan artifacts <PLAN_ID>"))
+@command("agents plan artifacts <PLAN_ID>")
 @arguments.PLAN
 @click.pass_obj
 def artifacts(app: App, plan_id: str | None) -> None:
@@ -66,7 +57,7 @@ def artifacts(app: App, plan_id: str | None) -> None:
     app.show(views.artifacts(app.container.plan_queries.record(app.plan(plan_id))))
 
 
-@click.command(cls=AgentsCommand, epilog=examples("agents plan errors <PLAN_ID>"))
+@command("agents plan errors <PLAN_ID>")
 @arguments.PLAN
 @click.pass_obj
 def errors(app: App, plan_id: str | None) -> None:
@@ -74,7 +65,7 @@ def errors(app: App, plan_id: str | None) -> None:
     app.show(views.errors(app.container.plan_queries.failures(app.plan(plan_id))))
 
 
-@click.command(cls=AgentsCommand, epilog=examples("agents plan effects <PLAN_ID>"))
+@command("agents plan effects <PLAN_ID>")
 @arguments.PLAN
 @click.pass_obj
 def effects(app: App, plan_id: str | None) -> None:

@@ -4,18 +4,13 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import clean_up
 from cleveragents.cli.views import plans as views
 from cleveragents.domain.holdings import PlanHoldings
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents plan cancel <PLAN_ID>", "agents plan cancel --reason 'the wrong branch' <PLAN_ID>"
-    ),
-)
+@command("agents plan cancel <PLAN_ID>", "agents plan cancel --reason 'the wrong branch' <PLAN_ID>")
 @arguments.PLAN
 @click.option("--reason", metavar="TEXT", help="Why: kept, and told wherever the plan is shown.")
 @click.pass_obj
@@ -25,12 +20,9 @@ def cancel(app: App, plan_id: str | None, reason: str | None) -> None:
     app.report(views.cancelled(result, app.project(result.plan.plan_id)))
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples("agents plan discard <PLAN_ID>", "agents plan discard --yes <PLAN_ID>"),
-)
+@command("agents plan discard <PLAN_ID>", "agents plan discard --yes <PLAN_ID>")
 @arguments.PLAN
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@arguments.YES
 @click.pass_obj
 def discard(app: App, plan_id: str | None, *, yes: bool) -> None:
     """End a plan, running or not, and remove its sandboxes and snapshots, applied or not.

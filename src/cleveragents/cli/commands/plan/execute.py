@@ -4,7 +4,7 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import status as views
 from cleveragents.domain.action import step_number
 from cleveragents.domain.conflicts import UNDECIDED, Resolution
@@ -20,10 +20,7 @@ EFFECTS = click.option(
 )
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples("agents plan execute latest", "agents -v plan execute <PLAN_ID>"),
-)
+@command("agents plan execute latest", "agents -v plan execute <PLAN_ID>")
 @arguments.PLAN
 @EFFECTS
 @click.pass_obj

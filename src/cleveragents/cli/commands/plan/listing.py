@@ -3,7 +3,7 @@
 import click
 
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import plan_list as views
 from cleveragents.domain.ages import moment
 from cleveragents.domain.plan import Phase, State
@@ -20,14 +20,11 @@ _WORDS = {
 _STATES = [*(state.value for state in State), *_WORDS]
 
 
-@click.command(
-    "list",
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents plan list --here",
-        "agents plan list --state failed --state waiting --since 14d",
-        "agents plan list --all --format json",
-    ),
+@command(
+    "agents plan list --here",
+    "agents plan list --state failed --state waiting --since 14d",
+    "agents plan list --all --format json",
+    name="list",
 )
 @click.option("--all", "children", is_flag=True, help="Also child plans, below their parents.")
 @click.option("--here", is_flag=True, help="Only those of the place you are in.")

@@ -4,14 +4,11 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import status as views
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples("agents plan status latest", "agents plan status <PLAN_ID> --format json"),
-)
+@command("agents plan status latest", "agents plan status <PLAN_ID> --format json")
 @arguments.PLAN
 @click.pass_obj
 def status(app: App, plan_id: str | None) -> None:

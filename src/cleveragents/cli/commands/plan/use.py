@@ -4,16 +4,13 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.framework import AgentsCommand, examples
+from cleveragents.cli.framework import command
 from cleveragents.cli.views import plans as views
 
 
-@click.command(
-    cls=AgentsCommand,
-    epilog=examples(
-        "agents plan use add-login.yaml",
-        "agents plan use add-login.yaml --resource code=../shop --include-uncommitted",
-    ),
+@command(
+    "agents plan use add-login.yaml",
+    "agents plan use add-login.yaml --resource code=../shop --include-uncommitted",
 )
 @arguments.action_file("action")
 @arguments.RESOURCES

@@ -6,8 +6,7 @@ import click
 
 from cleveragents.cli import arguments
 from cleveragents.cli.app import App
-from cleveragents.cli.commands.run.ending import EndWish
-from cleveragents.cli.commands.run.program import run_program
+from cleveragents.cli.commands.run.program import EndWish, run_program
 from cleveragents.cli.framework import AgentsCommand, examples
 from cleveragents.domain.run_request import RunRequest
 
@@ -47,7 +46,7 @@ class ProgramCommand(AgentsCommand):
     metavar="PATH",
     type=arguments.AS_IT_IS,
     multiple=True,
-    help="Take this SQLite database along; the program finds its sandbox in"
+    help="Take this SQLite database along; the program finds its sandbox, or in place itself, in"
     " CLEVERAGENTS_SANDBOX_DB. May be repeated (…_DB2).",
 )
 @click.option(
@@ -78,6 +77,12 @@ class ProgramCommand(AgentsCommand):
     type=arguments.AS_IT_IS,
     multiple=True,
     help="Leave this out of checkpoints; a rollback does not touch it. May be repeated.",
+)
+@click.option(
+    "--skip-secrets",
+    is_flag=True,
+    help="Leave what is called like a secret (.env, *.pem, id_rsa …) out of checkpoints, unless git"
+    " tracks it; a rollback does not touch it.",
 )
 @click.option("--agent", metavar="NAME", help="Treat the program as this agent; none: as no agent.")
 @click.option("--network", is_flag=True, help="Let the program reach the network.")

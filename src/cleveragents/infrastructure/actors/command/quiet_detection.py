@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from cleveragents.domain.errors import ActorError
+from cleveragents.infrastructure.files.walk import folders_below
 from cleveragents.infrastructure.snapshots.changes.inotify import (
     CREATE,
     FOLDER_EVENTS,
@@ -17,7 +18,7 @@ from cleveragents.infrastructure.snapshots.changes.inotify import (
     Inotify,
 )
 
-_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG)
 _ARRIVES = CREATE | MOVED_TO
 
 
@@ -63,7 +64,8 @@ class Stillness:
         self._queue.close()
 
     def _watch(self, top: bytes) -> None:
-        for folder, _, _ in os.walk(top):
+        for name, _ in folders_below(os.fsdecode(top)):
+            folder = os.fsencode(name)
             try:
                 fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             except OSError as error:

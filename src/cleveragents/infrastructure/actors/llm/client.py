@@ -32,7 +32,7 @@ from pydantic_ai.models import Model, ModelRequestParameters
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
-from cleveragents.application.ports.runtime import EventSink, PatientClock
+from cleveragents.application.ports.runtime import Clock, EventSink
 from cleveragents.domain.errors import (
     ActorError,
     ContextOverflowError,
@@ -71,9 +71,7 @@ class Patience(Struct, frozen=True, kw_only=True):
 
 
 class ModelClient:
-    def __init__(
-        self, model: Model, patience: Patience, clock: PatientClock, events: EventSink
-    ) -> None:
+    def __init__(self, model: Model, patience: Patience, clock: Clock, events: EventSink) -> None:
         self._model = model
         self._patience = patience
         self._clock = clock

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from cleveragents.application.ports.actors import Actor
-from cleveragents.application.ports.runtime import EventSink, PatientClock, Tools
+from cleveragents.application.ports.runtime import Clock, EventSink, Tools
 from cleveragents.domain.action import Action
 from cleveragents.domain.errors import ActorUnavailableError, ModelKeyMissingError
 
@@ -55,7 +55,7 @@ class LlmSettings(Protocol):
     def actor_max_cost(self) -> float: ...
 
 
-Surroundings = tuple[Tools, PatientClock, EventSink]
+Surroundings = tuple[Tools, Clock, EventSink]
 
 
 class ModelAddress(Struct, frozen=True, kw_only=True):
@@ -65,15 +65,12 @@ class ModelAddress(Struct, frozen=True, kw_only=True):
     api_key: str
 
 
-class LlmKind:
+class LlmKind(Struct, frozen=True):
     """Implements ActorKind."""
 
-    def __init__(
-        self, settings: LlmSettings, environ: Mapping[str, str], surroundings: Surroundings
-    ) -> None:
-        self._settings = settings
-        self._environ = environ
-        self._surroundings = surroundings
+    _settings: LlmSettings
+    _environ: Mapping[str, str]
+    _surroundings: Surroundings
 
     def check(self, action: Action) -> None:
         provider, _ = _named(action)

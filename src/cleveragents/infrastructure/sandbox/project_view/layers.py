@@ -30,7 +30,7 @@ from cleveragents.infrastructure.files.layers.known_layers import (
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.include import copy_include
-from cleveragents.infrastructure.sandbox.git.repository.details import details_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import details_of
 from cleveragents.infrastructure.sandbox.location import remove_sandbox
 from cleveragents.infrastructure.sandbox.project_view.instead import (
     HAS_SUBMODULES,

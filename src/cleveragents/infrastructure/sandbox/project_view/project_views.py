@@ -13,15 +13,20 @@ from contextlib import ExitStack, contextmanager
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.resource import PlanResource
 from cleveragents.domain.resource_kinds import FS_DIRECTORY, GIT_CHECKOUT
-from cleveragents.infrastructure.confinement.covers import Cover, Layer
+from cleveragents.infrastructure.confinement.covers import Cover, Layer, Seen
 from cleveragents.infrastructure.files.data_folder import make_private
-from cleveragents.infrastructure.files.durable_files import make_folder
-from cleveragents.infrastructure.sandbox.git.repository.details import details_of
+from cleveragents.infrastructure.files.durable_files import make_folder, put_file, read_file
+from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder, quoted
+from cleveragents.infrastructure.sandbox.git.repository.own_place import details_of, objects_of
+from cleveragents.infrastructure.sandbox.git.submodules.checked_out import (
+    modules_in,
+    with_worktree,
+    worktree_in,
+)
 from cleveragents.infrastructure.sandbox.project_view.layers import SandboxLayers
-from cleveragents.infrastructure.sandbox.project_view.new_submodules import has_modules, settle
-from cleveragents.infrastructure.sandbox.project_view.repository_view import repository_view
 
 _KINDS = (GIT_CHECKOUT.type, FS_DIRECTORY.type)
+Seens = tuple[Seen, ...]
 
 
 class ProjectViews:
@@ -120,3 +125,66 @@ def _make_places(resources: Sequence[PlanResource]) -> None:
             inside = home_of(inner).removeprefix(f"{home_of(outer)}/")
             if inside != home_of(inner):
                 make_folder(outer.sandbox_path, inside)
+
+
+def has_modules(sandbox: str) -> bool:
+    return next(modules_in(f"{GitFolder(sandbox).path}/modules"), None) is not None
+
+
+def settle(sandbox: str, home: str) -> None:
+    """Of submodules that a step has added while its sandbox stood at the project's path `home`, git
+    has written down where their files are from where it saw them. Both notes, that in the submodule
+    and that in its repository, are made to hold where the sandbox really is, as those of all other
+    submodules do; from then on the sandbox stays there (ADR 0084)."""
+    for module in modules_in(f"{GitFolder(sandbox).path}/modules"):
+        config = read_file(module, "config")
+        place = worktree_in(config or b"")
+        if config is None or place is None:
+            continue
+        seen = os.path.normpath(os.path.join(module, place))
+        if not seen.startswith(f"{home}/"):
+            continue
+        files = f"{sandbox}{seen.removeprefix(home)}"
+        put_file(module, "config", with_worktree(config, os.path.relpath(files, module)))
+        pointer = read_file(files, ".git") if _is_folder(sandbox, files) else None
+        if pointer is not None and pointer.startswith(b"gitdir: "):
+            put_file(
+                files, ".git", b"gitdir: " + os.fsencode(os.path.relpath(module, files)) + b"\n"
+            )
+
+
+def _is_folder(sandbox: str, files: str) -> bool:
+    """No part of the way there is a link."""
+    return os.path.realpath(files) == os.path.join(
+        os.path.realpath(sandbox), os.path.relpath(files, sandbox)
+    ) and os.path.isdir(files)
+
+
+def repository_view(resource: PlanResource, room: str) -> tuple[Seens, Seens]:
+    """What is lent, and what is replaced. `room` is a folder for files of ours.
+
+    The sandbox's `.git` names its repository from where the sandbox really lies, and its objects
+    are borrowed from below the path that is covered. So two files are read in the place of others:
+    one that names the repository from anywhere, and one that names a place where the user's objects
+    can be read. Which objects those are is on record; what a step wrote leads nowhere.
+    """
+    if not resource.kind.has_repository:
+        return (), ()
+    home, folder = home_of(resource), GitFolder(resource.sandbox_path)
+    pointer = _file(room, "pointer", b"gitdir: " + os.fsencode(folder.path) + b"\n")
+    named = Seen(source=pointer, place=f"{home}/.git")
+    objects = os.path.realpath(objects_of(resource))
+    if not objects.startswith(f"{home}/"):
+        return (), (named,)
+    place = f"{room}/objects"
+    os.mkdir(place, 0o700)
+    told = _file(room, "borrowed", os.fsencode(quoted(place)) + b"\n")
+    borrowed = Seen(source=told, place=folder.file("objects/info/alternates"))
+    return (Seen(source=objects, place=place),), (named, borrowed)
+
+
+def _file(room: str, name: str, data: bytes) -> str:
+    path = f"{room}/{name}"
+    with open(path, "wb") as file:
+        file.write(data)
+    return path

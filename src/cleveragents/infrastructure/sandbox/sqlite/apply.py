@@ -16,6 +16,7 @@ import time
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from cleveragents.domain.applied import ApplySide
@@ -79,20 +80,13 @@ _PAGES = 16
 _READ = os.O_RDONLY | os.O_CLOEXEC
 
 
-class SqliteApply:
+class SqliteApply(Struct, frozen=True):
     """`databases` tells what the plan changed, `workers` are who asks SQLite about it."""
 
-    def __init__(
-        self,
-        scratch_dir: str,
-        snapshots: PagesEngine,
-        databases: SqliteDatabases,
-        workers: DatabaseWorkers,
-    ) -> None:
-        self._scratch = scratch_dir
-        self._snapshots = snapshots
-        self._databases = databases
-        self._workers = workers
+    _scratch: str
+    _snapshots: PagesEngine
+    _databases: SqliteDatabases
+    _workers: DatabaseWorkers
 
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:  # noqa: ARG002 - a database has no branches and no commits
         state = self._snapshots.capture(resource)

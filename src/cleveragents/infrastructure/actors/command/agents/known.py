@@ -41,15 +41,12 @@ class Whereabout(Struct, frozen=True, kw_only=True):
     session: str = ""
 
 
-class KnownAgents:
+class KnownAgents(Struct, frozen=True):
     """`hook` is the command `agents hook`, as it can be called from anywhere."""
 
-    def __init__(
-        self, runner: ProcessRunner, hook: Sequence[str], environ: Mapping[str, str]
-    ) -> None:
-        self._runner = runner
-        self._hook = hook
-        self._environ = environ
+    _runner: ProcessRunner
+    _hook: Sequence[str]
+    _environ: Mapping[str, str]
 
     def injected(self, name: str, command: AgentCommand, where: Whereabout) -> AgentCommand:
         """What to start, so that this agent calls our hooks. A name that is not known changes
