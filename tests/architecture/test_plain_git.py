@@ -18,9 +18,8 @@ PLAIN = {
     "git/sandbox._repository": "references of the user's repository, and diffs of their commits",
     "git/inspect._top_level": "where a repository begins, before there is a plan",
     "git/inspect.inspect_checkout": "the user's own checkout, before there is a plan",
-    "git/repository/own_repository._project_over_sandbox": (
-        "the first checkout, before the first step"
-    ),
+    "secrets._tracked": "names in the index of the user's own checkout, before there is a plan",
+    "git/repository/own_place.new_git": "the first checkout, before the first step",
     "git/repository/own_repository.branch_repository": (
         "which objects of the user's repository are tags"
     ),
@@ -34,13 +33,13 @@ PLAIN = {
     "git/submodules/records.submodule_git": (
         "the first checkout of a submodule, before the first step"
     ),
-    "git/submodules/added._place": "where the user's repository keeps submodules",
+    "git/submodules/prepare._place": "where the user's repository keeps submodules",
     "git/submodules/inspect._repository": "the user's submodules, before there is a plan",
     "git/submodules/new_repositories.__init__": "where the user's repository is",
     "git/submodules/new_repositories.make": (
         "a repository of ours that is being made; objects come inside"
     ),
-    "git/repository/furnish.check_out": "a new sandbox, in which no step has run yet",
+    "git/repository/own_repository.check_out": "a new sandbox, in which no step has run yet",
     "git/submodules/carry_out.users_submodule": (
         "a checkout of the user's; files are looked at inside"
     ),
@@ -53,9 +52,10 @@ PLAIN = {
     "git/location._bases": "what it was made from, and our references in the user's repository",
     "git/location.moved": "where the user's repository is",
     "in_place/inspect._details": "where the user's repository is, before there is a plan",
-    # Here a program may have written the settings. They are those of the user's own git too; what
-    # of them runs programs is switched off, and only plumbing that reads none of it is used.
-    "in_place/git_reading.users_git": "the user's own repository, worked on in place (ADR 0100)",
+    "in_place/git_there.users_git": (
+        "settings, attributes and index of the user's repository, at the first look"
+    ),
+    "in_place/linked_packs.__init__": "a repository of ours, with links to packs and no settings",
     "project_view/layers.ignored_folders": "which folders the user's own project ignores",
 }
 

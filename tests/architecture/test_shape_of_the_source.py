@@ -15,10 +15,13 @@ TESTS = Path(__file__).parents[1]
 MOST_LINES = 400
 MOST_FUNCTION_LINES = 45
 MOST_MODULES = 15
+MOST_COLLABORATORS = 6
 # Where guessing by name works as well in a long list: one word of the system each, one view each.
 FLAT = {"domain", "cli/views"}
 # What a type keeps for itself, and what was known for a decision: a Struct wherever it is read.
 OPAQUE = {"details", "token", "intent", "context"}
+# Of constructors that take more than MOST_COLLABORATORS; none may be added.
+CROWDED = {"infrastructure/sandbox/workbench.py:Workbench"}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 # A migration is a list of tables, and is never edited once it is released.
 MIGRATIONS = "infrastructure/database/migrations/versions/"
@@ -84,6 +87,28 @@ def test_no_function_is_too_long(modules: dict[str, ast.Module]) -> None:
         if size > MOST_FUNCTION_LINES
     }
     assert too_long == {}
+
+
+def collaborators(service: ast.ClassDef) -> int:
+    """What it is made with: its constructor's parameters, or the fields that have no default."""
+    for item in service.body:
+        if isinstance(item, ast.FunctionDef) and item.name == "__init__":
+            return len(item.args.args) + len(item.args.kwonlyargs) - 1
+    fields = [item for item in service.body if isinstance(item, ast.AnnAssign)]
+    return sum(ast.unparse(item.target).startswith("_") and not item.value for item in fields)
+
+
+def test_no_service_has_more_collaborators_than_one_can_keep_in_mind(
+    modules: dict[str, ast.Module],
+) -> None:
+    many = {
+        f"{path}:{node.name}": collaborators(node)
+        for path, module in modules.items()
+        if path.startswith(("application/", "infrastructure/"))
+        for node in ast.walk(module)
+        if isinstance(node, ast.ClassDef) and collaborators(node) > MOST_COLLABORATORS
+    }
+    assert many.keys() <= CROWDED, many
 
 
 def test_every_module_opens_with_a_line_that_says_what_it_is_for(

@@ -170,9 +170,9 @@ def worked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         (7, 70, ["--help"]),
         (124, 66, ["plan", "status", "--any"]),
-        (125, 66, ["plan", "checkpoint", "list", "--any"]),
-        (215, 85, ["plan", "checkpoint", "create", "--any", "--label", "mine"]),
-        (251, 85, ["plan", "rollback", "--any", "--yes", "latest", "0"]),
+        (127, 66, ["plan", "checkpoint", "list", "--any"]),
+        (217, 85, ["plan", "checkpoint", "create", "--any", "--label", "mine"]),
+        (253, 85, ["plan", "rollback", "--any", "--yes", "latest", "0"]),
     ],
     ids=lambda it: " ".join(it) if isinstance(it, list) else "",
 )

@@ -21,6 +21,7 @@ PLACES = {
     "files/data_folder.py": "whether the data folder is ours",
     "sandbox/folder/apply/staging.py": "whether a folder for staged files is ours",
     "sandbox/folder/inspect.py": "whether files of others can be given back to them",
+    "sandbox/in_place/databases/places.py": "whether a database is another user's",
 }
 
 

@@ -114,3 +114,19 @@ def _report(root: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "benchmark",
+    [["-m", "benchmarks.peers"], *([f"benchmarks/{name}.py"] for name in ("replay", "steps"))],
+    ids=lambda words: words[-1],
+)
+def test_the_comparison_can_be_started_as_make_does(benchmark: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, *benchmark, "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

@@ -108,16 +108,34 @@ def test_had_the_greeting_become_hi_the_check_had_failed_and_apply_refused(
     assert not (newcomer.place / "hello.txt").exists()
 
 
+def first_screen(first: str) -> list[str]:
+    """The lines of the example that begins so."""
+    before, _, _ = README.partition("## Plans that you write down")
+    blocks = [block.split("```")[0].splitlines() for block in before.split("```sh\n")[1:]]
+    (found,) = [block for block in blocks if block[0].startswith(first)]
+    assert README[: README.index(found[0])].count("\n") < 30, "on the first screen"
+    return [line.partition("#")[0].strip() for line in found]
+
+
 def test_a_first_mistake_is_undone_in_the_two_lines_after_the_installation(
     newcomer: Newcomer,
 ) -> None:
-    before, _, _ = README.partition("## Plans that you write down")
-    run, undo = before[before.rindex("```sh\n") :].split("```")[1].splitlines()[1:]
-    assert README[: README.index(undo)].count("\n") < 30, "on the first screen"
+    readme = newcomer.place / "README.md"
+    run, undo = first_screen("agents run --in-place")
 
-    newcomer.ok(f"{run.partition('#')[0]} </dev/null")
-    assert "+oops" in newcomer.ok("agents diff")
+    newcomer.ok(f"{run} </dev/null")
+    assert readme.read_text() == "oops\n"
     newcomer.ok(undo)
+
+    assert readme.read_text() == "mine\n"
+
+
+def test_the_same_in_a_sandbox_is_one_line_below(newcomer: Newcomer) -> None:
+    (run,) = first_screen("agents run -- ")
+
+    newcomer.ok(f"{run} </dev/null")
+    assert "+oops" in newcomer.ok("agents diff")
+    newcomer.ok("agents undo")
 
     assert "oops" not in newcomer.ok("agents diff")
     assert (newcomer.place / "README.md").read_text() == "mine\n"

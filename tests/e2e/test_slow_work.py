@@ -97,6 +97,12 @@ LONG: dict[str, tuple[Work, list[str]]] = {
                      ["measuring snapshots and sandboxes"]),
     "store verify": (lambda made, _: made.store_service.verify(), ["verifying demo-1"]),
     "prune": (_prune, ["looking at what plans hold", "removing demo-1"]),
+    "checkpoint prune": (lambda made, plan: made.manual_checkpoints.prune(plan),
+                         ["freeing what no checkpoint of `code` needs"]),
+    "rollback, only": (
+        lambda made, plan: made.rollback_service.rollback(plan, "0", lambda _: True, ["a.txt"]),
+        ["restoring `code`"]),
+    "doctor": (lambda made, _: made.doctor_service.examine({}), ["verifying demo-1"]),
 }  # fmt: skip
 
 

@@ -116,9 +116,9 @@ def killed(work: Work, point: Point) -> None:
     assert report.status == -signal.SIGKILL, f"{point} was not reached: {report.text}"
 
 
-def cut_short(work: Work, number: int) -> bool:
-    """Run the work in a child that dies before its n-th action; False if it was done before."""
-    point = Point(number=number, after=False, what="?")
+def cut_short(work: Work, number: int, kind: str = "") -> bool:
+    """A child dies before its n-th action, or after the n-th of a kind; False if it was done."""
+    point = Point(number=number, after=bool(kind), what="?", kind=kind)
     report = _in_child(work, lambda _: _Kill(point), every_thread=True)
     return report.status == -signal.SIGKILL
 

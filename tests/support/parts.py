@@ -22,6 +22,8 @@ ORDINARY = (
     "e2e/test_layers.py",
     "e2e/test_project_view.py",
     "e2e/test_hard_contents.py",
+    "e2e/test_in_place_database_shapes.py",
+    "e2e/test_in_place_databases.py",
     "e2e/test_interruptions.py",
     "e2e/test_late_writers.py",
     "e2e/test_mapped_files.py",

@@ -125,7 +125,7 @@ class Three:
         code = (
             project.read("src/app.py") == "2\n"
             and project.read("n/new") == "new\n"
-            and not (self.code / "src/old.py").exists()
+            and not any((self.code / gone).exists() for gone in ("src/old.py", "private"))
             and project.git("status", "--porcelain") == " M README.md\nA  staged"
             and project.git("rev-parse", "HEAD~1") == project.git("rev-parse", "other")
         )

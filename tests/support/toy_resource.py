@@ -155,7 +155,10 @@ class NoteSnapshots:
         if _hash(self.content(resource, ref)) != state_hash:
             raise SnapshotDamagedError(resource.name, f"snapshot {ref} is another one")
 
-    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+    def keep_only(
+        self, resource: PlanResource, refs: Collection[str], *, if_worth: bool = False
+    ) -> int:
+        del if_worth  # a small file is gone at once
         going = set(self._refs(resource)) - {*refs, self._newest(resource)}
         places = [self._place(resource) / ref for ref in going]
         freed = sum(place.stat().st_size for place in places)

@@ -21,7 +21,6 @@ from cleveragents.domain.errors import (
 )
 from cleveragents.domain.footprint import Footprint
 from cleveragents.domain.ids import PlanId, ResourceId
-from cleveragents.domain.in_place import Sparing
 from cleveragents.domain.resource import (
     Damage,
     OwnState,
@@ -95,10 +94,10 @@ class MemorySnapshots:
     def rebuild(self, resource: PlanResource, how: Rebuilding) -> Restored:
         return self._restored(resource, self.content(resource, how.snapshot))
 
-    def restore_sparing(
-        self, resource: PlanResource, ref: str, sparing: Sparing, paths: Collection[str] = ()
-    ) -> Restored:
-        raise NotImplementedError(resource, ref, sparing, paths)  # in place is no fake's
+    def restore_sparing(self, *given: object, **further: object) -> Restored:
+        raise NotImplementedError(given, further)  # in place is no fake's
+
+    def refuse_in_use(self, *given: object, **further: object) -> None: ...
 
     def restore_paths(self, resource: PlanResource, ref: str, paths: Collection[str]) -> Restored:
         wanted = self.content(resource, ref)
@@ -172,7 +171,7 @@ class MemorySnapshots:
         self._faults.reach("believe")
         self.doubtful.discard(resource.resource_id)
 
-    def keep_only(self, resource: PlanResource, refs: Collection[str]) -> int:
+    def keep_only(self, resource: PlanResource, refs: Collection[str], **_: bool) -> int:
         self._faults.reach("keep_only")
         versions = self.versions.setdefault(resource.resource_id, {})
         missing = set(refs) - versions.keys()
@@ -217,9 +216,7 @@ class MemorySnapshots:
 
 class MemorySandboxes:
     def __init__(self, disk: MemoryDisk, faults: Faults, snapshots: MemorySnapshots) -> None:
-        self._snapshots = snapshots
-        self._disk = disk
-        self._faults = faults
+        self._snapshots, self._disk, self._faults = snapshots, disk, faults
         self.released: list[str] = []
         self.carried_out: list[str] = []
         self.left_in_sandbox: tuple[str, ...] = ()
@@ -260,6 +257,8 @@ class MemorySandboxes:
 
     def refuse_running(self, resource: PlanResource) -> None: ...
     def end_running(self, plan_id: PlanId) -> None: ...
+    def place_of(self, location: str) -> str: ...
+    def occupant(self, place: str) -> str | None: ...
 
     def check(self, resource: PlanResource) -> None:
         self._faults.reach("check")

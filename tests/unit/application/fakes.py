@@ -4,7 +4,7 @@
 that it tries has any effect, as after a power cut, and only what was committed or written is left.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -107,3 +107,13 @@ class MemoryLocks:
 
     def owner(self, plan_id: PlanId) -> str | None:
         return self.holders.get(plan_id)
+
+    def dead(self) -> Mapping[PlanId, str]:
+        """Nobody dies in here without taking the whole world along."""
+        return {}
+
+    def known(self) -> Sequence[PlanId]:
+        return list(self.holders)
+
+    def forget(self, plan_id: PlanId) -> None:
+        """It is gone with whoever held it."""

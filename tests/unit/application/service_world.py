@@ -128,21 +128,23 @@ class ServiceWorld:
         """A new process over what is on disk."""
         self.faults.revive()
         workspace = Workspace(sandboxes=self.sandboxes, snapshots=self.snapshots)
-        runtime = self.runtime = Runtime(clock=self.clock, ids=self.ids)
-        self.checkpoints = CheckpointService(
-            self.database, self.snapshots, self.ids, self.clock, self.events, self.policy
+        runtime = self.runtime = Runtime(
+            unit_of_work=self.database,
+            locks=self.locks,
+            clock=self.clock,
+            ids=self.ids,
+            events=self.events,
         )
-        self.ledger = EffectLedger(self.database, self.ids, self.clock)
+        self.checkpoints = CheckpointService(runtime, self.snapshots, self.policy)
+        self.ledger = EffectLedger(runtime)
         compensations = Compensations(
-            self.database, self.ledger, self.tools, self.tools.end, self.clock, DEFAULT_TIMEOUT
+            runtime, self.ledger, self.tools, self.tools.end, DEFAULT_TIMEOUT
         )
-        rebuilding = SandboxRebuilding(
-            self.database, self.sandboxes, self.snapshots, self.locks, self.events
-        )
-        projects = ProjectCare(self.database, SteadyProjects(), self.events)
+        rebuilding = SandboxRebuilding(runtime, self.sandboxes, self.snapshots)
+        projects = ProjectCare(runtime, SteadyProjects())
         boundary = StepBoundary(self.database, self.snapshots)
         restarts = AfterRestart(self.checkpoints, workspace, boundary, self.events)
-        others = OthersSteps(self.database, self.checkpoints, self.snapshots, runtime, self.events)
+        others = OthersSteps(runtime, self.checkpoints, self.snapshots)
         self.unfinished = UnfinishedStep(
             self.checkpoints, self.sandboxes, boundary, restarts, others, self.events
         )
@@ -152,67 +154,38 @@ class ServiceWorld:
             projects=projects, rebuilding=rebuilding, restarts=restarts, others=others
         )
         self.rollbacks = RollbackService(
-            self.database,
-            self.checkpoints,
-            workspace,
-            care,
-            self.finisher,
-            compensations,
-            self.locks,
-            self.events,
+            runtime, self.checkpoints, workspace, care, self.finisher, compensations
         )
         runner = ToolRunner(
+            runtime,
             self.tools,
             self.checkpoints,
             self.ledger,
             boundary,
-            self.clock,
-            self.ids,
             RunLimits(timeout=DEFAULT_TIMEOUT, retries=self.retries),
         )
         actors = OneActor(self.actor)
         turns = StepSource(self.database, actors, ActingLimits(recoveries=2))
         executor = PlanExecutor(
-            self.database,
+            runtime,
             self.checkpoints,
             runner,
             runner,  # none of these plans has children
             self.ledger,
             turns,
-            runtime,
-            self.events,
         )
         self.resume = PlanResumeService(
-            self.database,
-            executor,
-            self.rollbacks,
-            self.unfinished,
-            self.ledger,
-            workspace,
-            self.locks,
-            self.events,
+            runtime, executor, self.rollbacks, self.unfinished, self.ledger, workspace
         )
-        cleanup = SandboxCleanup(self.database, workspace, self.locks, CleanupPolicy.ON_APPLY)
+        cleanup = SandboxCleanup(runtime, workspace, CleanupPolicy.ON_APPLY)
         # What an apply replaced is kept by those tests that ask for it.
-        self.keeping = ApplyKeeping(
-            self.database, workspace, cleanup, self.locks, self.clock, timedelta(0)
-        )
+        self.keeping = ApplyKeeping(runtime, workspace, cleanup, timedelta(0))
         self.applies = ApplyService(
-            self.database,
-            self.checkpoints,
-            self.rollbacks,
-            workspace,
-            self.keeping,
-            self.locks,
-            self.clock,
+            runtime, self.checkpoints, self.rollbacks, workspace, self.keeping
         )
         actions = self.action_reader = OneAction(self.action)
-        self.plans = PlanService(
-            self.database, actions, actors, self.sandboxes, self.locks, runtime, cleanup
-        )
-        self.manual = ManualCheckpoints(
-            self.database, self.checkpoints, care, self.rollbacks, self.locks
-        )
+        self.plans = PlanService(runtime, actions, actors, self.sandboxes, cleanup)
+        self.manual = ManualCheckpoints(runtime, self.checkpoints, care, self.rollbacks)
         self.queries = PlanQueries(
             self.database, self.locks, self.clock, CurrentFolder("/"), self.sandboxes
         )

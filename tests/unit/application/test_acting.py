@@ -23,8 +23,7 @@ from cleveragents.domain.actor_protocol import (
 from cleveragents.domain.decision import DecisionContext, DecisionType, ToolCallStatus
 from cleveragents.domain.errors import BudgetExhaustedError, PlanStateError, ToolError
 from cleveragents.domain.plan import State
-from cleveragents.infrastructure.actors.scripted import GivenSteps
-from cleveragents.infrastructure.actors.validating import ValidatingActor
+from cleveragents.infrastructure.actors.scripted import GivenSteps, ValidatingActor
 
 Think = Callable[[Sequence[str]], Step | None]
 SPEC = ActorSpec(type="thinker")
@@ -96,8 +95,7 @@ def thinking(thinker: Thinker, **fields: Any) -> ServiceWorld:
 
 
 def prompts(world: ServiceWorld) -> PromptService:
-    services = (world.checkpoints, world.rollbacks, world.unfinished)
-    return PromptService(world.database, *services, world.locks, world.runtime)
+    return PromptService(world.runtime, world.checkpoints, world.rollbacks, world.unfinished)
 
 
 def conversation(world: ServiceWorld) -> list[str]:

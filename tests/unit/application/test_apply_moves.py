@@ -53,7 +53,7 @@ class MoveWorld(ServiceWorld):
         self.run()
         movable = _Movable(self.disk, self.faults, self.snapshots)
         workspace = Workspace(sandboxes=movable, snapshots=self.snapshots)
-        self.moves = ApplyMoves(self.database, workspace, self.locks, self.clock)
+        self.moves = ApplyMoves(self.runtime, workspace)
         for place in PLACES:
             self.disk.projects[place] = dict(AFTER)
         now = self.clock.now()

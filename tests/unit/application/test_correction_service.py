@@ -23,13 +23,7 @@ def executed() -> tuple[ServiceWorld, CorrectionService]:
 
 def service(world: ServiceWorld) -> CorrectionService:
     return CorrectionService(
-        world.database,
-        world.rollbacks,
-        world.finisher,
-        world.resume,
-        world.action_reader,
-        world.locks,
-        world.runtime,
+        world.runtime, world.rollbacks, world.finisher, world.resume, world.action_reader
     )
 
 

@@ -1,6 +1,6 @@
 """Looking ahead changes nothing; single files come back without taking the plan back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -12,7 +12,13 @@ from service_world import resource as a_resource
 from test_service_crashes import crashes
 
 from cleveragents.domain.action import RollbackPolicy
-from cleveragents.domain.checkpoint import CheckpointReason, RollbackPreview, RollbackResult
+from cleveragents.domain.checkpoint import (
+    DEFAULT_TRIGGERS,
+    CheckpointReason,
+    RollbackPreview,
+    RollbackResult,
+    Trigger,
+)
 from cleveragents.domain.correction import CorrectionStatus
 from cleveragents.domain.errors import (
     PathNotFoundError,
@@ -133,6 +139,26 @@ def test_what_a_correction_is_compared_with_is_counted_in(status: CorrectionStat
     foretold = look(world, "start")
 
     assert foretold.checkpoints_remaining == world.roll_back("start").checkpoints_remaining
+
+
+@pytest.mark.parametrize("triggers", [(), DEFAULT_TRIGGERS])
+@pytest.mark.parametrize("only", [(), ("code:one.txt",)])
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize("max_states", range(1, 7))
+def test_what_is_foretold_is_what_is_left_however_near_the_limit(
+    max_states: int, only: tuple[str, ...], triggers: Iterable[Trigger], *, edited: bool
+) -> None:
+    """One group of a state or several of it: both can be at the limit."""
+    steps = [append(line) for line in "abcd"]
+    world = ServiceWorld(*steps, max_states=max_states, triggers=triggers)
+    world.run()
+    if edited:
+        world.files()["mine"] = "by hand"
+
+    foretold = look(world, "start", *only)
+
+    bring_back(world, "start", *only)
+    assert foretold.checkpoints_remaining == len(world.groups)
 
 
 # --- single files -------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ def test_without_any_source_the_defaults_hold(world: World) -> None:
         max_checkpoints_per_plan=50,
         checkpoint_max_age=0,
         checkpoint_max_total_size=0,
+        store_secrets="capture",
         sandbox_cleanup="on_apply",
         apply_keep=604_800,
         max_retries_per_step=0,
@@ -78,6 +79,7 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         environment = ["A_B"]
         [store]
         max-size = "1.5GB"
+        secrets = "skip"
         [apply]
         keep = "12h"
         [actor]
@@ -115,6 +117,7 @@ def test_every_key_can_be_set_in_the_global_file(world: World) -> None:
         confinement_mode="off",
         confinement_environment=("A_B",),
         store_max_size=1_500_000_000,
+        store_secrets="skip",
         actor_max_steps=9,
         actor_max_tokens=1000,
         actor_max_cost=1.5,
@@ -148,6 +151,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
             "CLEVERAGENTS_CONFINEMENT_MODE": "required",
             "CLEVERAGENTS_CONFINEMENT_ENVIRONMENT": "JAVA_HOME, X",
             "CLEVERAGENTS_STORE_MAX_SIZE": "500MB",
+            "CLEVERAGENTS_STORE_SECRETS": "skip",
             "CLEVERAGENTS_ACTOR_MAX_STEPS": "8",
             "CLEVERAGENTS_ACTOR_MAX_TOKENS": "2000",
             "CLEVERAGENTS_ACTOR_MAX_COST": "2.5",
@@ -178,6 +182,7 @@ def test_every_key_can_be_set_in_the_environment(world: World) -> None:
         confinement_mode="required",
         confinement_environment=("JAVA_HOME", "X"),
         store_max_size=500_000_000,
+        store_secrets="skip",
         actor_max_steps=8,
         actor_max_tokens=2000,
         actor_max_cost=2.5,

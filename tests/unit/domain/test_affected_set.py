@@ -3,8 +3,9 @@
 from domain_builders import NOW, PLAN, ulid
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from cleveragents.domain.affected import AffectedSet, History
+from cleveragents.domain.affected import AffectedSet, History, Reason
 from cleveragents.domain.decision import (
     Decision,
     DecisionType,
@@ -330,3 +331,57 @@ def test_what_is_proven_to_depend_cannot_be_kept() -> None:
     assert affected.decisions.keys() == {number(1), number(2)}
     assert affected.decisions[number(2)].proven
     assert affected.kept == {}
+
+
+def test_each_that_goes_is_told_why_because_of_which_and_whether_that_is_proven() -> None:
+    used = Dependency(decision_id=number(3), depends_on=number(1), why="reads code:a")
+    deeds = [did(1, code=paths("a"), db=WHOLE), did(4, code=paths("a")), did(5, db=paths("x"))]
+    decisions = [decided(0, None), decided(1), decided(2, 1), *map(decided, range(3, 7))]
+
+    affected = history(decisions, [used], [*deeds, did(6, UNKNOWN)]).affected_by(
+        number(1), since=10
+    )
+
+    by = number(1)
+    assert affected.decisions == {
+        by: Reason(why="is corrected"),
+        number(2): Reason(why="was made because of it", source=by),
+        number(3): Reason(why="reads code:a", source=by),
+        number(4): Reason(why="changed code:a, which goes back", source=by),
+        number(5): Reason(why="changed db, which goes back whole", source=by),
+        number(6): Reason(why=UNDECLARED, source=by, proven=False),
+    }
+
+
+def test_who_is_kept_and_what_went_before_keep_nobody_else() -> None:
+    kept = chain(did(1), did(2, UNKNOWN), did(3, UNKNOWN), keep=(2,))
+    assert (kept.decisions.keys(), kept.kept.keys()) == ({number(1), number(3)}, {number(2)})
+
+    again = [
+        did(2, code=paths("a", *"bcdef")),
+        *(did(3 + n, code=paths("bcdef"[n])) for n in range(5)),
+    ]
+    assert len(chain(did(1, code=paths("a")), *again).decisions) == 7
+
+
+def test_files_that_nobody_has_changed_since_take_nobody_along() -> None:
+    deeds = [did(1, code=paths("a")), did(2, code=paths("b"))]
+    known = history([decided(1, None), decided(2, None)], [], deeds)
+
+    assert known.affected_by(number(1), since=20).decisions.keys() == {number(1)}
+
+
+def test_only_steps_after_the_corrected_one_may_have_used_what_it_did() -> None:
+    unsure = Reach(reads=None, reads_hidden=False, writes_hidden=False)
+    decisions = [decided(1, None), decided(2, None)]
+    start = number(1)
+
+    def goes(first: Decision, *deeds: StepWrites) -> bool:
+        known = history([first, decisions[1]], [], list(deeds))
+        return number(2) in known.affected_by(start, since=0).decisions
+
+    assert goes(decisions[0], did(2, unsure)), "whoever takes its place may change anything"
+    assert goes(decisions[0], did(1), did(2, unsure))
+    assert not goes(decisions[0], did(1), replace(did(2, unsure), step_index=1)), "the same step"
+    assert not goes(decisions[0], did(1), replace(did(2, unsure), step_index=None))
+    assert not goes(replace(decisions[0], step_index=None), did(1), did(2, unsure)), "no step"

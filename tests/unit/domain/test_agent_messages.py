@@ -4,7 +4,6 @@ import pytest
 
 from cleveragents.domain.agent_messages import hook_message
 from cleveragents.domain.agent_presets import PRESETS, UNKNOWN, preset_of
-from cleveragents.domain.run_request import described, name_of
 
 CODEX = {
     "session_id": "01a1e5ed-62a3-78f3-998a-6a0abae6f7e1",
@@ -34,13 +33,40 @@ def test_a_patch_is_known_by_its_files() -> None:
     assert told["session"] == CODEX["session_id"]
 
 
+def test_one_patched_file_stands_alone_and_a_path_that_was_said_stays() -> None:
+    patch = "*** Begin Patch\n*** Delete File:  a.py \n*** End Patch\n"
+
+    def path(**asked: object) -> object:
+        told = hook_message("pre-tool", {**CODEX, "tool_input": asked})
+        return told["arguments"].get("path")
+
+    assert path(command=patch) == "a.py"
+    assert path(command=patch, path="b.py") == "b.py"
+    assert path(command=["*** Add File: c.py"]) is None
+    assert path(command="ls") is None
+
+
+def test_the_message_says_kind_tool_and_error() -> None:
+    told = hook_message("tool-failed", {**CODEX, "error": "no room"})
+
+    assert (told["kind"], told["tool"], told["error"]) == ("tool-failed", "apply_patch", "no room")
+    assert hook_message("pre-tool", {**CODEX, "tool_input": "text"})["arguments"] == "text"
+
+
 def test_a_call_without_a_name_is_known_by_what_it_is_about() -> None:
     before = hook_message("pre-tool", GEMINI)
     ended = {**GEMINI, "hook_event_name": "AfterTool", "timestamp": "later"}
     after = hook_message("post-tool", {**ended, "tool_response": {"llmContent": "Output: /r"}})
     other = hook_message("pre-tool", {**GEMINI, "tool_input": {"command": "ls"}})
 
-    assert before["call_id"] == after["call_id"] != other["call_id"]
+    turned = {"description": "scripted", "command": "pwd"}
+    again = hook_message("pre-tool", {**GEMINI, "tool_input": turned})
+    renamed = hook_message("pre-tool", {**GEMINI, "tool_name": "another"})
+    half = hook_message("pre-tool", {**GEMINI, "tool_input": {"command": "\ud83d"}})
+
+    assert before["call_id"] == after["call_id"] == again["call_id"] != other["call_id"]
+    assert len({call["call_id"] for call in (before, other, renamed, half)}) == 4
+    assert len(before["call_id"]) == 16
     assert after["response"] == "Output: /r"
 
 
@@ -50,6 +76,8 @@ def test_what_people_see_of_a_result_comes_first() -> None:
     drawn = {"llmContent": "for the model", "returnDisplay": {"fileDiff": "x"}}
     told = hook_message("post-tool", {**GEMINI, "tool_response": drawn})
     assert told["response"] == "for the model"
+    odd = {"llmContent": [{"inlineData": "x"}]}
+    assert hook_message("post-tool", {**GEMINI, "tool_response": odd})["response"] == ""
 
 
 def test_a_message_of_nobody_we_know_stays_as_it_is() -> None:
@@ -57,7 +85,7 @@ def test_a_message_of_nobody_we_know_stays_as_it_is() -> None:
 
     assert told["response"] == {"stdout": "x"}
     assert told["call_id"] is None
-    with pytest.raises(ValueError, match="tool_name"):
+    with pytest.raises(ValueError, match=r"^it has no `tool_name`$"):
         hook_message("pre-tool", {"tool_name": ""})
 
 
@@ -66,28 +94,10 @@ def test_presets_go_by_the_programs_name_unless_one_is_said() -> None:
     assert preset_of("sh", None) is UNKNOWN
     assert preset_of("sh", "codex") is PRESETS["codex"]
     assert preset_of("claude", "none") is UNKNOWN
-    with pytest.raises(ValueError, match="did you mean `gemini`"):
+    with pytest.raises(ValueError, match=r"^no agent `gemni` is known; did you mean `gemini`\?$"):
         preset_of("", "gemni")
+    with pytest.raises(ValueError, match=r"^no agent `xyz` is known$"):
+        preset_of("", "xyz")
     assert not UNKNOWN.network
     assert all(preset.network and preset.folders for preset in PRESETS.values())
     assert PRESETS["aider"].command("do it") == ("aider", "--message", "do it")
-
-
-@pytest.mark.parametrize(
-    ("program", "name"),
-    [
-        ("/usr/bin/claude", "claude"),
-        ("./my agent.sh", "my-agent.sh"),
-        ("a\udcffb", "a-b"),
-        ("…", "run"),
-        ("x" * 90, "x" * 40),
-    ],
-)
-def test_a_plan_is_called_as_its_program(program: str, name: str) -> None:
-    assert name_of(program) == name
-
-
-def test_a_command_is_told_as_one_would_type_it() -> None:
-    assert described(("sh", "-c", "echo 'a'\nb")) == "sh -c 'echo '\\''a'\\'' b'"
-    assert described(("a\udcff",)) == "'a\\udcff'"
-    assert len(described(("x" * 500,))) == 200

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cleveragents.domain.changes import ChangeKind, FileChange, in_words
+from cleveragents.domain.changes import ChangeKind, FileChange, ResourceDiff, in_words
 
 
 def changes(*paths: str) -> list[FileChange]:
@@ -22,3 +22,12 @@ def changes(*paths: str) -> list[FileChange]:
 )
 def test_one_path_stands_for_all(paths: list[str], told: str) -> None:
     assert in_words(changes(*paths)) == told
+
+
+def test_what_apply_does_not_take_is_told_as_another_look_says() -> None:
+    first = ResourceDiff(patch="text", left_behind=("a",), empty_folders=("b",), brought=("c",))
+    other = ResourceDiff(patch="other", left_behind=("x",), empty_folders=("y",), brought=("z",))
+
+    assert first.leaving_out(other) == ResourceDiff(
+        patch="text", left_behind=("x",), empty_folders=("y",), brought=("c",)
+    )

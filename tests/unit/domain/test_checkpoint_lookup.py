@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 from domain_builders import ACTION, NOW, OTHER_PLAN, PLAN, a_group, a_plan, ulid
+from msgspec.structs import replace
 
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason, PrunedCheckpoint
 from cleveragents.domain.checkpoint_lookup import (
@@ -272,3 +273,68 @@ def test_what_was_pruned_is_told_apart_from_what_never_was(wanted: str) -> None:
     when = "it was pruned at 2025-03-01 12:00:00+00:00"
     assert caught.value.message == f"{what}: {when}: older than 2 days"
     assert PLAN in caught.value.hint
+
+
+def refused(wanted: str, groups: Sequence[CheckpointGroup]) -> str:
+    with pytest.raises((CheckpointNotFoundError, CheckpointAmbiguousError)) as caught:
+        found(wanted, groups)
+    return caught.value.message
+
+
+def test_what_is_refused_is_named_as_it_was_typed() -> None:
+    assert refused("step", GROUPS).startswith("'step' fits 2 checkpoint groups:")
+    twice = [a_group(n, label=f"same {n}", labelled_by_hand=True) for n in (15, 16)]
+    assert refused("SAME", (*RUN, *twice)).startswith("'SAME' fits 2 checkpoint groups:")
+    assert refused("1", (RUN[0], RUN[3])) == (
+        f"plan {PLAN} has no checkpoint, group or label '1' any more: what step 1 left was pruned,"
+        " or the step has failed, or a correction has left it alone"
+    )
+    assert refused("one", (RUN[0], RUN[3])).startswith(f"plan {PLAN} has no checkpoint, group or")
+    assert "'one' any more" in refused("one", (RUN[0], RUN[3]))
+
+
+def test_of_two_groups_that_fit_the_one_that_still_counts_is_meant() -> None:
+    kept = [
+        a_group(
+            number,
+            label="before moving house",
+            reason=CheckpointReason.BEFORE_ROLLBACK,
+            last_completed_step=1,
+            superseded=number == 15,
+        )
+        for number in (15, 16)
+    ]
+    assert found("before moving", (*RUN, *kept)) is kept[1]
+    assert found("BEFORE MOVING HOUSE", (*RUN, *kept)) is kept[1]
+    gone = [
+        a_group(number, label=label, last_completed_step=1, superseded=True)
+        for number, label in ((17, "other"), (18, "wrote 18.md"))
+    ]
+    live = a_group(19, label="wrote 19.md", last_completed_step=1)
+    assert found(".md", (*RUN, *gone, live)) is live
+    assert found(".md", (*RUN, *gone)) is gone[1]
+    both = a_group(20, label="wrote 20.md", last_completed_step=1)
+    assert refused(".md", (*RUN, live, both)).startswith("'.md' fits 2 checkpoint groups:")
+
+
+def test_of_two_steps_of_one_name_the_one_that_has_a_group_is_meant() -> None:
+    action = replace(ACTION, steps=(replace(ACTION.steps[0], name="same"),) * 2)
+
+    def named(*groups: CheckpointGroup) -> CheckpointGroup:
+        plan = a_plan(action=action, last_completed_step=1, head=groups[-1].head)
+        line = timeline(plan, groups)
+        return CheckpointNames(PLAN, lambda: line, lambda _: None, lambda *_: None).find("same", [])
+
+    second = a_group(13, label="after two", last_completed_step=1)
+    assert named(RUN[0], second) is second
+    with pytest.raises(CheckpointNotFoundError, match="'same' any more: what step 1 left"):
+        named(RUN[0])
+    with pytest.raises(CheckpointAmbiguousError, match="^'same' fits 2 checkpoint groups"):
+        named(RUN[0], a_group(11, label="after one", last_completed_step=0), second)
+
+
+def test_what_fits_several_is_told_with_name_and_label_and_steps_without_a_group_are_not() -> None:
+    (line,) = told_apart(line_of(RUN), [RUN[1].group_id])
+
+    assert line.endswith(f"  one ({RUN[1].label})")
+    assert len(told_apart(line_of((RUN[0], RUN[3])))) == 2

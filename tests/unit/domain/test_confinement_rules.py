@@ -125,3 +125,13 @@ def test_what_the_settings_require_no_action_undoes() -> None:
     assert strictest(OFF, PREFERRED) is OFF
     assert strictest(REQUIRED, OFF) is REQUIRED
     assert strictest(OFF, REQUIRED) is REQUIRED
+
+
+@pytest.mark.parametrize("layers", [False, True])
+@pytest.mark.parametrize("view", [False, True])
+def test_a_step_is_at_home_where_it_has_a_view_and_has_layers_only_there(
+    *, view: bool, layers: bool
+) -> None:
+    found = enforcement(Confinement(), PREFERRED, replace(ALL, read_only_view=view, layers=layers))
+
+    assert (found.at_home, found.layers) == (view, view and layers)

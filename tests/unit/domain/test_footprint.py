@@ -38,7 +38,7 @@ def changed(*paths: str) -> dict[str, Footprint]:
 
 
 def did(
-    decision_id: DecisionId, touched: Touched, index: int = 0, reach: Reach = NO_REACH
+    decision_id: DecisionId, touched: Touched, index: int | None = 0, reach: Reach = NO_REACH
 ) -> StepWrites:
     return StepWrites(
         decision_id=decision_id, step_index=index, seq=0, touched=touched, reach=reach
@@ -169,6 +169,8 @@ def test_two_reach_as_far_as_either_does() -> None:
     assert NO_REACH.joined(READS_A) == READS_A
     assert READS_A.joined(UNKNOWN) == UNKNOWN
     assert NO_REACH.joined(LOOKS_OUT) == LOOKS_OUT
+    told = Reach(targets={"code": ("a",), "db": ("x",)}).joined(Reach(targets={"code": ("b",)}))
+    assert told.targets == {"code": ("a", "b"), "db": ("x",)}
 
 
 def overtaken(mine: StepWrites, later: StepWrites, *, unproven: bool = True) -> str | None:
@@ -199,3 +201,33 @@ def test_only_the_last_time_that_a_step_ran_counts() -> None:
     mine = did(TWO, {}, 1, READS_A)
 
     assert Writers([mine, did(ONE, changed("a"), 0), mine]).overtaken(TWO) is None
+
+
+def test_of_several_that_ran_late_only_those_before_it_overtake_a_step() -> None:
+    mine, far = did(TWO, {}, 1, READS_A), did(THREE, {}, 2)
+
+    assert Writers([mine, far, did(ONE, changed("a"), 1)]).overtaken(TWO) is None, "beside it"
+    assert Writers([mine, far, did(ONE, changed("a"), 0)]).overtaken(TWO) == "reads code:a"
+
+
+def test_what_is_no_step_comes_before_none_and_after_none() -> None:
+    nowhere, late = did(TWO, changed("a"), None, READS_A), did(ONE, changed("a"), 0)
+
+    assert Writers([nowhere, did(THREE, {}, 2), late]).overtaken(TWO) is None
+    mine = did(TWO, {}, 1, READS_A)
+    assert Writers([mine, did(THREE, {}, 2), did(ONE, changed("a"), None)]).overtaken(TWO) is None
+
+
+def test_who_changes_all_of_a_resource_depends_on_everybody_who_changed_something_there() -> None:
+    known = Writers([did(ONE, changed("a")), did(TWO, changed("b"))])
+
+    assert known.behind({"code": Footprint(whole=True)}, NO_REACH) == {
+        ONE: "changes code after it",
+        TWO: "changes code after it",
+    }
+
+
+def test_unless_a_person_kept_it_a_step_that_may_read_anything_is_overtaken() -> None:
+    mine = did(TWO, {}, 1, UNKNOWN)
+
+    assert Writers([mine, did(ONE, changed("a"), 0)]).overtaken(TWO) == UNDECLARED

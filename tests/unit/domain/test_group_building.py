@@ -17,6 +17,7 @@ from cleveragents.domain.checkpoint import (
     CheckpointReason,
     ResourceState,
     Snapshot,
+    SparedSince,
 )
 from cleveragents.domain.decision import Position
 from cleveragents.domain.group_builder import GroupDraft, build_group, hash_of, holds
@@ -272,6 +273,36 @@ def test_what_was_not_captured_or_was_unusual_is_named() -> None:
     assert metadata["excluded"] == ["target/"]
     assert metadata["skipped"] == ["a.sock"]
     assert metadata["notes"] == ["odd"]
+
+
+def test_what_was_unusual_where_nothing_changed_and_what_an_actor_forgets_is_the_groups() -> None:
+    notes = {key: replace(s, notes=("odd",)) for key, s in captured(code="h1", docs="h2").items()}
+    before = built(captured=captured(code="h1", docs="other"))
+    forgetful = replace(PLAN, actor_state={"not_remembered": ["a.db"]})
+
+    group = built(captured=notes, previous=before, plan=forgetful)
+
+    assert group.checkpoints[-1].metadata["notes"] == [
+        "code: odd",
+        "of what the agent remembers this was too large: a.db",
+    ]
+    assert "notes" not in built().checkpoints[-1].metadata
+
+
+def test_what_a_way_back_in_place_spares_is_on_record_with_it() -> None:
+    spares = SparedSince(group=GroupId(ulid(81)), keep=True)
+
+    (metadata, *_) = (
+        item.metadata for item in built(moment=replace(MOMENT, spares=spares)).checkpoints
+    )
+
+    assert (metadata["since"], metadata["keep"]) == (spares.group, True)
+
+
+def test_what_was_captured_without_a_group_is_counted_with_the_next_one() -> None:
+    group = built(resources=(a_resource(CODE, uncounted=7), BOTH[1]))
+
+    assert [item.size_bytes for item in group.checkpoints] == [47, 40, 0]
 
 
 def test_a_group_and_the_state_of_its_plan_have_one_id_and_each_resource_its_own() -> None:

@@ -55,6 +55,8 @@ def test_a_plan_that_is_over_is_as_old_as_its_end_and_others_as_the_last_that_ha
     assert last_touched(waiting, None) == NOW - 20 * DAY
     assert last_touched(waiting, NOW - 2 * DAY) == NOW - 2 * DAY
     assert last_touched(plan(State.QUEUED), None) == MADE
+    failed = plan(State.ERRORED, finished_at=NOW - 3 * DAY)
+    assert last_touched(failed, NOW) == NOW
 
 
 def test_what_could_not_be_compared_is_precious() -> None:

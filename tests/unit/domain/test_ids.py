@@ -16,6 +16,7 @@ from cleveragents.domain.ids import (
     Ulid,
     endings,
     id_part,
+    made_at,
 )
 
 KINDS = (PlanId, DecisionId, CheckpointId, GroupId, ResourceId, ToolCallId)
@@ -90,3 +91,16 @@ def test_an_ending_is_as_short_as_it_can_be_and_no_other_has_it(ids: set[str]) -
 def test_what_is_no_part_of_an_id_is_not_taken_for_one(text: str) -> None:
     assert id_part(text) is None
     assert id_part(" 1zz9 ") == "1ZZ9"
+
+
+def test_an_id_says_when_it_was_made() -> None:
+    assert made_at("01ARYZ6S410000000000000000") == 1469918176.385
+    assert made_at("00000000010000000000000000") == 0.001
+    assert made_at("0" * 26) == 0
+
+
+def test_a_kind_of_id_is_named_in_what_it_refuses() -> None:
+    class ShelfId(Ulid, kind="shelf id"): ...
+
+    with pytest.raises(InvalidIdError, match="shelf id"):
+        ShelfId("x")

@@ -1,9 +1,10 @@
 """Where a plan belongs, and which of the plans around one is the latest."""
 
 import pytest
+from domain_builders import a_resource
 
 from cleveragents.domain.ids import PlanId
-from cleveragents.domain.places import PlacedPlan, folder_of, latest_of
+from cleveragents.domain.places import PlacedPlan, folder_of, latest_of, place_of
 from cleveragents.domain.resource_kinds import (
     FS_DIRECTORY,
     GIT_CHECKOUT,
@@ -42,3 +43,10 @@ def test_the_innermost_folder_that_has_plans_counts_and_there_the_first_of_the_l
 def test_a_plan_without_a_place_or_of_another_is_never_meant() -> None:
     plans = [placed(THIRD, None), placed(SECOND, "/a/bc")]
     assert latest_of(plans, ["/a/b", "/a", "/"]) is None
+
+
+def test_a_plan_belongs_where_its_first_resource_is_and_without_one_nowhere() -> None:
+    first, second = (a_resource(location=place) for place in ("/home/u/shop", "/srv"))
+
+    assert place_of([first, second]) == "/home/u/shop"
+    assert place_of([]) is None

@@ -1,6 +1,6 @@
 """A resource of a plan knows how far its sandbox is, and which snapshots it cannot do without."""
 
-from domain_builders import a_resource
+from domain_builders import OTHER_PLAN, a_resource
 
 from cleveragents.domain.resource import SandboxStatus
 from cleveragents.domain.resource_kinds import FS_DIRECTORY, SQLITE
@@ -54,3 +54,17 @@ def test_commands_work_in_a_folder_and_in_the_folder_around_a_file() -> None:
     database = a_resource(type=SQLITE.type, sandbox_path="/data/plan/db/app.db").address
     assert (database.value, database.folder) == ("/data/plan/db/app.db", "/data/plan/db")
     assert database.writable == ("/data/plan/db",)
+
+
+def test_a_sandbox_that_is_missing_is_only_shown_so() -> None:
+    assert a_resource().missing() == a_resource(status=SandboxStatus.MISSING)
+
+
+def test_a_childs_resource_begins_with_nothing_of_what_became_of_its_parents() -> None:
+    parents = a_resource(exclude=("target/",), uncounted=7, branched_at="b", origin="o")
+
+    child = parents.ready("first").intending({"commit": "abc"}, {"second"}).child_of(OTHER_PLAN)
+
+    assert child == a_resource(
+        exclude=("target/",), kept_with=OTHER_PLAN, status=SandboxStatus.PENDING, boundary=None
+    )

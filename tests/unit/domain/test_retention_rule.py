@@ -278,3 +278,17 @@ def test_what_shares_the_bytes_of_one_that_stays_costs_nothing_and_stays() -> No
 )
 def test_an_age_is_told_in_the_largest_unit_that_comes_out_even(age: timedelta, words: str) -> None:
     assert in_words(age) == words
+
+
+@pytest.mark.parametrize(
+    ("states", "alike", "room"),
+    [(1, 1, 2), (3, 1, 1), (3, 2, 1), (4, 2, 0), (2, 3, 0), (5, 1, -1), (1, 4, -1)],
+)
+def test_so_many_groups_can_be_added_before_one_might_go(
+    states: int, alike: int, room: int
+) -> None:
+    """The state where the plan is does not count, and a name may be there as often as a state."""
+    rule = CheckpointRetentionPolicy(max_states=3)
+    counts = StateCounts(states=states, alike=alike)
+
+    assert (rule.room(counts), rule.allows(counts)) == (room, room >= 0)

@@ -169,3 +169,16 @@ def test_a_child_that_is_still_wanted_is_nobodys_refusal() -> None:
     )
     assert not child.settled
     child.refuse_if_settled(CHILD.plan_id)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("resource", "docs"), ("path", "b"), ("kind", ConflictKind.DELETE), ("key", "k2")],
+)
+def test_a_conflict_is_another_one_once_its_place_or_its_contents_are(
+    field: str, value: object
+) -> None:
+    first = Conflict(resource="code", path="a", kind=ConflictKind.CONTENT, key="k1", ours="x")
+
+    assert first.is_as(replace(first, ours="told otherwise", more=3))
+    assert not first.is_as(replace(first, **{field: value}))

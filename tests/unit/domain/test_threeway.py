@@ -1,5 +1,6 @@
 """Three versions of a text: what is agreed, what is disputed, what one takes back of another."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,3 +117,41 @@ def test_what_is_too_long_to_look_at_is_disputed_as_a_whole() -> None:
 
 def test_lines_keep_their_ends() -> None:
     assert lines_of(b"a\r\nb\rc") == [b"a\r\n", b"b\r", b"c"]
+
+
+@pytest.mark.parametrize("longest", range(3))
+def test_a_text_is_looked_at_up_to_so_many_lines_whichever_version_has_them(longest: int) -> None:
+    def long(lines: int) -> list[list[bytes]]:
+        return [[b"x\n"] * (lines if which == longest else 1) for which in range(3)]
+
+    just, over = long(MOST_LINES), long(MOST_LINES + 1)
+
+    assert [len(r.ours) for r in three_way(*over)] == [len(over[1])]
+    assert three_way(*over)[0].disputed
+    assert not three_way(*just)[0].disputed
+    assert len(undone(*over)) == 1
+    assert undone(*over)[0].base == tuple(over[0])
+    assert all(r.base == () for r in undone(*just))
+    if longest:
+        assert two_way(*over[1:])[0].disputed
+        assert not two_way(*just[1:])[0].disputed
+
+
+def test_each_part_says_in_which_line_of_ours_it_begins() -> None:
+    found = three_way(lines("abcde"), lines("axcde"), lines("abcdy"))
+
+    assert [(r.line, r.disputed) for r in found] == [(1, False), (2, False), (3, False), (5, False)]
+
+
+def test_a_line_that_is_everywhere_is_as_good_a_place_to_meet_as_any() -> None:
+    base = [b"}\n" if n % 2 else b"%d\n" % n for n in range(400)]
+    ours, theirs = [b"new\n", *base], [*base, b"end\n"]
+
+    assert disputed(three_way(base, ours, theirs)) == []
+    assert len(three_way(base, ours, theirs)) == 3
+
+
+def test_a_change_elsewhere_takes_back_nothing_of_ours() -> None:
+    assert undone(lines("ab"), lines("abx"), lines("cbx")) == [], "ours has changed the end"
+    assert undone(lines("abcd"), lines("bcd"), lines("bcda")) == [], "it was gone before that"
+    assert undone(lines("abcd"), lines("acd"), lines("bacd")) == [], "it was gone behind that"

@@ -278,3 +278,54 @@ def test_one_step_back_from_a_step_that_failed_for_its_actor_is_before_that_step
     back = line.before(1)
     assert back is not None
     assert (back.number, line.numbered(2)) == (1, line.before(0))
+
+
+def test_where_no_checkpoints_are_made_each_step_that_is_over_has_a_row_all_the_same() -> None:
+    line = timeline(stood([], 1), [])
+
+    assert told(line) == [(0, "start", None), (1, "one", None)]
+    assert (line.stands_at, line.here) == (1, line.rows[1])
+    assert timeline(a_plan(action=ACTION), []).stands_at == 0
+
+
+def test_where_all_steps_were_taken_back_the_start_stays() -> None:
+    groups = [START]
+
+    assert told(timeline(stood(groups, 0), groups)) == [(0, "start", "start")]
+
+
+def test_what_a_rollback_has_left_behind_leads_to_the_end_of_its_step_and_has_its_changes() -> None:
+    first, second = (DecisionId(ulid(600 + index)) for index in (0, 1))
+    gone = [
+        a_moment(5, 2, superseded=True, label="after 2", step_index=1, decision_id=second),
+        a_moment(6, 2, R.COMPLETE, superseded=True, step_index=1, decision_id=second),
+        a_moment(7, 2, superseded=True, label="decision 3", decision_id=first),
+    ]
+    calls = [a_call(0, "a"), a_call(1, "b", undone=True), a_call(1, "c", undone=True)]
+
+    line = timeline(stood(RUN[:4], 1, state=State.QUEUED), [*RUN[:4], *gone], calls)
+
+    (row,) = [row for row in line.rows if row.superseded]
+    assert (row.name, row.group) == ("group 6", gone[1])
+    assert [change.path for change in row.changes] == ["b", "c"]
+
+
+def test_what_a_rollback_to_a_label_kept_is_called_by_that_label() -> None:
+    mine = a_moment(5, 1, R.MANUAL, label="mine", labelled_by_hand=True)
+    kept = a_moment(6, 1, R.BEFORE_ROLLBACK, label="x", source="rollback", superseded=True)
+    kept.checkpoints[0].metadata["target"] = mine.group_id  # type: ignore[index]
+    bare = a_moment(7, 1, R.MANUAL, label="bare", checkpoints=())
+
+    line = timeline(stood([mine], 1, state=State.QUEUED), [*RUN[:4], mine, kept, bare])
+
+    assert [row.name for row in line.rows][2:] == ["mine", "before going back to mine", "bare"]
+
+
+def test_one_step_back_from_the_middle_of_a_step_is_before_it_however_the_plan_came_there() -> None:
+    half = ResourceState(resource_id=CODE, snapshot="2", state_hash="", boundary="1")
+    middle = a_moment(6, 1, R.ON_TOOL_WRITE, resource_states=(half,))
+    there = timeline(stood([middle], 1, state=State.QUEUED), [*RUN[:4], middle])
+    killed = timeline(stood(RUN[:4], 1, state=State.PROCESSING), RUN[:4])
+    waits = timeline(stood(RUN[:4], 1, state=State.QUEUED), RUN[:4])
+
+    assert [line.stands_at for line in (there, killed, waits)] == [2, 2, 1]

@@ -2,11 +2,13 @@
 
 from typing import Any
 
-from domain_builders import CODE, a_group, a_plan
+from domain_builders import CODE, NOW, a_group, a_plan, ulid
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cleveragents.domain.checkpoint import CheckpointGroup, CheckpointReason, ResourceState
-from cleveragents.domain.decision import Fork, is_live, lineage
+from cleveragents.domain.decision import Decision, DecisionType, Fork, is_live, lineage
+from cleveragents.domain.ids import DecisionId
 from cleveragents.domain.plan import Plan
 from cleveragents.domain.undo import PlanPast, redoable, undoable
 
@@ -20,6 +22,7 @@ class Past:
         self.plan: Plan = a_plan()
         self.groups: list[CheckpointGroup] = []
         self.forks: list[Fork] = []
+        self.decisions: list[Decision] = []
         self.content = "start"
         self.made = 0
         self.half_done_on: str | None = None
@@ -57,13 +60,34 @@ class Past:
         index = self.done
         if self.half_done_on is not None:  # a resume undoes it first
             self.content, self.half_done_on = self.half_done_on, None
-        self.record(R.DECISION)
-        self.record(R.ON_TOOL_WRITE)
+        decision = self.decide(index)
+        self.record(R.DECISION, decision_id=decision)
+        self.record(R.ON_TOOL_WRITE, decision_id=decision)
         if changes:
             self.made += 1
             self.content = f"content {self.made}"
         self.plan = self.plan.advance(index, {})
-        self.record(R.ON_TOOL_WRITE_COMPLETE, step_index=index)
+        self.record(R.ON_TOOL_WRITE_COMPLETE, step_index=index, decision_id=decision)
+
+    def decide(self, index: int) -> DecisionId:
+        """To do a step that no other one is called like."""
+        decision = DecisionId(ulid(10_000 + len(self.decisions)))
+        self.decisions.append(
+            Decision(
+                decision_id=decision,
+                plan_id=self.plan.plan_id,
+                parent_id=None,
+                position=self.plan.here,
+                type=DecisionType.TOOL_INVOCATION,
+                question="",
+                chosen=f"file.write: step {len(self.decisions) + 1}",
+                phase="execute",
+                step_index=index,
+                attempt=self.plan.attempt,
+                created_at=NOW,
+            )
+        )
+        return decision
 
     def complete(self) -> None:
         """The actor has nothing more to do, and knows more than before."""
@@ -82,7 +106,10 @@ class Past:
         self.record(R.DECISION, source="prompt")
 
     def label(self) -> None:
-        self.record(R.MANUAL, labelled_by_hand=True, boundary=self.half_done_on)
+        stands_on = self.groups[-1].decision_id
+        self.record(
+            R.MANUAL, labelled_by_hand=True, boundary=self.half_done_on, decision_id=stands_on
+        )
 
     def restore_file(self) -> None:
         """`rollback --only`: a change like any other, on the same line."""
@@ -133,3 +160,36 @@ class Past:
     @property
     def stands(self) -> tuple[str, int]:
         return self.content, self.done
+
+
+DEEDS = st.lists(
+    st.one_of(
+        st.just("step"),
+        st.just("step"),
+        st.sampled_from(("quiet step", "fail", "label", "tell", "only", "correct", "undo", "redo")),
+        st.tuples(st.just("rollback"), st.integers(0, 1000)),
+    ),
+    max_size=14,
+)
+
+
+def lived(deeds: list[object]) -> Past:
+    past = Past()
+    simple = {
+        "step": past.step,
+        "quiet step": lambda: past.step(changes=False),
+        "correct": lambda: past.correct(past.done // 2),
+        "only": past.restore_file,
+        "fail": past.fail,
+        "label": past.label,
+        "tell": past.tell,
+        "undo": past.undo,
+        "redo": past.redo,
+    }
+    for deed in deeds:
+        match deed:
+            case ("rollback", int(pick)):
+                past.rollback(past.groups[pick % len(past.groups)])
+            case str(word):
+                simple[word]()
+    return past
