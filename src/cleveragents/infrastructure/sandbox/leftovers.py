@@ -20,7 +20,11 @@ from cleveragents.infrastructure.files.lent_modes import LENT
 from cleveragents.infrastructure.sandbox.git.command import Git, Start, start_plainly
 from cleveragents.infrastructure.sandbox.git.inside import InsideSession, View
 from cleveragents.infrastructure.sandbox.git.lfs import lfs_in
-from cleveragents.infrastructure.sandbox.git.repository.git_dir import REPOSITORY, GitFolder
+from cleveragents.infrastructure.sandbox.git.repository.git_dir import (
+    FIRST_INDEX,
+    REPOSITORY,
+    GitFolder,
+)
 from cleveragents.infrastructure.sandbox.git.repository.own_place import details_of
 from cleveragents.infrastructure.sandbox.git.repository.pins import (
     OURS,
@@ -94,6 +98,7 @@ class SandboxLeftovers:
             remove_sandbox(self._sandboxes, Path(leftover.path))
             remove_sandbox(self._sandboxes, Path(GitFolder(leftover.path).path))
             remove_sandbox(self._sandboxes, Path(beside(leftover.path)))
+            remove_sandbox(self._sandboxes, Path(f"{leftover.path}{FIRST_INDEX}"))
             with suppress(OSError):  # another sandbox of the plan may still be there
                 Path(leftover.path).parent.rmdir()
         elif leftover.broken and leftover.base:
@@ -109,7 +114,7 @@ class SandboxLeftovers:
         """
         for plan in _listed(self._sandboxes):
             found = _listed(plan)
-            ends = (REPOSITORY, LENT, BESIDE)
+            ends = (REPOSITORY, LENT, BESIDE, FIRST_INDEX)
             names = {functools.reduce(str.removesuffix, ends, path.name) for path in found}
             for sandbox in (plan / name for name in sorted(names)):
                 if len(plan.name) == _ULID_LENGTH:

@@ -22,6 +22,7 @@ from cleveragents.infrastructure.sandbox.git.command import Git
 from cleveragents.infrastructure.sandbox.git.repository.own_place import (
     Submodule,
     details_of,
+    first_index,
     folder_of,
     objects_of,
     require_sandbox,
@@ -160,7 +161,7 @@ class GitCheckouts(Struct, frozen=True):
         _refuse_lost_base(resource)
         with self._views.of_files(resource) as held:
             git, trees = held.git, held.trees
-            folder = trees.of_sandbox(git, resource.base, resource.cut_out)
+            folder = trees.of_sandbox(git, resource.base, resource.cut_out, first_index(resource))
             looked = look(git, trees, resource, folder)
             parts = [diff_of_trees(git, resource.base, looked.folder.tree)]
             for one in sorted(looked.inside, key=lambda one: one.path):
@@ -203,6 +204,7 @@ class GitCheckouts(Struct, frozen=True):
         throw_away(self._sandboxes, resource.sandbox_path)
         throw_away(self._sandboxes, folder_of(resource).path)
         throw_away(self._sandboxes, beside(resource.sandbox_path))
+        throw_away(self._sandboxes, first_index(resource))
 
 
 def _refuse_lost_base(resource: PlanResource) -> None:

@@ -20,6 +20,7 @@ from cleveragents.domain.overlaps import belongs_elsewhere
 from cleveragents.infrastructure.files.data_folder import make_private
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.pipes import refuse_pipes
+from cleveragents.infrastructure.sandbox.git.proofs.first_index import put_first_index
 
 _CLOSED = "Permission denied"
 GITLINK = b"160000"
@@ -92,15 +93,21 @@ class GitTrees:
     def __init__(self, scratch_dir: str) -> None:
         self._scratch = Path(scratch_dir)
 
-    def of_sandbox(self, git: Git, base: str, cut: Collection[str] = ()) -> FolderTree:
+    def of_sandbox(
+        self, git: Git, base: str, cut: Collection[str] = (), first_index: str = ""
+    ) -> FolderTree:
         """What a sandbox holds now, whatever its own index, HEAD and branch say, without what is
         `cut` out of it.
 
-        Every file is read again: neither times nor sizes can hide a change.
+        Read is each file whose status is another than that in `first_index`, which says what the
+        base holds; without that, every file. No size and no time that was set back hides a change:
+        the time of the last change of the status cannot be set.
         """
         refuse_pipes(git.directory)
         with self.private_index(git) as private:
-            private.run("read-tree", base)
+            index, oid_bytes = private.env["GIT_INDEX_FILE"], len(base) // 2
+            if not put_first_index(first_index, git.directory, index, oid_bytes):
+                private.run("read-tree", base)
             # By content: what is the base's need not be added, which would write an object for it.
             private.run("update-index", "-q", "--refresh", check=False)
             nested = _stage_folder(private, refuse=_refuse_unread)

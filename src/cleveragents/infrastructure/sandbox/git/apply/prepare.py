@@ -46,7 +46,7 @@ from cleveragents.infrastructure.sandbox.git.apply.worktree_update import FileUp
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.diff import diff_of_trees, empty_folders, joined
 from cleveragents.infrastructure.sandbox.git.merge import merged_tree
-from cleveragents.infrastructure.sandbox.git.repository.own_place import details_of
+from cleveragents.infrastructure.sandbox.git.repository.own_place import details_of, first_index
 from cleveragents.infrastructure.sandbox.git.repository.pins import Pins, pin, value_of
 from cleveragents.infrastructure.sandbox.git.sandbox import left_behind
 from cleveragents.infrastructure.sandbox.git.submodules.carry_out import diffs_of, users_submodule
@@ -92,7 +92,9 @@ class GitApply:
     def prepare_apply(self, resource: PlanResource, options: ApplyOptions) -> PreparedApply:
         git = _project(resource, options)
         with self._means.views.of_files(resource) as held:
-            folder = held.trees.of_sandbox(held.git, resource.base, resource.cut_out)
+            folder = held.trees.of_sandbox(
+                held.git, resource.base, resource.cut_out, first_index(resource)
+            )
             looked = look(held.git, held.trees, resource, folder)
             over = Bringing(views=self._means.views, held=held, resource=resource)
             # First: what the project's commit is to name has to be there.

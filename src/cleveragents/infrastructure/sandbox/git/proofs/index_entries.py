@@ -24,7 +24,7 @@ _ABSENT = 0x4000 | 0x2000
 def entries_of(data: bytes, oid_bytes: int) -> dict[bytes, Proof] | None:
     """Those that say what is in a file, or a link: not what is assumed, left out, intended or in
     dispute. None where git has to be asked. `oid_bytes` is how long the name of an object is."""
-    if len(data) < _HEADER.size + oid_bytes or not _is_whole(data, oid_bytes):
+    if not is_whole(data, oid_bytes):
         return None
     magic, version, count = _HEADER.unpack_from(data)
     if magic != b"DIRC" or version not in (2, 3, 4):
@@ -99,8 +99,11 @@ def _may_be_read(data: bytes, start: int, oid_bytes: int) -> bool:
     return True
 
 
-def _is_whole(data: bytes, oid_bytes: int) -> bool:
-    """By the hash at its end; zeroes stand there where the user has switched that off."""
+def is_whole(data: bytes, oid_bytes: int) -> bool:
+    """Whether this is all of an index, by the hash at its end; zeroes stand there where the user
+    has switched that off."""
+    if len(data) < _HEADER.size + oid_bytes:
+        return False
     told = data[-oid_bytes:]
     if not any(told):
         return True

@@ -50,6 +50,8 @@ STASH_LOG = "logs/refs/stash"
 _SPLIT_INDEX = "sharedindex."
 # No resource has a dot in its name, so that this is never another resource's sandbox.
 REPOSITORY = ".git"
+# The index as the checkout of the sandbox wrote it, where no step can write.
+FIRST_INDEX = ".index"
 _HEAD = rb"(ref: [^\0\n]+|[0-9a-f]{40,64})\n?"
 _INDEX = b"DIRC"
 _ESCAPES = {b"\\": b"\\\\", b'"': b'\\"', b"\n": b"\\n"}

@@ -7,7 +7,7 @@ from msgspec import Struct
 from cleveragents.domain.errors import ProjectMissingError, SandboxMissingError
 from cleveragents.domain.resource import PlanResource
 from cleveragents.infrastructure.sandbox.git.command import UNSYNCED, Git
-from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
+from cleveragents.infrastructure.sandbox.git.repository.git_dir import FIRST_INDEX, GitFolder
 from cleveragents.infrastructure.sandbox.own_state import read_back
 
 
@@ -43,6 +43,12 @@ def details_of(resource: PlanResource) -> CheckoutDetails:
 
 def folder_of(resource: PlanResource) -> GitFolder:
     return GitFolder(resource.sandbox_path)
+
+
+def first_index(resource: PlanResource) -> str:
+    """The index of the sandbox as it was made: which files the base holds, with the status that
+    they had before any step. Only a sandbox that was checked out has one."""
+    return resource.sandbox_path + FIRST_INDEX
 
 
 def objects_of(resource: PlanResource) -> str:

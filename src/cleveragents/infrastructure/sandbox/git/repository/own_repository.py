@@ -7,6 +7,7 @@ after a crash.
 """
 
 import os
+import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +24,7 @@ from cleveragents.infrastructure.sandbox.git.config import GitSettings
 from cleveragents.infrastructure.sandbox.git.repository.git_dir import GitFolder
 from cleveragents.infrastructure.sandbox.git.repository.own_place import (
     details_of,
+    first_index,
     folder_of,
     new_git,
     objects_of,
@@ -38,7 +40,12 @@ from cleveragents.infrastructure.sandbox.git.repository.ref_files import (
 from cleveragents.infrastructure.sandbox.git.submodules.records import inside
 
 # Plumbing that writes an index of ours must leave no part of it in the user's repository.
-_WHOLE_INDEX = ("-c", "core.splitIndex=false", "-c", "index.sparse=false")
+# What is remembered of untracked files would hold for the sandbox, and not for a copy.
+_WHOLE_INDEX = tuple(
+    word
+    for setting in ("core.splitIndex=false", "index.sparse=false", "core.untrackedCache=false")
+    for word in ("-c", setting)
+)
 # Many files are written by several processes; for fewer than this it would not pay.
 _FEW = "800"
 _MOST_PROCESSES = 8
@@ -59,6 +66,8 @@ def make_repository(resource: PlanResource) -> GitSettings:
     put_refs(folder.path, wanted, peeled, synced=False)
     folder.write_pointer(synced=False)
     check_out(new_git(resource), resource.base, resource.location, settings)
+    # With its time: git tells by it which entries it has to look at again.
+    shutil.copy2(folder.file("index"), first_index(resource))
     return settings
 
 
