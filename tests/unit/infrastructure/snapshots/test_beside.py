@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from cleveragents.infrastructure.snapshots.tree.beside import Beside, beside
+from cleveragents.infrastructure.snapshots.beside import Beside, beside
 
 
 def test_what_came_of_it_is_there_as_often_as_it_is_asked_for() -> None:

@@ -20,8 +20,8 @@ from cleveragents.infrastructure.sandbox.in_place.git_there import (
 from cleveragents.infrastructure.sandbox.in_place.known_by_index import KnownByIndex
 from cleveragents.infrastructure.sandbox.in_place.linked_packs import LinkedPacks
 from cleveragents.infrastructure.sandbox.in_place.marker import MARKER, STAGE
+from cleveragents.infrastructure.snapshots.beside import Beside
 from cleveragents.infrastructure.snapshots.store.content_store import Blobs, NoBlobs
-from cleveragents.infrastructure.snapshots.tree.beside import Beside
 from cleveragents.infrastructure.snapshots.tree.extra_state import Before, ExtraRecord, StoredSide
 from cleveragents.infrastructure.snapshots.tree.first_look import Proof
 

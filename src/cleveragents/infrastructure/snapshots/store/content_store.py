@@ -12,7 +12,8 @@ What is not guaranteed: that a content is whole because it is there. Only `check
 
 import hashlib
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple, Protocol
 
 import zstandard
@@ -20,6 +21,7 @@ from msgspec import Struct
 
 from cleveragents.domain.errors import SnapshotDamagedError
 from cleveragents.infrastructure.files.read_path import CHUNK, hash_only
+from cleveragents.infrastructure.snapshots.beside import Beside, beside
 from cleveragents.infrastructure.snapshots.store.batching import in_sizes
 from cleveragents.infrastructure.snapshots.store.blob_keys import (
     blob_id,
@@ -40,6 +42,8 @@ from cleveragents.infrastructure.snapshots.store.content_writer import (
 GIT_LIMIT = 8 * CHUNK
 _BATCH_BYTES = 32 * CHUNK // 4
 _BATCH_COUNT = 1000
+# For fewer a thread would not pay.
+_MANY = 32
 
 
 class Blobs(Protocol):
@@ -108,6 +112,7 @@ class ContentStore:
         self.stored: set[bytes] = set()
         self.decompressor = zstandard.ZstdDecompressor()
         self._waiting = ContentWriter(db, resource)
+        self._asked: tuple[Sequence[str], Beside[list[bytes | None]]] | None = None
 
     def put_file(self, chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
         """Store a file that comes in chunks of CHUNK bytes; gives back its hash, or the name that
@@ -178,6 +183,22 @@ class ContentStore:
         in_git |= blobs
         for batch in _batches(list(in_git.values())):
             yield from self._read_git(batch, wanted)
+
+    @contextmanager
+    def asked(self, wanted: Collection[bytes]) -> Generator[None]:
+        """What git alone can have of these is asked of it beside all that is done before `read`,
+        if there is enough of it."""
+        blobs = [_InGit(key, size_of(key), oid_of(key)) for key in wanted if is_blob_key(key)]
+        if len(blobs) < _MANY:
+            yield
+            return
+        oids = [blob.oid for blob in next(iter(_batches(blobs)))]
+        with beside(lambda: list(self.blobs.read(oids))) as answer:
+            self._asked = oids, answer
+            try:
+                yield
+            finally:
+                self._asked = None
 
     def check(self, wanted: Mapping[bytes, str]) -> None:
         """Read all of it; raises SnapshotDamagedError."""
@@ -335,7 +356,10 @@ class ContentStore:
     def _read_git(
         self, batch: Sequence[_InGit], names: Mapping[bytes, str]
     ) -> Iterator[tuple[bytes, Iterator[bytes]]]:
-        found = self.blobs.read([row.oid for row in batch])
+        oids = [row.oid for row in batch]
+        found: Iterable[bytes | None] = self.blobs.read(oids)
+        if self._asked is not None and self._asked[0] == oids:
+            found = self._asked[1].result()
         for row, data in zip(batch, found, strict=True):
             name = names[row.hash]
             if data is None:

@@ -357,7 +357,7 @@ class TreeEngine:
         """At a first look git has much to say: it is asked while files are looked at."""
         if session.head is not None or session.begins_small():
             return *self._captured(session), session.read_extra_state()
-        from cleveragents.infrastructure.snapshots.tree.beside import beside
+        from cleveragents.infrastructure.snapshots.beside import beside
 
         with beside(session.read_extra_state) as extra:
             return *self._captured(session), extra.result()

@@ -193,7 +193,9 @@ class Session(Struct):
     def finish(self) -> None:
         """To be called at the end of the transaction."""
         self.contents.flush()
-        self.fresh = JustStored.by(self.present.db, self.contents.stored)
+        stored, before = self.contents.stored, self.manifest.fresh
+        # One that had nothing to store has written nothing either that could harm what was.
+        self.fresh = before if before and not stored else JustStored.by(self.present.db, stored)
 
     @property
     def just_stored(self) -> Collection[bytes]:

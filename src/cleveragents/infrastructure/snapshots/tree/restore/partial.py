@@ -18,7 +18,6 @@ from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
 from cleveragents.infrastructure.snapshots.tree.manifest import Delta
-from cleveragents.infrastructure.snapshots.tree.restore.mending import mend_files
 from cleveragents.infrastructure.snapshots.tree.restore.restored_times import (
     left_in_place,
     may_be_stale,
@@ -29,10 +28,10 @@ from cleveragents.infrastructure.snapshots.tree.restore.sync_beside import first
 from cleveragents.infrastructure.snapshots.tree.restore.whole import (
     TreeRestored,
     differences_to,
-    make_ready,
-    proven,
+    ready,
     replaced,
     told,
+    written,
 )
 from cleveragents.infrastructure.snapshots.tree.restore.writer import TreeWriter
 from cleveragents.infrastructure.snapshots.tree.session import Session, open_sandbox
@@ -100,18 +99,16 @@ def restore_chosen(
     with open_sandbox(session.resource, open_up=True) as anchor:
         differences = chosen.of(differences_to(session, delta, target))
         wanted = {item.path: item.new for item in differences}
-        notes = mend_files(session, anchor, replaced(session, delta, differences))
+        notes = ready(session, anchor, staging, differences, replaced(session, delta, differences))
         with told(session):
-            make_ready(session, anchor, staging, differences)
             left = left_in_place(anchor, session.exclude, None) if wanted else []
             notes += may_be_stale(session.resource.name, left)
             # From here on the sandbox changes.
             times = times_now(wanted.values())
             sync = first_sync_of(len(wanted))
             TreeWriter(anchor, staging, session.exclude, times).apply(wanted, sync)
-    with told(session):
-        after = proven(session, delta, differences, tracker)
-    recorded = session.record(after, session.read_extra_state())
+    with written(session, staging, differences, tracker) as read_back:
+        recorded = session.record(read_back(delta), session.read_extra_state())
     return TreeRestored(recorded=recorded, differences=differences, notes=notes)
 
 

@@ -10,7 +10,7 @@ What is not guaranteed: excluded paths. They and folders that hold nothing else 
 unless a file or link comes in the place of such a folder.
 """
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -81,9 +81,7 @@ def restore(
         differences = differences_to(session, delta, target)
         refuse_wrong_sum(session, delta, differences, target)
         wanted = {item.path: item.new for item in differences}
-        notes = mend_files(session, anchor, replaced(session, delta, differences))
-        with told(session):
-            make_ready(session, anchor, staging, differences)
+        notes = ready(session, anchor, staging, differences, replaced(session, delta, differences))
         side = session.stored_side(target)
         stands = session.extra_state_is_unchanged(side)
         if not stands:
@@ -96,11 +94,11 @@ def restore(
         # From here on the sandbox changes.
         with told(session):
             TreeWriter(anchor, staging, exclude, times).apply(wanted, first_sync_of(len(wanted)))
-    with told(session):
-        after = proven(session, delta, differences, tracker)
-    if not stands:
-        session.side.write(side)
-    recorded = session.record(after, None if stands else session.read_side_after(target))
+    with written(session, staging, differences, tracker) as read_back:
+        after = read_back(delta)
+        if not stands:
+            session.side.write(side)
+        recorded = session.record(after, None if stands else session.read_side_after(target))
     if recorded.row.state_hash != target.state_hash:
         raise RestoreFailedError(session.resource.name, _why(recorded.row, target))
     return TreeRestored(recorded=recorded, differences=differences, notes=notes)
@@ -114,16 +112,23 @@ def told(session: Session) -> Generator[None]:
         raise RestoreFailedError(session.resource.name, str(error)) from error
 
 
-def make_ready(
+def ready(
     session: Session,
     anchor: RootedFolder,
     staging: Staging,
     differences: Sequence[PathDifference],
-) -> None:
-    """All contents are there and proven. Raises SnapshotDamagedError."""
+    present: Mapping[bytes, Entry],
+) -> list[str]:
+    """All contents are there and proven: first those of `present`, which are about to go, and then
+    those that come. Gives back what to tell people. Raises SnapshotDamagedError."""
     wanted = {item.path: item.new for item in differences}
-    staging.hold(fit_in_place(anchor, differences))
-    staging.fill(session.contents, needed_contents(wanted), _near(anchor, wanted))
+    needed = needed_contents(wanted)
+    with session.contents.asked(needed):
+        notes = mend_files(session, anchor, present)
+        with told(session):
+            staging.hold(fit_in_place(anchor, differences))
+            staging.fill(session.contents, needed, _near(anchor, wanted))
+    return notes
 
 
 def _near(
@@ -196,28 +201,61 @@ def refuse_wrong_sum(
         )
 
 
-def proven(
-    session: Session, delta: Delta, differences: Sequence[PathDifference], tracker: ChangeTracker
-) -> Delta:
-    """Read back everything that was written, and compare it with what it had to become.
+@contextmanager
+def written(
+    session: Session,
+    staging: Staging,
+    differences: Sequence[PathDifference],
+    tracker: ChangeTracker,
+) -> Generator[Callable[[Delta], Delta]]:
+    """Gives what reads back everything that was written, and compares it with what it had to
+    become. Meanwhile all of it is made durable, unless it is already."""
+    with told(session), open_sandbox(session.resource) as anchor:
+        look = _ReadBack(session, anchor, staging.held, differences)
+        with durable_beside(anchor, len(differences)):
+            tracker.look_again(anchor, session.known, {item.path for item in differences})
+            yield look
 
-    Meanwhile all of it is made durable, unless it is already.
-    """
-    now = dict(delta.now)
-    hashed = session.hashing([item.path for item in differences])
-    with open_sandbox(session.resource) as anchor, durable_beside(anchor, len(differences)):
-        tracker.look_again(anchor, session.known, {item.path for item in differences})
-        for path, _, wanted in differences:
-            look = examine_file if wanted and wanted.kind is Kind.FILE else read_path
-            seen = look(anchor, path, hashed)
-            if wanted is None and seen and _holds_only_excluded(session, anchor, seen):
+
+class _ReadBack:
+    def __init__(
+        self,
+        session: Session,
+        anchor: RootedFolder,
+        held: Mapping[bytes, bytes],
+        differences: Sequence[PathDifference],
+    ) -> None:
+        self._session, self._anchor = session, anchor
+        self._held, self._differences = held, differences
+        self._hashed = session.hashing([item.path for item in differences])
+
+    def __call__(self, delta: Delta) -> Delta:
+        """`delta` with what is there now. Raises RestoreFailedError."""
+        now = dict(delta.now)
+        for path, _, wanted in self._differences:
+            seen = self._look(path, wanted)
+            if wanted is None and seen and _holds_only_excluded(self._session, self._anchor, seen):
                 seen = None
             if not same_state(seen.entry if seen else None, wanted):
                 raise RestoreFailedError(
-                    session.resource.name, f"{shown(path)!r} is not what it should be"
+                    self._session.resource.name, f"{shown(path)!r} is not what it should be"
                 )
             now[path] = seen
-    return Delta(now=now, listing=delta.listing)
+        return Delta(now=now, listing=delta.listing)
+
+    def _look(self, path: bytes, wanted: Entry | None) -> ManifestRow | None:
+        if wanted is None or wanted.kind is not Kind.FILE:
+            return read_path(self._anchor, path, self._hashed)
+        data = self._held.get(wanted.hash)
+        if data is None:
+            return examine_file(self._anchor, path, self._hashed)
+
+        def compared(chunks: Iterable[bytes], path: bytes, size: int) -> bytes:
+            """The same bytes need no hash: these were proven by theirs."""
+            there = b"".join(chunks)
+            return wanted.hash if there == data else self._hashed((there,), path, size)
+
+        return examine_file(self._anchor, path, compared)
 
 
 def _holds_only_excluded(session: Session, anchor: RootedFolder, seen: ManifestRow) -> bool:
