@@ -22,6 +22,7 @@ from cleveragents.infrastructure.sandbox.in_place.git_there import UsersReposito
 from cleveragents.infrastructure.sandbox.in_place.marker import stage_root
 from cleveragents.infrastructure.sandbox.secrets import secrets_among
 from cleveragents.infrastructure.snapshots.tree.engine import TreeEngine, changes_to
+from cleveragents.infrastructure.snapshots.tree.look import captured
 from cleveragents.infrastructure.snapshots.tree.restore.partial import Chosen
 from cleveragents.infrastructure.snapshots.tree.restore.restored_times import left_in_place
 from cleveragents.infrastructure.snapshots.tree.restore.sparing import SparedFiles, restore_files
@@ -104,7 +105,7 @@ class InPlaceEngine(TreeEngine):
         stage: "Staging",
     ) -> _Done:
         chosen = Chosen.named(paths)
-        delta, _ = self._captured(session)
+        delta, _ = captured(session, self._tracker)
         has_side = session.resource.kind.has_repository and not paths
         with (
             open_sandbox(session.resource) as anchor,

@@ -12,7 +12,6 @@ read again; between two files somebody may write, so callers see to it that nobo
 
 import os
 import sqlite3
-import time
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
@@ -25,8 +24,7 @@ from cleveragents.domain.checkpoint import Snapshot
 from cleveragents.domain.errors import RestoreFailedError, SnapshotDamagedError
 from cleveragents.domain.ids import PlanId, ResourceId
 from cleveragents.domain.resource import PlanResource, Rebuilding
-from cleveragents.infrastructure.files.entry import Entry, ManifestRow, shown
-from cleveragents.infrastructure.files.read_path import examine_file, examine_mapped, read_path
+from cleveragents.infrastructure.files.entry import Entry, shown
 from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.gc_pause import gc_paused
 from cleveragents.infrastructure.snapshots.store.connections import Connections
@@ -38,10 +36,12 @@ from cleveragents.infrastructure.snapshots.tree.diff import (
     footprint,
 )
 from cleveragents.infrastructure.snapshots.tree.history import Versions
-from cleveragents.infrastructure.snapshots.tree.manifest import Delta, Manifest, enter, number_of
+from cleveragents.infrastructure.snapshots.tree.look import captured, looked
+from cleveragents.infrastructure.snapshots.tree.manifest import Manifest, enter, number_of
 from cleveragents.infrastructure.snapshots.tree.session import (
     Recorded,
     Session,
+    TreeOf,
     open_sandbox,
     open_session,
 )
@@ -49,9 +49,9 @@ from cleveragents.infrastructure.snapshots.tree.session import (
 if TYPE_CHECKING:
     from cleveragents.application.ports.runtime import Expected
     from cleveragents.infrastructure.files.copy.copy_proof import CopyProof
-    from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ChangeTracker
+    from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
     from cleveragents.infrastructure.snapshots.damage import Damages
-    from cleveragents.infrastructure.snapshots.tree.extra_state import ExtraRecord, ExtraState
+    from cleveragents.infrastructure.snapshots.tree.extra_state import ExtraState
     from cleveragents.infrastructure.snapshots.tree.reader import TreeReader
     from cleveragents.infrastructure.snapshots.tree.restore.staging import Staging
 
@@ -82,7 +82,7 @@ class TreeEngine:
 
     def capture(self, resource: PlanResource) -> Snapshot:
         with self._working(resource) as session:
-            delta, found, extra = self._looked(session)
+            delta, found, extra = looked(session, self._tracker)
             recorded = session.record(delta, extra)
             row = recorded.row
             since = recorded.changes if session.head else []
@@ -165,7 +165,7 @@ class TreeEngine:
             self._working(resource) as session,
             self._staging(resource) as staged,
         ):
-            target, (delta, _) = session.snapshot(ref), self._captured(session)
+            target, (delta, _) = session.snapshot(ref), captured(session, self._tracker)
             chosen = Chosen.named(paths)
             outcome = restore_chosen(session, target, delta, chosen, self._tracker, staged)
             changes = changes_to(session.versions, outcome.differences, outcome.recorded.row.seq)
@@ -326,7 +326,8 @@ class TreeEngine:
 
     def _session(self, db: sqlite3.Connection, resource: PlanResource) -> Session:
         key = _key(resource)
-        session = open_session(db, resource, self._side_of(resource), self._present.get(key))
+        about = TreeOf(resource, self._side_of(resource))
+        session = open_session(db, self._store(resource), about, self._present.get(key))
         # Also if this piece of work fails: the tracker knows the tree by what it was told last.
         self._present[key] = session.manifest
         return session
@@ -352,30 +353,6 @@ class TreeEngine:
         from cleveragents.infrastructure.snapshots.tree.restore.staging import staging
 
         return staging(self._scratch_dir, resource)
-
-    def _looked(self, session: Session) -> "tuple[Delta, Candidates, ExtraRecord | None]":
-        """At a first look git has much to say: it is asked while files are looked at."""
-        if session.head is not None or session.begins_small():
-            return *self._captured(session), session.read_extra_state()
-        from cleveragents.infrastructure.snapshots.beside import beside
-
-        with beside(session.read_extra_state) as extra:
-            return *self._captured(session), extra.result()
-
-    def _captured(self, session: Session) -> "tuple[Delta, Candidates]":
-        with open_sandbox(session.resource) as anchor:
-            taken_ns = time.time_ns()
-            found = self._tracker.candidates(anchor, session.exclude, session.known)
-            proven = session.proven(found, taken_ns)
-            now: dict[bytes, ManifestRow | None] = dict(proven)
-            left = [path for path in found.paths if path not in now]
-            put, hashed = session.contents.put_file, session.hashing(left)
-            files, mapped = session.likely_files(left), found.mapped
-            plain = [path for path in left if path not in mapped]
-            now |= {p: (examine_file if p in files else read_path)(anchor, p, put) for p in plain}
-            now |= {p: examine_mapped(anchor, p, put, hashed) for p in left if p in mapped}
-            delta = Delta(now=now, listing=found.listing, stat_index=found.stat_index, told=proven)
-            return delta, found
 
 
 def _key(resource: PlanResource) -> _Tree:

@@ -1,7 +1,8 @@
 """One piece of work on one tree inside one transaction: what is known, and what is there."""
 
 import sqlite3
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -16,6 +17,7 @@ from cleveragents.infrastructure.snapshots.boots import boots_of
 from cleveragents.infrastructure.snapshots.changes.full_scan import SMALL
 from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, ManifestView
 from cleveragents.infrastructure.snapshots.store.content_store import ContentStore
+from cleveragents.infrastructure.snapshots.store.plan_store import PlanStore
 from cleveragents.infrastructure.snapshots.tree.diff import Change, total_after
 from cleveragents.infrastructure.snapshots.tree.extra_state import (
     Before,
@@ -57,6 +59,7 @@ class Session(Struct):
     present: ManifestTable
     manifest: Manifest
     head: SnapshotRow | None
+    store: PlanStore
     believed: bool = True
     fresh: JustStored | None = None
 
@@ -128,6 +131,20 @@ class Session(Struct):
             content=lambda name: self.contents.get(hashes[name], name),
         )
 
+    def stored_apart(self, row: SnapshotRow) -> StoredSide:
+        """The same for a second thread, by a connection of its own: what this transaction writes is
+        not seen there."""
+        hashes = self.versions.side_contents(row.seq)
+
+        def content(name: str) -> bytes:
+            with self.store.reading() as db:
+                contents = ContentStore(db, self.resource.name, self.side.blobs)
+                return contents.get(hashes[name], name)
+
+        return StoredSide(
+            identity=row.identity, sandbox_ref=row.sandbox_ref, hashes=hashes, content=content
+        )
+
     def begins_small(self) -> bool:
         """At a first look: git answers for a small commit before a thread has begun, which would
         take room for memory of its own."""
@@ -139,6 +156,11 @@ class Session(Struct):
         if self.head is None:
             return self.side.read(None)
         return self.side.read(self._before(self.head, self._fingerprint))
+
+    def extra_state_apart(self, head: SnapshotRow) -> Callable[[], ExtraRecord | None]:
+        """What reads it in a second thread; `head` is the newest snapshot."""
+        before = Before(stored=self.stored_apart(head), fingerprint=self._fingerprint)
+        return lambda: self.side.read(before)
 
     @property
     def _fingerprint(self) -> str:
@@ -253,9 +275,17 @@ class Session(Struct):
         return self.present.save(manifest, delta, versions, self.exclude, fingerprint)
 
 
+class TreeOf(NamedTuple):
+    """A resource, and what belongs to its state beside its files."""
+
+    resource: PlanResource
+    side: ExtraState
+
+
 def open_session(
-    db: sqlite3.Connection, resource: PlanResource, side: ExtraState, cached: Manifest | None
+    db: sqlite3.Connection, store: PlanStore, about: TreeOf, cached: Manifest | None
 ) -> Session:
+    resource, side = about
     tree = number_of(db, str(resource.resource_id))
     versions = Versions(db, tree)
     present = ManifestTable(db, tree)
@@ -272,6 +302,7 @@ def open_session(
         present=present,
         manifest=present.load(cached, believed=believed),
         head=head,
+        store=store,
         believed=believed,
     )
 

@@ -11,7 +11,7 @@ unless a file or link comes in the place of such a folder.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from msgspec import Struct
 
@@ -28,6 +28,7 @@ from cleveragents.infrastructure.files.read_path import Sink, examine_file, read
 from cleveragents.infrastructure.files.rooted_folder import RootedFolder
 from cleveragents.infrastructure.files.update.rooted_writer import FEW
 from cleveragents.infrastructure.files.walk import walk
+from cleveragents.infrastructure.snapshots.beside import beside
 from cleveragents.infrastructure.snapshots.changes.tracker import ChangeTracker
 from cleveragents.infrastructure.snapshots.tree.diff import PathDifference, total_after
 from cleveragents.infrastructure.snapshots.tree.history import SnapshotRow
@@ -81,13 +82,14 @@ def restore(
         differences = differences_to(session, delta, target)
         refuse_wrong_sum(session, delta, differences, target)
         wanted = {item.path: item.new for item in differences}
-        notes = ready(session, anchor, staging, differences, replaced(session, delta, differences))
+        present = replaced(session, delta, differences)
         side = session.stored_side(target)
         stands = session.extra_state_is_unchanged(side)
-        if not stands:
-            notes += mend_side(session)
-            session.contents.check({key: name for name, key in side.hashes.items()})
-            session.side.prepare(side)
+        with nullcontext() if stands else _side_ready(session, target):
+            notes = ready(session, anchor, staging, differences, present)
+            if not stands:
+                notes += mend_side(session)
+                session.contents.check({key: name for name, key in side.hashes.items()})
         left = left_in_place(anchor, exclude, excluded) if wanted else []
         notes += may_be_stale(session.resource.name, left)
         times = None if together and not left else times_now(wanted.values())
@@ -129,6 +131,15 @@ def ready(
             staging.hold(fit_in_place(anchor, differences))
             staging.fill(session.contents, needed, _near(anchor, wanted))
     return notes
+
+
+@contextmanager
+def _side_ready(session: Session, target: SnapshotRow) -> Generator[None]:
+    """What is beside the files can be written once the block has ended; git is asked meanwhile."""
+    side = session.stored_apart(target)
+    with beside(lambda: session.side.prepare(side)) as prepared:
+        yield
+        prepared.result()
 
 
 def _near(
