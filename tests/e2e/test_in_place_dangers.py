@@ -153,6 +153,37 @@ def test_4_what_goes_back_gets_the_present_time(place: Place) -> None:
     assert path.stat().st_mtime > begun
 
 
+# --- 5: watches ----------------------------------------------------------------------------------
+
+
+def test_5_where_nothing_can_be_watched_everything_is_compared_and_that_is_told(
+    place: Place,
+) -> None:
+    """In a namespace that has no watches to give; nobody else's limit is touched."""
+    no_watches = "echo 0 > /proc/sys/user/max_inotify_watches"
+    if subprocess.run(["unshare", "-U", "-r", "sh", "-c", no_watches], check=False).returncode:
+        pytest.skip("there are no user namespaces here")
+    before = place.state()
+    script = "echo x > x; rm README.md"
+    inside = f'{no_watches}; exec "$0" run --in-place -- sh -c "{script}"'
+
+    run = subprocess.run(
+        ["unshare", "-U", "-r", "sh", "-c", inside, COMMAND],
+        cwd=place.path,
+        env=place.world.agents.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert "compares the whole tree, in 0." in run.stderr
+    assert "raise fs.inotify.max_user_watches" in run.stderr
+    assert (place.path / "x").exists()
+    place("undo").ok()
+    assert place.state() == before
+
+
 # --- 6: room ------------------------------------------------------------------------------------
 
 
@@ -272,6 +303,49 @@ def test_9_a_file_that_cannot_be_read_is_named(place: Place) -> None:
     place("undo").ok()
 
     assert path.stat().st_mode & 0o777 == 0
+
+
+def test_9_what_is_on_another_file_system_is_told_and_captured(place: Place) -> None:
+    (place.path / "there").mkdir()
+    inside = (
+        "mount -t tmpfs none there && echo one > there/f || exit 77; "
+        """"$0" run --in-place -- sh -c 'echo two > there/f; echo n > there/new' &&"""
+        ' "$0" undo && cat there/f && ls there'
+    )
+
+    done = subprocess.run(
+        ["unshare", "-U", "-r", "-m", "sh", "-c", inside, COMMAND],
+        cwd=place.path,
+        env=place.world.agents.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip("nothing can be mounted here")
+
+    assert done.returncode == 0, done
+    assert "on other file systems, and captured as they are: there" in done.stderr
+    assert done.stdout.split()[-2:] == ["one", "f"]
+
+
+def test_9_a_file_that_cannot_be_changed_stops_a_way_back_whole(place: Place) -> None:
+    fixed = place.project.write("fixed", "one")
+    place.run("echo x > x; echo two > fixed").ok()
+    before = place.state()
+    if subprocess.run(["chattr", "+i", str(fixed)], check=False).returncode:
+        pytest.skip("this file system, or this user, makes no file unchangeable")
+    try:
+        refused = place("undo")
+    finally:
+        subprocess.run(["chattr", "-i", str(fixed)], check=True)
+
+    assert error_of(refused) == "restore-failed"
+    assert "fixed" in refused.error["message"]
+    assert place.state() == before
+    place("undo").ok()
+    assert fixed.read_text() == "one"
 
 
 # --- 11: two homes ------------------------------------------------------------------------------

@@ -155,6 +155,15 @@ class CheckpointGroup(Struct, frozen=True, kw_only=True):
         """The resources that it has a checkpoint of, with all the bytes that they have cost."""
         return frozenset(c.resource_id for c in self.checkpoints if c.resource_id is not None)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was unusual when it was taken, each with the resource that it is about."""
+        return tuple(
+            note if item.is_plan_state else f"{item.resource}: {note}"
+            for item in self.checkpoints
+            for note in item.metadata.get("notes", ())
+        )
+
     def names(self) -> frozenset[str]:
         return frozenset((self.group_id, *(item.checkpoint_id for item in self.checkpoints)))
 

@@ -20,12 +20,14 @@ if TYPE_CHECKING:  # the services behind these are slow to import
 
 
 class RunOutcome(Struct, frozen=True, kw_only=True):
-    """`ended_with` is the program's exit code; None if a signal ended it."""
+    """`ended_with` is the program's exit code; None if a signal ended it. `notes` say what was
+    unusual about its last checkpoint."""
 
     plan: Plan
     project: str
     diffs: Mapping[str, ResourceDiff]
     ended_with: int | None
+    notes: Sequence[str] = ()
 
     @property
     def files(self) -> Sequence[tuple[str, FileDiff]]:
@@ -49,7 +51,7 @@ def kept(outcome: RunOutcome) -> CommandResult:
         data={**_data(outcome), "applied": False, "next": next_},
         blocks=_blocks(outcome),
         messages=[f"{_sum(outcome)}; it is in the sandbox, and not applied", *_lines(next_)],
-        warnings=_warnings(outcome.diffs),
+        warnings=_warnings(outcome),
     )
 
 
@@ -69,7 +71,7 @@ def ended_in_place(outcome: RunOutcome, error: PlanError | None) -> CommandResul
         messages=[summary, *lines],
         status="ok" if error is None else "error",
         exit_code=0 if error is None else 1,
-        warnings=_warnings(outcome.diffs),
+        warnings=_warnings(outcome),
     )
 
 
@@ -83,7 +85,7 @@ def failed(outcome: RunOutcome, error: PlanError) -> CommandResult:
         messages=[f"{_sum(outcome)}; it is in the sandbox, and not applied", error.hint],
         status="error",
         exit_code=error.exit_code,
-        warnings=_warnings(outcome.diffs),
+        warnings=_warnings(outcome),
     )
 
 
@@ -96,7 +98,7 @@ def question(outcome: RunOutcome, error: PlanError | None) -> CommandResult:
         data={},
         blocks=[*_blocks(outcome), *problem],
         messages=[f"{_sum(outcome)}, for {outcome.project}"],
-        warnings=_warnings(outcome.diffs),
+        warnings=_warnings(outcome),
     )
 
 
@@ -156,6 +158,7 @@ def _lines(next_: Sequence[str]) -> list[str]:
     return [f"{word}: {line}" for word, line in zip(words, next_, strict=True)]
 
 
-def _warnings(diffs: Mapping[str, ResourceDiff]) -> list[str]:
+def _warnings(outcome: RunOutcome) -> list[str]:
+    diffs = outcome.diffs
     notes = [f"{name}: {note}" for name, item in diffs.items() for note in item.notes]
-    return [*left_out.warnings(diffs), *notes]
+    return [*left_out.warnings(diffs), *notes, *outcome.notes]

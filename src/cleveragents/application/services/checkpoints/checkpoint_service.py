@@ -263,6 +263,13 @@ class CheckpointService:
         with self._runtime.unit_of_work.reading() as uow:
             return timeline_of(uow, plan_id, uow.tool_calls.of_plan(plan_id))
 
+    def notes_at(self, plan: Plan) -> Sequence[str]:
+        """What was unusual about the group that the plan stands on."""
+        if plan.head is None:
+            return ()
+        with self._runtime.unit_of_work.reading() as uow:
+            return uow.checkpoints.holding(plan.head).notes
+
     def is_on(self, trigger: Trigger) -> bool:
         return trigger in self._triggers
 

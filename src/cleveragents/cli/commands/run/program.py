@@ -97,6 +97,7 @@ def _outcome(app: App, ended: Ended) -> views.RunOutcome:
         project=app.project(plan.plan_id),
         diffs=app.container.plan_diff_service.diff(plan.plan_id),
         ended_with=_ended_with(ended.failure),
+        notes=app.container.checkpoint_service.notes_at(plan),
     )
 
 

@@ -8,7 +8,9 @@ What is not guaranteed: watches. Where the system gives none, or the file system
 checkpoint compares the whole tree, and says so.
 """
 
+import errno
 import os
+import time
 from collections.abc import Callable, Collection, Mapping
 
 from msgspec.structs import replace
@@ -32,7 +34,14 @@ from cleveragents.infrastructure.snapshots.changes.tracker import Candidates, Ma
 from cleveragents.infrastructure.snapshots.changes.watched_tree import WatchedTree
 
 _ONCE = "compared the whole tree: {}"
-_ALWAYS = "compares the whole tree at every checkpoint: {}"
+_ALWAYS = (
+    "each checkpoint compares the whole tree, in {:.1f} s, and what a program does without telling"
+    " becomes one step at its end: {}"
+)
+_LIMITS = {
+    errno.ENOSPC: "fs.inotify.max_user_watches",
+    errno.EMFILE: "fs.inotify.max_user_instances",
+}
 
 
 class Watcher:
@@ -82,8 +91,10 @@ class Watcher:
                 stat_index=tree.stat_index,
                 excluded=tree.excluded,
             )
-        notes = (_ALWAYS.format(self._unwatched[anchor.root]),)
-        return replace(self._compare(anchor, exclude, known), notes=notes)
+        begun = time.monotonic()
+        found = self._compare(anchor, exclude, known)
+        note = _ALWAYS.format(time.monotonic() - begun, self._unwatched[anchor.root])
+        return replace(found, notes=(note,))
 
     def _compare(self, anchor: RootedFolder, exclude: Excludes, known: ManifestView) -> Candidates:
         quiet = self._quiet_in(anchor)
@@ -141,7 +152,7 @@ class Watcher:
         try:
             watches = self._open_watches(self._scratch_dir)
         except OSError as error:
-            self._unwatched[anchor.root] = f"nothing can be watched ({error.strerror})"
+            self._unwatched[anchor.root] = _why(error)
             return
         try:
             quiet = self._quiet_in(anchor)
@@ -163,3 +174,9 @@ class _Meanwhile(NoWatch):
 
     def complete(self) -> None:
         self._quiet.begin()
+
+
+def _why(error: OSError) -> str:
+    limit = _LIMITS.get(error.errno or 0)
+    told = f"raise {limit}" if limit else str(error.strerror)
+    return f"nothing can be watched ({told})"
