@@ -87,6 +87,23 @@ def test_the_first_command_is_started_by_ourselves_and_begins_a_server(tmp_path:
     assert kinds == [False, True]
 
 
+def test_a_second_thread_waits_for_it_and_makes_no_copy_of_us(tmp_path: Path) -> None:
+    """In a copy, what other threads hold is held for ever."""
+    server = ForkServer()
+    runner = ProcessRunner(_confiner(tmp_path), server, 10_000)
+    kinds: list[bool] = []
+
+    def start() -> None:
+        with runner.started(shell("sleep 5", tmp_path / "here"), runner.limits(20)) as running:
+            kinds.append(isinstance(running.process, ServedProcess))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    server.close()
+    assert kinds == [True]
+
+
 def test_it_knows_nothing_and_stands_nowhere(runner: ProcessRunner, tmp_path: Path) -> None:
     found = Path(f"/proc/{server_of(runner, tmp_path / 'here')}")
     assert found.joinpath("environ").read_bytes() == b""

@@ -42,7 +42,11 @@ def started(enclosure: Enclosure, start: Start, server: ForkServer) -> Generator
 
 
 def _start(enclosure: Enclosure, start: Start, server: ForkServer) -> Running:
-    """By the fork server from the second command on; the first one would only wait for it."""
+    """By the fork server from the second command on; the first one would only wait for it.
+
+    In a second thread it does: a copy of ours has locks that other threads hold, and nobody in it
+    who gives them back.
+    """
     program = Program(
         argv=enclosure.argv,
         environ={**start.environ, MARK: start.mark},
@@ -51,7 +55,8 @@ def _start(enclosure: Enclosure, start: Start, server: ForkServer) -> Running:
     )
     if not server.serves(enclosure, program):
         return _start_ourselves(enclosure, start, program)
-    running = served(server, enclosure, start, program) if server.begin() else None
+    is_there = server.begin() or not _in_main_thread()
+    running = served(server, enclosure, start, program) if is_there else None
     return running or _start_ourselves(enclosure, start, program)
 
 
@@ -99,7 +104,7 @@ def signals_held_back() -> Generator[None]:
     By the main thread alone, which is the one that is interrupted. To block the signals is not
     enough: any other thread would take them, and hand them on to this one.
     """
-    if threading.current_thread() is not threading.main_thread():
+    if not _in_main_thread():
         yield
         return
     felt: list[int] = []
@@ -111,6 +116,10 @@ def signals_held_back() -> Generator[None]:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
         for number in felt[:1]:
             _feel(number, before[signal.Signals(number)])
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _feel(number: int, handler: "_Handler") -> None:

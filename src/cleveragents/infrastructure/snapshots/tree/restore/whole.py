@@ -85,7 +85,7 @@ def restore(
         present = replaced(session, delta, differences)
         side = session.stored_side(target)
         stands = session.extra_state_is_unchanged(side)
-        with nullcontext() if stands else _side_ready(session, target):
+        with nullcontext() if stands else _side_ready(session, target, many=len(wanted) > FEW):
             notes = ready(session, anchor, staging, differences, present)
             if not stands:
                 notes += mend_side(session)
@@ -134,8 +134,13 @@ def ready(
 
 
 @contextmanager
-def _side_ready(session: Session, target: SnapshotRow) -> Generator[None]:
-    """What is beside the files can be written once the block has ended; git is asked meanwhile."""
+def _side_ready(session: Session, target: SnapshotRow, *, many: bool) -> Generator[None]:
+    """What is beside the files can be written once the block has ended. With many files, git is
+    asked meanwhile; for a few that would not pay."""
+    if not many:
+        yield
+        session.side.prepare(session.stored_side(target))
+        return
     side = session.stored_apart(target)
     with beside(lambda: session.side.prepare(side)) as prepared:
         yield
