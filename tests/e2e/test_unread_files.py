@@ -66,3 +66,14 @@ def test_a_sandbox_that_was_made_again_is_read(hidden: PlanHandle) -> None:
             path.write_bytes(content)
             path.chmod(mode)
     assert changed(hidden) == ["old.txt"]
+
+
+@pytest.mark.parametrize("setting", ["core.ignoreStat=true", "index.skipHash=true"])
+def test_no_setting_makes_git_believe_without_a_look(world: World, setting: str) -> None:
+    project = world.project
+    project.git("config", *setting.split("="))
+    (project.path / "old.txt").write_text("one\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "a file")
+    plan = world.run(shell(HIDDEN), shell("rm run.sh"))
+    assert changed(plan) == ["old.txt", "run.sh"]

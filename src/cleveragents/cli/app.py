@@ -181,10 +181,8 @@ class App:
         if not self.can_ask:
             raise ConfirmationNeededError(question)
         if show is not None:
-            outcome = show()
-            self._still()
-            self.preview(outcome)
-        self._still()
+            self.preview(show())
+        self.still()
         return click.confirm(f"{self.spelling.text(question)}?", err=True, default=False)
 
     @property
@@ -213,6 +211,7 @@ class App:
 
     def preview(self, outcome: CommandResult) -> None:
         """On stderr: the answer itself is still to come on stdout, and may be read by a program."""
+        self.still()
         format = self._format()
         renderer = self._on_stderr("plain" if format in ("json", "yaml") else format)
         renderer.show(self.spelling.outcome(outcome))
@@ -230,7 +229,7 @@ class App:
 
     def show(self, outcome: CommandResult) -> None:
         """Show what was asked for, which is all that the command is for."""
-        self._still()
+        self.still()
         extra = (*self._setting_warnings(), *self._folder_notices())
         if extra:
             outcome = replace(outcome, warnings=(*extra, *outcome.warnings))
@@ -242,7 +241,7 @@ class App:
         else:
             self._renderer(self._format(), sys.stdout).show(outcome)
 
-    def _still(self) -> None:
+    def still(self) -> None:
         """Nothing moves any more where something is about to be written or asked."""
         if "progress" in self.__dict__:
             self.progress.close()
@@ -279,7 +278,7 @@ class App:
 
     def fail(self, error: PlanError, command: str | None = None) -> int:
         self._arrived()
-        self._still()
+        self.still()
         for notice in self._folder_notices():  # it is done, whatever else went wrong
             sys.stderr.write(f"warning: {notice}\n")
         try:

@@ -161,7 +161,7 @@ def _unfinished(plan: Plan) -> Sequence[Finding]:
             check=Check.PLANS,
             subject=plan_id,
             problem="its process died in the middle of a step",
-            remedy="undo that step and let the plan wait to be resumed",
+            remedy="undo that step, or keep what a program has done as one, and let the plan wait",
         )
     ]
 

@@ -68,7 +68,7 @@ def rollback(
             return False
         asked = "Restore these files from" if only else "Roll back to"
         return app.confirm(
-            f"{asked} {target.group_id} ({target.label}), in the sandboxes of {project}",
+            f"{asked} {target.group_id} ({target.label}), in {views.where(question, project)}",
             yes=flags["yes"],
             show=lambda: views.previewed(question.preview, project),
         )

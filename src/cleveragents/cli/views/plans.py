@@ -115,9 +115,7 @@ def diff(plan_id: PlanId, diffs: Mapping[str, ResourceDiff]) -> CommandResult:
 
 def apply_question(question: "ApplyQuestion", project: str) -> str:
     if DONE in question.targets.values():
-        return (
-            f"Close the timeline of {project}: its checkpoints go, and all files stay as they are"
-        )
+        return f"Close the timeline of {project}, whose checkpoints go while all files stay"
     files = sum(len(diff.files) for diff in question.diffs.values())
     doubts = unchecked.although(question.unchecked)
     return f"Apply {count(files, 'changed file')} to {project}{doubts}"

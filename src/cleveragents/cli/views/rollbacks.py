@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from cleveragents.application.services.rollback.target import RollbackQuestion
 from cleveragents.cli.render.blocks import Block, Cell, CommandResult, Fields, Grid
 from cleveragents.cli.views.files import FileRow, file_grid
 from cleveragents.cli.views.words import count, picked, step_word
@@ -51,7 +52,7 @@ def previewed(preview: RollbackPreview, project: str) -> CommandResult:
     )
 
 
-def where(impact: RollbackImpact, project: str) -> str:
+def where(impact: RollbackImpact | RollbackQuestion, project: str) -> str:
     """In whose files, for people."""
     return project if impact.in_place else f"the sandboxes of {project}"
 

@@ -106,8 +106,9 @@ class PlaceRefusedError(PlanError, code="place-refused"):
 
     def __init__(self, place: str, what: str) -> None:
         super().__init__(
-            f"{place} is {what}, and not a project: a sandbox of it would be one of everything",
-            "go to the folder of the project first (cd), or name it: --resource code=PATH",
+            f"{place} is {what}, and not a project: to work on it would be to work on everything",
+            "go to the folder of the project first (cd); in a sandbox, it can be named as well:"
+            " --resource code=PATH",
         )
 
 

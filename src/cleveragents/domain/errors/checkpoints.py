@@ -114,8 +114,7 @@ class NothingToUndoError(PlanError, code="nothing-to-undo"):
             super().__init__(
                 f"there is nothing to undo in plan {plan_id}: its files are as they were at its"
                 " start",
-                f"see where it stands with `agents log {plan_id}`, and go on with"
-                f" `agents plan execute {plan_id}`, or forward again with"
+                f"see where it stands with `agents log {plan_id}`, or go forward again with"
                 f" `agents redo --plan {plan_id}`",
             )
 
@@ -155,7 +154,14 @@ class MoveBlockedError(PlanError, code="undo-blocked"):
 class ApplyNotKeptError(PlanError, code="apply-not-kept"):
     """What an apply has replaced is not there any more, or was never kept."""
 
-    def __init__(self, plan_id: str) -> None:
+    def __init__(self, plan_id: str, *, in_place: bool = False) -> None:
+        if in_place:
+            super().__init__(
+                f"the timeline of plan {plan_id} was closed, and its checkpoints are gone; all"
+                " files have stayed as they were",
+                "begin a new one: agents run --in-place -- COMMAND",
+            )
+            return
         super().__init__(
             f"plan {plan_id} is applied, and what that replaced is not kept any more",
             "take it back in the project itself, for example with `git revert`; how long it is"

@@ -4,10 +4,12 @@ import os
 import stat
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from cleveragents.infrastructure.sandbox.git.proofs.first_index import put_first_index
+from cleveragents.infrastructure.sandbox.git.proofs.first_index import FirstIndex, is_as_it_was
 
 NAMES = ("a", "d/b", "d/e/c", "empty", "link", "run")
 
@@ -37,7 +39,7 @@ class Checkout:
         return done.stdout.decode()
 
     def put(self) -> bool:
-        return put_first_index(self.first, str(self.top), str(self.target), self.oid_bytes)
+        return FirstIndex(self.first, str(self.top), self.oid_bytes).put(str(self.target))
 
     def found(self) -> list[str]:
         """What git thinks has changed, once it has looked at what it was told to look at."""
@@ -107,8 +109,7 @@ CHANGES = [changed_mode, removed, linked_elsewhere, a_folder_instead, emptied]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)
-def test_every_kind_of_change_is_found(checkout: Checkout, change: object) -> None:
-    assert callable(change)
+def test_every_kind_of_change_is_found(checkout: Checkout, change: Any) -> None:
     change(checkout.top)
     assert checkout.found() == ["run"]
 
@@ -133,12 +134,40 @@ def others(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("harm", [cut_off, others, lambda _: b""], ids=["short", "other", "empty"])
-def test_one_that_is_damaged_is_left_to_git(checkout: Checkout, harm: object) -> None:
-    assert callable(harm)
+def test_one_that_is_damaged_is_left_to_git(checkout: Checkout, harm: Any) -> None:
     first = Path(checkout.first)
     first.write_bytes(harm(first.read_bytes()))
     assert not checkout.put()
     assert not checkout.target.exists()
+
+
+def test_one_that_was_cut_off_by_a_power_cut_is_left_to_git(checkout: Checkout) -> None:
+    first = Path(checkout.first)
+    data = first.read_bytes()
+    for zeroes in range(20, len(data) - 12, 7):
+        first.write_bytes(data[:-zeroes] + bytes(zeroes))
+        assert not checkout.put(), zeroes
+
+
+def test_one_that_git_would_believe_without_a_look_is_left_to_git(checkout: Checkout) -> None:
+    checkout.git("update-index", "--assume-unchanged", "a")
+    Path(checkout.first).write_bytes((checkout.top / ".git/index").read_bytes())
+    assert not checkout.put()
+
+
+def test_where_times_are_whole_seconds_the_last_one_is_read(checkout: Checkout) -> None:
+    """As such a file system would tell it: a file and the index are of one second."""
+    whole = 1_700_000_000
+    found = (checkout.top / "a").lstat()
+    status = (whole, 0, whole, 0, 0, found.st_ino & 0xFFFFFFFF, 0, 0, 0, found.st_size)
+    told: Any = SimpleNamespace(
+        st_ctime_ns=whole * 10**9,
+        st_mtime_ns=whole * 10**9,
+        st_ino=found.st_ino,
+        st_size=found.st_size,
+    )
+    assert not is_as_it_was(told, status, written=whole)
+    assert is_as_it_was(told, status, written=whole + 1)
 
 
 @pytest.mark.parametrize("version", ["3", "4"])

@@ -113,7 +113,7 @@ class ApplyMoves(Struct, frozen=True):
             plan, change = uow.plans.get(plan_id), uow.applied.find(plan_id)
             resources = uow.resources.of_plan(plan_id)
         if change is None or not change.can_move(self._runtime.clock.now()):
-            raise ApplyNotKeptError(plan_id)
+            raise ApplyNotKeptError(plan_id, in_place=plan.action.in_place)
         # Databases last: a failed write there must find the rest still easy to put back.
         moved = [r for r in resources if r.name in change.ways]
         in_order = sorted(moved, key=lambda resource: not resource.kind.is_folder)

@@ -246,6 +246,7 @@ class RollbackService:
             lambda: self._look_ahead(held, aim),
             lambda: self._compensations.foresee(held.plan, aim.target),
             lambda: self._in_place.changed_by_others(held, aim),
+            in_place=held.resources.in_place,
         )
 
     def _look_ahead(self, held: HeldPlan, aim: RollbackTarget) -> RollbackPreview:

@@ -51,8 +51,11 @@ class RollbackQuestion:
         look: Callable[[], RollbackPreview],
         foresee: Callable[[], EffectReport],
         others: Callable[[], tuple[str, ...]] = tuple,
+        *,
+        in_place: bool = False,
     ) -> None:
         self.target = target
+        self.in_place = in_place
         self._others = others
         self._look = look
         self._foresee = foresee

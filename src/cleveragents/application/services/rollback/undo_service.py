@@ -115,14 +115,21 @@ class UndoService(Struct, frozen=True):
             return finished
         # What nobody has recorded yet is a change too; the safety group will need it anyway.
         # Not in place: there it is named, asked about, and taken back or kept with the rest.
-        looks = bool(past.groups) and not held.resources.in_place
-        found = self._checkpoints.capture(held.resources) if looks else None
-        present = {key: seen.state_hash for key, seen in found.snapshots.items()} if found else None
-        reachable = _REACHABLE[way](past, present)
+        in_place = held.resources.in_place
+        reachable = _REACHABLE[way](past, None if in_place else self._present(held, past))
+        if len(reachable) < changes and in_place and way is Way.BACK:
+            # With no step before it to go along with, it is what there is to undo.
+            reachable = undoable(past, self._present(held, past))
         if len(reachable) < changes:
             error = NothingToUndoError if way is Way.BACK else NothingToRedoError
             raise error(plan_id, len(reachable))
         return reachable[changes - 1].group_id
+
+    def _present(self, held: HeldPlan, past: PlanPast) -> Files | None:
+        if not past.groups:
+            return None
+        found = self._checkpoints.capture(held.resources)
+        return {key: seen.state_hash for key, seen in found.snapshots.items()}
 
 
 _REACHABLE: dict[Way, Callable[[PlanPast, Files | None], Sequence[CheckpointGroup]]] = {

@@ -38,7 +38,7 @@ def rewind(app: App, checkpoint_id: str | None, plan_id: str | None, **flags: bo
         if not in_place.agreed(app, question, keep=flags["keep"], yes=yes):
             return False
         return app.confirm(
-            f"Roll back to {target.group_id} ({target.label}), in the sandboxes of {project}",
+            f"Roll back to {target.group_id} ({target.label}), in {views.where(question, project)}",
             yes=yes or picks,  # which was asked for below its preview
             show=lambda: views.previewed(question.preview, project),
         )
@@ -74,6 +74,7 @@ def _picked(app: App, container: "Container", found: "PlanTimeline") -> str | No
             preview = container.rollback_service.preview(plan_id, row.target)
             stands_on = GroupId(found.plan.head or row.target)
             tables = container.step_service.tables(plan_id, stands_on, preview.group.group_id)
+            app.still()
         except PlanError as error:
             return previewing.refused(row, app.spelled(error))
         return previewing.previewed(row, preview, tables)

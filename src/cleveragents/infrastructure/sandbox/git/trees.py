@@ -20,7 +20,7 @@ from cleveragents.domain.overlaps import belongs_elsewhere
 from cleveragents.infrastructure.files.data_folder import make_private
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.pipes import refuse_pipes
-from cleveragents.infrastructure.sandbox.git.proofs.first_index import put_first_index
+from cleveragents.infrastructure.sandbox.git.proofs.first_index import FirstIndex
 
 _CLOSED = "Permission denied"
 GITLINK = b"160000"
@@ -105,8 +105,8 @@ class GitTrees:
         """
         refuse_pipes(git.directory)
         with self.private_index(git) as private:
-            index, oid_bytes = private.env["GIT_INDEX_FILE"], len(base) // 2
-            if not put_first_index(first_index, git.directory, index, oid_bytes):
+            known = FirstIndex(first_index, git.directory, len(base) // 2)
+            if not known.put(private.env["GIT_INDEX_FILE"]):
                 private.run("read-tree", base)
             # By content: what is the base's need not be added, which would write an object for it.
             private.run("update-index", "-q", "--refresh", check=False)

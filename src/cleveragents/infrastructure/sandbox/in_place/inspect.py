@@ -210,7 +210,7 @@ def _notices(
     if spec.kind.has_repository:
         yield (
             "checkpoints hold all files, HEAD, the index, branches, tags and the stash, but not"
-            " the commits themselves: if `.git` is lost, its history is"
+            " the commits themselves: if `.git` is lost, so is its history"
         )
     if left_out:
         names = listed([f"{item.path} ({item.by})" for item in left_out])

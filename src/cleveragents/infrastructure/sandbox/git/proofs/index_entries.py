@@ -12,7 +12,7 @@ from cleveragents.infrastructure.snapshots.tree.first_look import Proof
 
 _HEADER = struct.Struct(">4sII")
 _EXTENSION = struct.Struct(">4sI")
-_ALGORITHMS = {20: "sha1", 32: "sha256"}
+ALGORITHMS = {20: "sha1", 32: "sha256"}
 _NAME_LENGTH = 0x0FFF
 _EXTENDED = 0x4000
 # One of several in a merge, or one that the user says to be unchanged.
@@ -24,7 +24,7 @@ _ABSENT = 0x4000 | 0x2000
 def entries_of(data: bytes, oid_bytes: int) -> dict[bytes, Proof] | None:
     """Those that say what is in a file, or a link: not what is assumed, left out, intended or in
     dispute. None where git has to be asked. `oid_bytes` is how long the name of an object is."""
-    if not is_whole(data, oid_bytes):
+    if not _is_whole(data, oid_bytes):
         return None
     magic, version, count = _HEADER.unpack_from(data)
     if magic != b"DIRC" or version not in (2, 3, 4):
@@ -99,7 +99,7 @@ def _may_be_read(data: bytes, start: int, oid_bytes: int) -> bool:
     return True
 
 
-def is_whole(data: bytes, oid_bytes: int) -> bool:
+def _is_whole(data: bytes, oid_bytes: int) -> bool:
     """Whether this is all of an index, by the hash at its end; zeroes stand there where the user
     has switched that off."""
     if len(data) < _HEADER.size + oid_bytes:
@@ -108,4 +108,4 @@ def is_whole(data: bytes, oid_bytes: int) -> bool:
     if not any(told):
         return True
     body = memoryview(data)[:-oid_bytes]
-    return hashlib.new(_ALGORITHMS[oid_bytes], body, usedforsecurity=False).digest() == told
+    return hashlib.new(ALGORITHMS[oid_bytes], body, usedforsecurity=False).digest() == told

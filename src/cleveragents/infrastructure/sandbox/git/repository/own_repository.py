@@ -43,7 +43,14 @@ from cleveragents.infrastructure.sandbox.git.submodules.records import inside
 # What is remembered of untracked files would hold for the sandbox, and not for a copy.
 _WHOLE_INDEX = tuple(
     word
-    for setting in ("core.splitIndex=false", "index.sparse=false", "core.untrackedCache=false")
+    for setting in (
+        "core.splitIndex=false",
+        "index.sparse=false",
+        "core.untrackedCache=false",
+        # No entry is to be believed without a look.
+        "core.ignoreStat=false",
+        "index.skipHash=false",
+    )
     for word in ("-c", setting)
 )
 # Many files are written by several processes; for fewer than this it would not pay.

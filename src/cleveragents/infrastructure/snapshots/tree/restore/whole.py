@@ -85,11 +85,13 @@ def restore(
         present = replaced(session, delta, differences)
         side = session.stored_side(target)
         stands = session.extra_state_is_unchanged(side)
+        notes: list[str] = []
+        if not stands:
+            # Before another thread reads any of it.
+            notes += mend_side(session)
+            session.contents.check({key: name for name, key in side.hashes.items()})
         with nullcontext() if stands else _side_ready(session, target, many=len(wanted) > FEW):
-            notes = ready(session, anchor, staging, differences, present)
-            if not stands:
-                notes += mend_side(session)
-                session.contents.check({key: name for name, key in side.hashes.items()})
+            notes += ready(session, anchor, staging, differences, present)
         left = left_in_place(anchor, exclude, excluded) if wanted else []
         notes += may_be_stale(session.resource.name, left)
         times = None if together and not left else times_now(wanted.values())
