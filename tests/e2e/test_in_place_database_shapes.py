@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.in_place import Place, error_of
-from tests.support.in_place_databases import Kept, make, notes, sql, writing
+from tests.support.in_place_databases import Kept, make, notes, sql, write, writing
 from tests.support.world import World
 
 
@@ -48,6 +48,53 @@ def test_whatever_a_program_did_to_it_is_taken_back(
     assert (place.db.read_bytes(), place.db.stat().st_mode) == (before, mode)
     assert notes(place.db) == ["milk"]
     assert not list(place.path.glob("*-cleveragents"))
+
+
+@pytest.mark.parametrize("script", ["mv data data2", "mv data data2; ln -s data2 data"])
+def test_a_folder_that_moved_away_under_it_comes_back(world: World, script: str) -> None:
+    place = Place(world)
+    db = make_below(place)
+    before = db.read_bytes()
+
+    place(
+        "run", "--in-place", "--db", "data/app.db", "--", "sh", "-c", f"{script}; echo x > x"
+    ).ok()
+    place("undo").ok()
+
+    assert not db.parent.is_symlink()
+    assert db.read_bytes() == before
+    assert not (place.path / "data2").exists()
+    place("redo").ok()
+    assert (place.path / "data2/app.db").read_bytes() == before
+
+
+def test_no_link_leads_a_way_back_to_another_database(world: World, tmp_path: Path) -> None:
+    """Nor is what it leads to ever read."""
+    place = Place(world)
+    db = make_below(place)
+    other = make(tmp_path / "app.db")
+    write(other, "precious")
+    theirs = other.read_bytes()
+    run = ("run", "--in-place", "--db", "data/app.db", "--", "sh", "-c")
+    place(*run, writing("bread", "data/app.db")).ok()
+    place(*run, f"mv data old; ln -s {tmp_path} data").ok()
+
+    plan = place("status").ok().data["plan_id"]
+    refused = place("plan", "rollback", "--yes", "--only", "db:app.db", plan, "1")
+
+    assert error_of(refused) == "restore-failed"
+    assert other.read_bytes() == theirs
+    place("undo").ok()
+    assert other.read_bytes() == theirs
+    assert notes(db) == ["milk", "bread"]
+    store = b"".join(path.read_bytes() for path in place.world.agents.data_dir.glob("snapshots/*"))
+    assert b"precious" not in store
+
+
+def make_below(place: Place) -> Path:
+    (place.path / "data").mkdir()
+    (place.path / "data/keep").write_text("kept\n")
+    return make(place.path / "data/app.db")
 
 
 def test_an_empty_file_is_a_database_that_can_come_back(place: Kept) -> None:

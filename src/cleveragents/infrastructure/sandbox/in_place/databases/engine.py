@@ -160,6 +160,10 @@ class InPlacePages(PagesEngine):
                 build_file(session, replace(state, mode=0o600), path)
 
     def _written(self, resource: PlanResource, file: UsersDatabase, target: FileState) -> Restored:
+        if file.is_led_away:
+            raise RestoreFailedError(
+                resource.name, f"a link leads away from {resource.location}: go back with all files"
+            )
         if file.is_taken:
             file.settle()
         elif target.kind is not Kind.GONE:

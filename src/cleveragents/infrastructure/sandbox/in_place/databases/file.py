@@ -84,7 +84,15 @@ class UsersDatabase(DatabaseFile):
     def draft(self) -> str:
         return self.path + DRAFT
 
+    @property
+    def is_led_away(self) -> bool:
+        """Whether a link has come into its path since it was named: what is there is another one's,
+        perhaps one that no step could reach."""
+        return os.path.realpath(self.folder) != self.folder
+
     def look(self) -> os.stat_result | None:
+        if self.is_led_away:
+            return None
         try:
             return os.lstat(self.path)
         except (FileNotFoundError, NotADirectoryError):
