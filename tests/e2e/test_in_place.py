@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from tests.support.agents import COMMAND
 from tests.support.in_place import Place, error_of
-from tests.support.world import World
+from tests.support.world import World, wait_for
 
 _WORK = (
     "echo two > README.md; echo new > new.txt; mkdir -p deep/er; echo x > deep/er/x; chmod 755"
@@ -108,7 +109,7 @@ def test_apply_means_done_and_touches_nothing(place: Place) -> None:
     assert place.state() == before
     assert place.project.git("for-each-ref", "refs/cleveragents") == ""
     assert not (place.path / ".git/cleveragents-in-place").exists()
-    assert error_of(place("undo")) == "apply-not-kept"
+    assert error_of(place("undo")) == "timeline-closed"
     place.run("true").ok()
     assert len(place("plan", "list").ok().data["plans"]) == 2
 
@@ -315,3 +316,63 @@ def test_the_installed_command_does_it_too(place: Place) -> None:
     assert place.state() == before
     assert f"Undone, in {place.path}" in done.out
     subprocess.run(["git", "-C", str(place.path), "fsck", "--strict"], check=True)
+
+
+def test_what_a_killed_program_left_can_be_undone_though_no_step_has_it(world: World) -> None:
+    place = Place(world)
+    before = place.tree()
+    running = subprocess.Popen(
+        [COMMAND, "run", "--in-place", "--", "sh", "-c", "echo half > half; sleep 60"],
+        cwd=place.path,
+        env=world.agents.environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    wait_for((place.path / "half").exists)
+    running.kill()
+    running.wait()
+
+    asked = place("undo")
+    assert error_of(asked) == "changed-by-others"
+    assert "half" in asked.error["message"]
+    place("undo", "--yes").ok()
+    assert place.tree() == before
+    place("redo", "--yes").ok()
+    assert (place.path / "half").read_text() == "half\n"
+
+
+def test_what_others_did_at_the_start_can_be_undone(world: World) -> None:
+    place = Place(world)
+    place.run("echo x > x").ok()
+    place("undo").ok()
+    before = place.tree()
+    (place.path / "README.md").write_text("my own hour of work\n")
+
+    assert error_of(place("undo")) == "changed-by-others"
+    assert (place.path / "README.md").read_text() == "my own hour of work\n"
+    place("undo", "--yes").ok()
+    assert place.tree() == before
+
+
+def test_a_question_says_whose_files_go_back(world: World) -> None:
+    place = Place(world)
+    plan = place.run("echo x > x").ok().data["plan_id"]
+
+    asked = place("plan", "rollback", plan, "0")
+
+    assert error_of(asked) == "confirmation-needed"
+    assert "sandbox" not in asked.error["message"]
+    assert str(place.path) in asked.error["message"]
+
+
+def test_a_closed_timeline_is_said_to_be_closed(world: World) -> None:
+    place = Place(world)
+    place.run("echo x > x").ok()
+    place("apply", "--yes").ok()
+
+    said = place("undo")
+
+    assert error_of(said) == "timeline-closed"
+    assert "was closed" in said.error["message"]
+    assert "agents run --in-place" in said.error["hint"]

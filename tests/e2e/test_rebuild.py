@@ -37,8 +37,9 @@ def git_state(sandbox: Path) -> list[str]:
 
 
 def everything(plan: PlanHandle) -> tuple[dict[str, Tree], list[str]]:
-    """All files of all sandboxes but git's own and the lists of layers, and what git says."""
-    place, ours = place_of(plan), (".git", ".layers")
+    """All files of all sandboxes but git's own, what is known of a first look and of layers, and
+    what git says."""
+    place, ours = place_of(plan), (".git", ".layers", ".index")
     trees = {path.name: tree_of(path) for path in place.iterdir() if path.suffix not in ours}
     for tree in trees.values():
         tree.pop(b".git", None)

@@ -6,6 +6,7 @@ import subprocess
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from tests.support.agents import COMMAND, Answer
 from tests.support.trees import tree_of
 from tests.support.world import PlanHandle, World
@@ -91,6 +92,32 @@ def test_uncommitted_work_is_there_and_an_apply_leaves_the_rest_of_it(world: Wor
     assert done.data["state"] == "applied"
     assert (world.project.path / "copy.txt").read_text() == "mine\n"
     assert (world.project.path / "mine.txt").read_text() == "mine\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "script", "after"),
+    [
+        pytest.param("a\n", "echo b >> mine.txt", "a\nb\n", id="changed"),
+        pytest.param("a\n", "rm mine.txt; echo k > k", None, id="removed"),
+    ],
+)
+def test_what_no_commit_has_is_applied_without_one(
+    world: World, begin: str, script: str, after: str | None
+) -> None:
+    """And it is said so, of a file that only was in the working tree."""
+    mine = world.project.path / "mine.txt"
+    mine.write_text(begin)
+    plan = plan_of(world, sh(world, script).ok())
+
+    refused = plan("apply", "--yes")
+
+    assert refused.error["code"] == "apply-conflict"
+    assert "mine.txt" in refused.error["message"]
+    assert "commits since" not in refused.error["message"]
+    assert "--no-commit" in refused.error["hint"]
+    assert mine.read_text() == begin
+    plan("apply", "--yes", "--no-commit").ok()
+    assert (mine.read_text() if mine.exists() else None) == after
 
 
 def test_pauses_are_groups_and_steps_are_named_after_what_changed(world: World) -> None:

@@ -39,8 +39,7 @@ def test_where_there_is_nothing_to_undo_or_redo_it_is_told_what_else_can_be_done
         "there is nothing to undo in plan p: its files are as they were at its start"
     )
     assert undo.hint == (
-        "see where it stands with `agents log p`, and go on with `agents plan execute p`,"
-        " or forward again with `agents redo --plan p`"
+        "see where it stands with `agents log p`, or go forward again with `agents redo --plan p`"
     )
     assert redo.message == (
         "there is nothing to redo in plan p: nothing was undone since the last thing that was done"

@@ -81,6 +81,7 @@ PlanError                      exit 1: the operation was refused or failed
 ├── ApplyEditsKeptError        apply-edits-kept
 ├── ApplyPendingError          apply-pending
 ├── ApplyNotKeptError          apply-not-kept
+├── TimelineClosedError        timeline-closed
 ├── ApplyUndoneError           apply-undone
 ├── MoveBlockedError           undo-blocked
 ├── MovePendingError           undo-pending

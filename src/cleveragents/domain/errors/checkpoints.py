@@ -118,6 +118,13 @@ class NothingToUndoError(PlanError, code="nothing-to-undo"):
                 f" `agents redo --plan {plan_id}`",
             )
 
+    @classmethod
+    def not_begun(cls, plan_id: str) -> "NothingToUndoError":
+        """Of a plan that has not started."""
+        error = cls(plan_id, 0)
+        error.hint = f"it has not started: agents plan execute {plan_id}"
+        return error
+
 
 class NothingToRedoError(PlanError, code="nothing-to-redo"):
     """`changes` is how many there are to redo, where more were wanted."""
@@ -151,17 +158,21 @@ class MoveBlockedError(PlanError, code="undo-blocked"):
         self.names = tuple(names)
 
 
+class TimelineClosedError(PlanError, code="timeline-closed"):
+    """In place, `apply` says that what was done shall stay."""
+
+    def __init__(self, plan_id: str) -> None:
+        super().__init__(
+            f"the timeline of plan {plan_id} was closed, and its checkpoints are gone; all files"
+            " have stayed as they were",
+            "the next one begins with the next program: `agents run --in-place -- …`",
+        )
+
+
 class ApplyNotKeptError(PlanError, code="apply-not-kept"):
     """What an apply has replaced is not there any more, or was never kept."""
 
-    def __init__(self, plan_id: str, *, in_place: bool = False) -> None:
-        if in_place:
-            super().__init__(
-                f"the timeline of plan {plan_id} was closed, and its checkpoints are gone; all"
-                " files have stayed as they were",
-                "begin a new one: agents run --in-place -- COMMAND",
-            )
-            return
+    def __init__(self, plan_id: str) -> None:
         super().__init__(
             f"plan {plan_id} is applied, and what that replaced is not kept any more",
             "take it back in the project itself, for example with `git revert`; how long it is"

@@ -70,7 +70,7 @@ def test_without_enough_watches_everything_is_compared_each_time(tmp_path: Path)
     tree, queues = _deaf(tmp_path, limit=3)
     for number in range(3):
         found = tree.look()
-        assert "every checkpoint" in found.notes[0]
+        assert "each checkpoint" in found.notes[0]
         tree.sh(f"echo {number} > a/b/c/three; mkdir d{number}")
     assert len(queues) == 1
 
@@ -79,7 +79,7 @@ def test_a_limit_reached_later_is_told(tmp_path: Path) -> None:
     tree, _ = _deaf(tmp_path, limit=6)
     assert tree.look().notes == ()
     tree.sh("mkdir -p n/e/w; echo x > n/e/w/f")
-    assert "every checkpoint" in tree.look().notes[0]
+    assert "each checkpoint" in tree.look().notes[0]
 
 
 def test_where_nothing_can_be_watched_everything_is_compared(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_where_nothing_can_be_watched_everything_is_compared(tmp_path: Path) -> 
 
     tree = Tree(tmp_path, refuse)
     for number in range(3):
-        assert "every checkpoint" in tree.look().notes[0]
+        assert "each checkpoint" in tree.look().notes[0]
         tree.sh(f"echo {number} > f")
 
 

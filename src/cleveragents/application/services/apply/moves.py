@@ -32,6 +32,7 @@ from cleveragents.domain.errors import (
     NothingToRedoError,
     NothingToUndoError,
     PlanError,
+    TimelineClosedError,
 )
 from cleveragents.domain.ids import PlanId
 from cleveragents.domain.plan import Plan, State
@@ -113,7 +114,7 @@ class ApplyMoves(Struct, frozen=True):
             plan, change = uow.plans.get(plan_id), uow.applied.find(plan_id)
             resources = uow.resources.of_plan(plan_id)
         if change is None or not change.can_move(self._runtime.clock.now()):
-            raise ApplyNotKeptError(plan_id, in_place=plan.action.in_place)
+            raise (TimelineClosedError if plan.action.in_place else ApplyNotKeptError)(plan_id)
         # Databases last: a failed write there must find the rest still easy to put back.
         moved = [r for r in resources if r.name in change.ways]
         in_order = sorted(moved, key=lambda resource: not resource.kind.is_folder)

@@ -120,6 +120,8 @@ class UndoService(Struct, frozen=True):
         if len(reachable) < changes and in_place and way is Way.BACK:
             # With no step before it to go along with, it is what there is to undo.
             reachable = undoable(past, self._present(held, past))
+        if not past.groups and way is Way.BACK:
+            raise NothingToUndoError.not_begun(plan_id)
         if len(reachable) < changes:
             error = NothingToUndoError if way is Way.BACK else NothingToRedoError
             raise error(plan_id, len(reachable))

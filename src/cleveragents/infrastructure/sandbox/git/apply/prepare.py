@@ -23,6 +23,10 @@ from cleveragents.infrastructure.files.installed.disk_usage import bytes_below
 from cleveragents.infrastructure.sandbox.git.apply.branches import new_branch
 from cleveragents.infrastructure.sandbox.git.apply.bring import Bringing
 from cleveragents.infrastructure.sandbox.git.apply.carry_out import GitCarryOut
+from cleveragents.infrastructure.sandbox.git.apply.conflicts import (
+    refuse_lost_removals,
+    with_what_helps,
+)
 from cleveragents.infrastructure.sandbox.git.apply.ignored import (
     IgnoredPreparing,
     IgnoredSteps,
@@ -208,7 +212,9 @@ class GitApply:
         except ApplyConflictError as error:
             if options.branch is not None and not details_of(resource).included_uncommitted:
                 return _at_its_start(held, resource, folder)
-            raise _with_what_helps(git, resource, head, ours, error) from error
+            raise with_what_helps(git, resource, head, ours, error) from error
+        if options.commit and options.branch is None:
+            refuse_lost_removals(git, held, resource, folder, head)
         changes = tree_changes(held.git, ours, result)
         return _Merge(head=head, ours=ours, result=result, changes=changes)
 
@@ -242,26 +248,6 @@ def _at_its_start(held: GitView, resource: PlanResource, folder: FolderTree) -> 
     changes = tree_changes(held.git, resource.base, folder.tree)
     base = resource.base
     return _Merge(head=base, ours=base, result=folder.tree, changes=changes, apart=True)
-
-
-def _with_what_helps(
-    git: Git, resource: PlanResource, head: str, ours: str, error: ApplyConflictError
-) -> ApplyConflictError:
-    """Uncommitted work can be put away, commits cannot."""
-    plan_id = resource.plan_id
-    trees = {git.text("rev-parse", f"{commit}^{{tree}}") for commit in (head, ours)}
-    if len(trees) > 1:
-        return error
-    helps = (
-        f"agents plan apply {plan_id} --branch NAME puts the result on a branch that begins where"
-        " the plan did; then decide with git: git merge NAME"
-    )
-    if error.sides:
-        helps = f"take a side with --ours (the project's) or --theirs (the plan's); or {helps}"
-    if details_of(resource).included_uncommitted:  # where it began is no commit of the user's
-        helps = f"take what you want of the plan's own version by hand: {resource.sandbox_path}"
-    why = "commits since the plan was made change the same lines"
-    return ApplyConflictError(plan_id, resource.name, error.files, why, helps, sides=error.sides)
 
 
 def _notes_on_commit(options: ApplyOptions, merge: _Merge, token: CheckoutToken) -> list[str]:
