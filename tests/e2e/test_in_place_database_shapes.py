@@ -97,6 +97,23 @@ def make_below(place: Place) -> Path:
     return make(place.path / "data/app.db")
 
 
+def test_what_only_looks_like_a_journal_is_not_thrown_away(place: Kept) -> None:
+    place.run("rm app.db").ok()
+    mine = place.path / "app.db-journal/mine"
+    mine.parent.mkdir()
+    mine.write_text("mine")
+
+    refused = place("undo", "--yes")
+
+    assert error_of(refused) == "restore-failed"
+    assert str(mine.parent) in refused.error["message"]
+    assert mine.read_text() == "mine"
+    mine.unlink()
+    mine.parent.rmdir()
+    place("undo", "--yes").ok()
+    assert notes(place.db) == ["milk"]
+
+
 def test_an_empty_file_is_a_database_that_can_come_back(place: Kept) -> None:
     place.db.write_bytes(b"")
 

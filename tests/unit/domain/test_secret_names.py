@@ -45,6 +45,7 @@ def test_what_git_tracks_is_not_left_out_but_only_that() -> None:
         assert (path, is_folder) not in left_out
     assert (b"old.key/note.txt", False) not in left_out
     assert (b"old.key/own.key", False) in left_out
+    assert (b"old.key/deep/other.txt", False) in left_out
     assert (b"certs/own.pem", False) in left_out
     assert (b"deep/.env", False) in left_out
 

@@ -2,7 +2,7 @@
 
 import fnmatch
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 
@@ -25,11 +25,22 @@ class Excludes(Struct, frozen=True, kw_only=True):
         if not self.patterns or path in self.spared_paths:
             return False
         base = path.rpartition(b"/")[2]
-        matched = any(
+        if any(fnmatch.fnmatchcase(base, name) for name in self.spared_names):
+            return False
+        if self._is_matched(path, base, is_folder=is_folder):
+            return True
+        # A folder that is spared for what it holds: the rest in it is left out all the same.
+        return bool(self.spared_paths) and any(
+            folder in self.spared_paths
+            and self._is_matched(folder, folder.rpartition(b"/")[2], is_folder=True)
+            for folder in _folders_of(path)
+        )
+
+    def _is_matched(self, path: bytes, base: bytes, *, is_folder: bool) -> bool:
+        return any(
             (is_folder or not folders_only) and _matches(pattern, path, base)
             for pattern, folders_only in self.patterns
         )
-        return matched and not any(fnmatch.fnmatchcase(base, name) for name in self.spared_names)
 
 
 def excludes(patterns: Iterable[str], hidden: frozenset[bytes] = frozenset()) -> Excludes:
@@ -55,6 +66,11 @@ def fingerprint(exclude: Excludes) -> bytes:
     told = (exclude.patterns, sorted(exclude.hidden))
     spared = (exclude.spared_names, sorted(exclude.spared_paths))
     return repr((*told, *spared) if any(spared) else told).encode()
+
+
+def _folders_of(path: bytes) -> Iterator[bytes]:
+    while path := path.rpartition(b"/")[0]:
+        yield path
 
 
 def _clean(pattern: bytes) -> bytes:

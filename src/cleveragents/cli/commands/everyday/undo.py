@@ -126,7 +126,9 @@ def _go(app: App, plan_id: str | None, word: str, changes: int, flags: Mapping[s
         except PlanLockedError as error:
             raise error.stoppable() from None
         safety, target = moved.result.undo_group.group_id, moved.result.group.group_id
-        tables = container.step_service.tables(wanted, safety, target)
+        found, left = container.step_service.tables(wanted, safety, target), moved.result.left
+        # Of a database that was left as it is, nothing has gone back.
+        tables = {n: t for n, t in found.items() if not any(x.startswith(f"{n}:") for x in left)}
     app.report(views.moved(moved, project, tables))
 
 

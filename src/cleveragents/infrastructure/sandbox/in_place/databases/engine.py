@@ -164,6 +164,7 @@ class InPlacePages(PagesEngine):
             raise RestoreFailedError(
                 resource.name, f"a link leads away from {resource.location}: go back with all files"
             )
+        file.refuse_posing()
         if file.is_taken:
             file.settle()
         elif target.kind is not Kind.GONE:

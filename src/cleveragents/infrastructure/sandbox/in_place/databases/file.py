@@ -261,13 +261,18 @@ class UsersDatabase(DatabaseFile):
             self._own = None
             os.close(fd)
 
-    def settle(self) -> None:
-        """What journals hold becomes part of the file, as SQLite does it: until they go, they lead
-        to the same content, whatever of it is written already. To be called while it is taken."""
+    def refuse_posing(self) -> None:
+        """What stands where SQLite has its journals, and is none, is somebody's. Raises
+        RestoreFailedError."""
         for suffix in posing(self.path):
             raise RestoreFailedError(
                 self.resource.name, f"{self.path}{suffix} is none of SQLite's own files"
             )
+
+    def settle(self) -> None:
+        """What journals hold becomes part of the file, as SQLite does it: until they go, they lead
+        to the same content, whatever of it is written already. To be called while it is taken."""
+        self.refuse_posing()
         with self.taken() as fd:
             if not self.is_quiet():
                 with self._consistent(fd) as folded:
