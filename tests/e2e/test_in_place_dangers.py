@@ -246,6 +246,8 @@ def test_7_a_bare_repository_and_a_worktree_are_refused(place: Place, tmp_path: 
     for folder in (bare, other):
         refused = place.world.agents.at(folder)("run", "--in-place", "--", "true")
         assert error_of(refused) == "in-place-refused", folder
+        if folder is bare:
+            assert "git clone" in refused.error["hint"]
 
 
 def test_7_a_tree_that_cannot_be_written_is_refused(place: Place) -> None:

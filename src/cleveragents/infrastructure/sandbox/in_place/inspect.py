@@ -157,6 +157,11 @@ def _listing(top: str, exclude: Sequence[str]) -> Listing:
 
 def _refuse_inner(top: str, listing: Listing) -> None:
     """A repository in a repository has a state of its own, which is not its files."""
+    if {b"HEAD", b"objects", b"refs"} <= listing.found.keys():
+        raise InPlaceRefusedError(
+            f"{top} is a bare repository, which has no files to work on",
+            f"take a clone: git clone {top} work && cd work",
+        )
     inner = {shown(path) for path in listing.found if path.endswith(b"/.git")}
     inner |= {shown(path) for path in _bare(listing)}
     if inner:
@@ -173,8 +178,6 @@ def _bare(listing: Listing) -> Iterator[bytes]:
         is_named = status.kind is Kind.DIR and path.endswith(b".git")
         if is_named and {path + b"/HEAD", path + b"/objects"} <= listing.found.keys():
             yield path
-    if b"HEAD" in listing.found and b"objects" in listing.found and b"refs" in listing.found:
-        yield b"."
 
 
 def _refuse_size(top: str, listing: Listing, data_dir: str) -> None:
