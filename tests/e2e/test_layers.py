@@ -250,7 +250,12 @@ def test_nothing_of_a_layer_is_left_when_a_plan_is_discarded(furnished: World) -
     world = furnished
     plan = world.run(shell("rm -r node_modules/left; echo 1 > node_modules/new", "change"))
     sandboxes = plan.sandbox.parent
-    assert sorted(path.name for path in sandboxes.iterdir()) == ["code", "code.git", "code.layers"]
+    assert sorted(path.name for path in sandboxes.iterdir()) == [
+        "code",
+        "code.git",
+        "code.index",
+        "code.layers",
+    ]
     assert {path.name for path in (sandboxes / "code.layers").iterdir()} == {"known", "since"}
     plan("discard", "--yes").ok()
     assert not sandboxes.exists()
