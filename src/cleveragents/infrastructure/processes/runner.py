@@ -159,11 +159,13 @@ class ProcessRunner:
                 passed=command.passed,
                 controls=command.ends is not None and command.ends.controls,
             )
+            # Before it begins: what somebody changes from then on is to be told.
+            below = marks_below(places.covers)
             try:
                 running = stack.enter_context(started(enclosure, start, self._server))
             except NotStartedError as error:
                 raise _not_started(command, error) from error
-            running.below = marks_below(places.covers)
+            running.below = below
             if command.plan_id in self._stopped:  # just now, when there was nothing to end
                 running.end()
             yield running
