@@ -11,8 +11,13 @@ _Error = tuple[type[BaseException], BaseException, TracebackType]
 
 def put_back(top: Path, saved: Path) -> None:
     """The folder is a copy of the saved one again, whatever a run has made of it."""
-    shutil.rmtree(top, onerror=_unless_gone)
+    remove(top)
     subprocess.run(["cp", "-a", str(saved), str(top)], check=True)
+
+
+def remove(top: Path) -> None:
+    """All of it, whatever is gone meanwhile."""
+    shutil.rmtree(top, onerror=_unless_gone)
 
 
 def _unless_gone(_function: object, _path: Any, error: _Error) -> None:

@@ -2,15 +2,15 @@
 
 import hashlib
 import os
-import shutil
 import sqlite3
 import subprocess
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 from tests.support.agents import Answer
+from tests.support.copies import remove
 from tests.support.trees import Tree, tree_of
 from tests.support.world import PlanHandle, Step, World
 
@@ -167,5 +167,6 @@ def _remove(top: Path) -> None:
         inside = (Path(folder, name) for name in folders)
         for inner in inside:
             if not inner.is_symlink():
-                inner.chmod(0o700)
-    shutil.rmtree(top)
+                with suppress(FileNotFoundError):  # what was thrown away may be on its way out
+                    inner.chmod(0o700)
+    remove(top)
