@@ -165,8 +165,7 @@ def _remove(top: Path) -> None:
         return
     for folder, folders, _ in os.walk(top):
         inside = (Path(folder, name) for name in folders)
-        for inner in inside:
-            if not inner.is_symlink():
-                with suppress(FileNotFoundError):  # what was thrown away may be on its way out
-                    inner.chmod(0o700)
+        for inner in (path for path in inside if not path.is_symlink()):
+            with suppress(FileNotFoundError):  # what was thrown away may be on its way out
+                inner.chmod(0o700)
     remove(top)
