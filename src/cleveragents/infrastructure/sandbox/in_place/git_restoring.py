@@ -4,7 +4,8 @@ What may change: what is still as the snapshot `held` has it and, where that is 
 nobody after the last group. Everything else is left and named. HEAD, the branch it is on, the index
 and an operation in progress belong together: if somebody has moved HEAD, all of these stay.
 In which order: `index.lock`, as git takes it; references in one transaction of git's own, each with
-the value that it must have; HEAD; the stash's log; files of an operation; the index.
+the value that it must have; HEAD, and then the branch that it has left, if that goes; the stash's
+log; files of an operation; the index.
 Why: no git of anybody works on the index meanwhile, and a reference that moved at the last moment
 refuses all of them. A kill leaves the lock: what is in it says that it is ours, by which the
 repetition, that comes with the next command, knows it (ADR 0102).
@@ -20,7 +21,7 @@ from msgspec import Struct
 
 from cleveragents.domain.errors import RestoreFailedError
 from cleveragents.domain.resource import PlanResource
-from cleveragents.infrastructure.files.durable_files import put_below, remove
+from cleveragents.infrastructure.files.durable_files import put_below, read_file, remove
 from cleveragents.infrastructure.files.entry import shown
 from cleveragents.infrastructure.sandbox.git.command import Git, GitError
 from cleveragents.infrastructure.sandbox.git.repository.ref_locks import clear_old_locks
@@ -199,9 +200,11 @@ class RepositoryRestore:
         if not self.moves.any:
             return
         try:
-            self._write_refs()
+            last = self._branch_that_goes()
+            self._write_refs({n: move for n, move in self.moves.refs.items() if n not in last})
             if self.moves.head is not None:
                 self._write_head(self.moves.head)
+            self._write_refs(last)
             self._write_stash_log()
             if self.moves.operation:
                 self._write_operation()
@@ -217,9 +220,19 @@ class RepositoryRestore:
         if side.content(NOTABLE).decode() != notable(self._gitdir):
             yield "settings or hooks of the repository are others than then, and stay as they are"
 
-    def _write_refs(self) -> None:
+    def _branch_that_goes(self) -> Mapping[str, tuple[str, str]]:
+        """The one that HEAD stands for now, if it is to go: not before HEAD has left it, or git
+        could not read HEAD after a power cut in between."""
+        head = read_file(self._gitdir, HEAD) or b""
+        name = os.fsdecode(head.removeprefix(b"ref: ").rstrip(b"\n"))
+        move = self.moves.refs.get(name)
+        if move is None or move[1] or self.moves.head is None:
+            return {}
+        return {name: move}
+
+    def _write_refs(self, moves: Mapping[str, tuple[str, str]]) -> None:
         lines = [b"start"]
-        for name, (old, new) in self.moves.refs.items():
+        for name, (old, new) in moves.items():
             if old == new:
                 continue
             ref = os.fsencode(name)
