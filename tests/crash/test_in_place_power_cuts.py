@@ -47,6 +47,7 @@ def test_an_undo_is_finished_wherever_the_power_was_cut(
         lost = syncs.lose()
         assert place.project.git("fsck", "--no-dangling") == "", (point, lost)
         place.project.git("status")
+        place.project.git("rev-parse", "--verify", "-q", "HEAD")
         place("undo").ok()
         assert place.state() == first, (point, lost)
         assert not list((place.path / ".git").glob("*.lock")), (point, lost)
